@@ -23,8 +23,7 @@ from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import find
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
+from empathy_eval.metrics.scoring import Pairs, ScoreCache, Scoring, statistics_of
 
 from benchmarks.memory import measured
 

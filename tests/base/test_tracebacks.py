@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from empathy_eval.base.tracebacks import place_of, whole
+from empathy_eval.base.errors import place_of, traceback_text
 
 MINE = """
 import json
@@ -38,7 +38,8 @@ def test_the_last_line_of_the_users_own_code_is_named_without_its_folder(tmp_pat
     (tmp_path / "mine.py").write_text(MINE)
     error = raised(tmp_path, "mine", monkeypatch)
     assert place_of(error) == " (mine.py:5, in helper)"
-    assert whole(error).startswith("Traceback") and "json.loads(text)" in whole(error) and "JSONDecodeError" in whole(error)
+    text = traceback_text(error)
+    assert text.startswith("Traceback") and "json.loads(text)" in text and "JSONDecodeError" in text
 
 
 def test_a_module_of_a_package_is_named_as_it_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

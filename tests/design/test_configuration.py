@@ -12,7 +12,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import violations
 from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, Configuration, ToxicityConfig, load_configuration
-from empathy_eval.design.phases import PhaseRules
+from empathy_eval.design.taxonomy import PhaseRules
 
 from tests.conftest import demo_file
 from tests.doubles.telling import WORDS

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 
 import pytest
-from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.planning import PlannedTurn
-from empathy_eval.design.taxonomy import Taxonomy
+from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, breaches
 
 GOOD = "S RS S EV S NE S SO S CP S SI"
 RULES = PhaseRules(12, 22)

@@ -14,13 +14,12 @@ from empathy_eval.base.text import words
 from empathy_eval.design import planning
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import FAR, NEAR
-from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.planning import Plan, PlannedTurn, drawn_plan, plans, seed_plan
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.quotas import apportion, planned, quotas, sequence
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
-from empathy_eval.design.taxonomy import VARIANT_WAYS
+from empathy_eval.design.taxonomy import VARIANT_WAYS, PhaseRules, breaches
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -13,12 +13,11 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.planning import drawn_plan
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.design.taxonomy import Taxonomy, _own, load_taxonomy
+from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, _own, breaches, load_taxonomy
 from empathy_eval.generation.build import build
 from empathy_eval.generation.build_folder import accepted
 

@@ -25,9 +25,8 @@ from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.score import score
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.length import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.verify.report import comparable, disagreements
 from empathy_eval.releases.verify.verify import verify

@@ -18,9 +18,8 @@ from empathy_eval.evaluation.crossed.shortcuts import ECHO_OF_CHANGE, LAST, OF_B
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.embedding import Embedding
-from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.length import Echo, Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given, settings

@@ -11,10 +11,9 @@ import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion.inversion import Chance, corrected, diversity_row, measured_rows
 from empathy_eval.evaluation.inversion.results import Difference, MetricRow
-from empathy_eval.metrics.bleu import Bleu
-from empathy_eval.metrics.distinct import Dist
+from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
-from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.statistics.ranking import area, holm, wins
 from empathy_eval.statistics.resampling import Clusters, student
 from hypothesis import given

@@ -303,7 +303,7 @@ def test_nothing_to_score_with_is_said(light: Path, capsys: pytest.CaptureFixtur
 
 
 def test_a_second_score_asks_a_costly_metric_for_nothing(light: Path, strange: Path) -> None:
-    from empathy_eval.metrics.score_cache import ScoreCache
+    from empathy_eval.metrics.scoring import ScoreCache
 
     (strange / "costly.py").write_text(
         METRICS.split("class Raises")[0].replace("reads = ()", "reads = ()\n    keep = True\n    asked = 0").replace(

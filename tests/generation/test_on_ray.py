@@ -22,7 +22,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError, JobError, input_error, job_error
-from empathy_eval.base.ray_cluster import joined, own_ray, plain_errors, spread_over
+from empathy_eval.base.workers import joined, own_ray, plain_errors, spread_over
 from empathy_eval.cli import main
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.ledger import Entry, Ledger, row_of
@@ -39,11 +39,10 @@ from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.course import Notice
 from empathy_eval.generation.keeper import Keeper, Rows
 from empathy_eval.generation.on_ray import build_on_ray, divided, known
-from empathy_eval.metrics.bleu import Bleu
+from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric
-from empathy_eval.metrics.rouge import RougeL
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Scoring, statistics_of
+from empathy_eval.metrics.scoring import ScoreCache, Scoring, statistics_of
 
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import copy_world
@@ -135,7 +134,7 @@ def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked
 
 def test_what_ray_says_of_a_lost_worker_is_not_in_standard_output() -> None:
     script = (
-        "import os, time; from empathy_eval.base.ray_cluster import joined, plain_errors; from empathy_eval.base.errors import JobError\n"
+        "import os, time; from empathy_eval.base.workers import joined, plain_errors; from empathy_eval.base.errors import JobError\n"
         "with joined(workers=1) as ray:\n"
         "    try:\n"
         "        with plain_errors(ray):\n"

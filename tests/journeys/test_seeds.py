@@ -16,14 +16,13 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE_OF
 from empathy_eval.design.language import english
 from empathy_eval.design.personas import VOICES
-from empathy_eval.design.phases import breaches
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
+from empathy_eval.design.taxonomy import breaches
 from empathy_eval.evaluation.shortcuts.texts import shares_of
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.dialogue import description
 from empathy_eval.generation.outcomes import Turn
-from empathy_eval.metrics.empathy_score.features import Shares
-from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.metrics.empathy_score.plain import Shares, word_lists
 from profanity_check import predict_prob
 
 OVERLAP_AT_MOST = 0.30

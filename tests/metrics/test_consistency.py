@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from empathy_eval.metrics.consistency import TRIED, consistent
 from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.protocol import MeanMetric, Metric, Segments
-from empathy_eval.metrics.rouge import RougeL
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
+from empathy_eval.metrics.scoring import Pairs, ScoreCache, Scoring, statistics_of
 
 from tests.metrics.test_scoring import Judge, pairs
 

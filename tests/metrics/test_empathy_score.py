@@ -14,12 +14,18 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.metrics.empathy_score.features import UNIT, Features, said_last, sentences
-from empathy_eval.metrics.empathy_score.model_folder import CHECKSUMS, CONFIG, HASHED, WEIGHTS, published_model, read_model
-from empathy_eval.metrics.empathy_score.plain import Direction
+from empathy_eval.metrics.empathy_score.model_folder import (
+    CHECKSUMS,
+    CONFIG,
+    HASHED,
+    WEIGHTS,
+    arrays_of,
+    published_model,
+    read_model,
+    tensor_bytes,
+)
+from empathy_eval.metrics.empathy_score.plain import UNIT, Direction, Features, WordLists, read_word_lists, said_last, sentences, word_lists
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
-from empathy_eval.metrics.empathy_score.tensors import arrays_of, tensor_bytes
-from empathy_eval.metrics.empathy_score.word_lists import WordLists, read_word_lists, word_lists
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import default_names, find
 from hypothesis import given

@@ -15,14 +15,11 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import ngrams
-from empathy_eval.metrics.bleu import Bleu
-from empathy_eval.metrics.chrf import ChrF
-from empathy_eval.metrics.distinct import Dist
-from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.length import Echo, Length, RougeL
 from empathy_eval.metrics.meteor import Meteor, wordnet_version
+from empathy_eval.metrics.ngrams import Bleu, ChrF, Dist
 from empathy_eval.metrics.protocol import Metric, Segments
 from empathy_eval.metrics.registry import Found, find
-from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.vader import Vader
 from hypothesis import given
 from hypothesis import strategies as st

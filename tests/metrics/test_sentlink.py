@@ -8,8 +8,7 @@ import pickle
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.metrics.registry import default_names, find
-from empathy_eval.metrics.sentlink import Sentlink, query, sentiment
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.metrics.vader import Sentlink, Vader, query, sentiment
 
 SAID = {"negative": "This is terrible.", "neutral": "The bus is at nine.", "positive": "I love this."}
 NINE = {

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from empathy_eval.metrics.empathy_score.inputs import Inputs, told
+from empathy_eval.metrics.empathy_score.students import Inputs, told
 from tokenizers import Tokenizer
 
 from tests.doubles.encoders import made_encoder

@@ -22,7 +22,7 @@ from empathy_eval.reports.report import metrics_of, report
 from tests.conftest import released_quickly
 from tests.doubles import made_once
 
-LATER = ("empathy_eval.metrics.sentlink:Sentlink", dict[str, Any]())
+LATER = ("empathy_eval.metrics.vader:Sentlink", dict[str, Any]())
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_a_metric_that_is_built_in_later_breaks_no_release_of_before(
 
 
 def test_a_metric_whose_settings_are_others_here_is_told_once(usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("empathy_eval.metrics.chrf.ChrF.signature", "chars:7")
+    monkeypatch.setattr("empathy_eval.metrics.ngrams.ChrF.signature", "chars:7")
     (fault,) = verify(usual)
     assert (
         "metrics: chrf" in fault.where

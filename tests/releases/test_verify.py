@@ -16,10 +16,9 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import cells, files_of
+from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.metrics.rouge import RougeL
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Scoring
+from empathy_eval.metrics.scoring import ScoreCache, Scoring
 from empathy_eval.releases.assemble.documents import croissant_text
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.verify import verify

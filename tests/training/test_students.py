@@ -19,13 +19,12 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes, digest_file
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, file_of
-from empathy_eval.metrics.empathy_score.features import UNIT
 from empathy_eval.metrics.empathy_score.model_folder import CHECKSUMS, CONFIG, WEIGHTS, WORTH
+from empathy_eval.metrics.empathy_score.plain import UNIT
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.training.contrasts import Batch, Reader, Task, task_of
-from empathy_eval.training.plain import Direct, direction
-from empathy_eval.training.train import train
-from empathy_eval.training.worth import WordsAlone
+from empathy_eval.training.plain import direction
+from empathy_eval.training.task import Batch, Task, batches_of, task_of
+from empathy_eval.training.train import WordsAlone, train
 
 Row = dict[str, Any]
 
@@ -41,7 +40,7 @@ def changed(folder: Path, copy: Path, change: Callable[[list[Row]], list[Row]]) 
 def test_two_pairs_teach_what_is_derived_by_hand() -> None:
     winners = np.array([[4, 1, 0, 3], [8, 1, 0, 1]]) * (UNIT // 10)
     losers = np.array([[2, 2, 0, 1], [2, 2, 0, 3]]) * (UNIT // 10)
-    learned = direction(Direct(winners, losers))
+    learned = direction(winners, losers)
     # The first gains 0.2 and 0.6: mean 0.4, spread 0.2, t = 0.4 / (0.2 / sqrt 2) = 2 sqrt 2, t^2 = 8.
     # Winners spread by 0.2, losers by none.
     first = 0.4 / math.sqrt(0.04 / 2) * 8 / 12
@@ -55,7 +54,7 @@ def test_two_pairs_teach_what_is_derived_by_hand() -> None:
 
 
 def test_where_every_pair_gains_the_same_nothing_is_shrunk() -> None:
-    learned = direction(Direct(np.array([[300_000], [500_000]]), np.array([[200_000], [400_000]])))
+    learned = direction(np.array([[300_000], [500_000]]), np.array([[200_000], [400_000]]))
     assert learned.weights.tolist() == [1.0]
 
 
@@ -100,7 +99,7 @@ def test_what_the_documents_say_of_the_packaged_model_is_in_its_figures() -> Non
 def test_each_reply_of_a_crossed_item_wins_in_the_context_that_it_fits(seeds: Path) -> None:
     items = pq.read_table(file_of(seeds, "crossed", "train")).to_pylist()
     learned = set[tuple[str, str, str, str]]()
-    for batch in Reader(Task(seeds, ("fitting>other",))).batches():
+    for batch in batches_of(Task(seeds, ("fitting>other",))):
         last = [context[-1]["text"] for context in batch.winners.contexts]
         learned |= set(zip(batch.ids, last, batch.winners.texts, batch.losers.texts, strict=True))
     sides = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
@@ -160,7 +159,7 @@ def test_contrasts_and_splits_are_taken_once_and_in_their_order(seeds: Path) -> 
     task = task_of(seeds, asked, ["test", "train", "test"], lambda pairs: None)
     assert task.contrasts == ("reference>apathetic", "near_empathetic>apathetic", "empathetic>far_apathetic")
     assert task.splits == ("train", "test")
-    found = {batch.contrast: batch.losers.texts[0] for batch in Reader(replace(task, splits=("train",))).batches()}
+    found = {batch.contrast: batch.losers.texts[0] for batch in batches_of(replace(task, splits=("train",)))}
     control = pq.read_table(file_of(seeds, "controls", "train")).to_pylist()[0]
     assert found["near_empathetic>apathetic"] == control["apathetic"] and found["empathetic>far_apathetic"] == control["far_apathetic"]
 

@@ -23,10 +23,10 @@ from empathy_eval.design.dataset import COLUMNS, MANIFEST, OPTIONAL, SPLITS, fil
 from empathy_eval.metrics.empathy_score.model_folder import CARD, CHECKSUMS, CONFIG, ENCODER, TOKENIZER, WEIGHTS, WORTH
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.training.contrasts import Course, Task
 from empathy_eval.training.examples import lessons_of, read_labelled
+from empathy_eval.training.students import Record, combined, ranking, regression
+from empathy_eval.training.task import Course, Task
 from empathy_eval.training.train import train
-from empathy_eval.training.training_loop import Record, combined, ranking, regression
 from torch.autograd import gradcheck
 
 from tests.doubles.encoders import WORDS, made_encoder
@@ -160,11 +160,8 @@ def test_a_score_is_both_parts_weighed() -> None:
     class Scripted:
         keep, share, places = False, False, 6
 
-        def content(self, segments: Segments) -> Any:
-            return np.array([0.6])
-
-        def flow(self, segments: Segments) -> Any:
-            return np.array([0.8])
+        def parts(self, segments: Segments) -> Any:
+            return {"content": np.array([0.6]), "flow": np.array([0.8])}
 
     release = {"name": "x", "version": "1", "data": "0" * 64}
     config: dict[str, Any] = {"kind": "students", "parts": ["content", "flow"], "release": release, "splits": ["train"], "contrasts": []}

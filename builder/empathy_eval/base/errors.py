@@ -6,16 +6,71 @@ import json
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Iterable
+import traceback
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
+from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from empathy_eval.base.signs import unseen
-from empathy_eval.base.tracebacks import place_of, whole
+
+OURS = str(Path(__file__).parents[1])
+
+
+def traceback_text(error: BaseException) -> str:
+    """The whole traceback as text."""
+    return "".join(traceback.format_exception(error))
+
+
+def place_of(error: BaseException) -> str:
+    """Where code of others raised an error, as `` (shared_words.py:12, in score)``; empty where no such code took part.
+
+    It is the last line of the user's own code, else of the installed package that was called. The file is told as its module is named, so
+    that no folder of a machine is in what is written.
+    """
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
+        return f" ({Path(error.filename).name}:{error.lineno})"
+    frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _of_others(frame)]
+    own = [one for one in frames if not _installed(one[0])]
+    packaged = [one for one in frames if _module(one[0])[0] == _module(frames[0][0])[0]]
+    if not own and not packaged:
+        return ""
+    frame, line = (own or packaged)[-1]
+    name = frame.f_code.co_name
+    return f" ({_file(frame)}:{line}{'' if name == '<module>' else f', in {name}'})"
+
+
+def _of_others(frame: FrameType) -> bool:
+    """Whether it is neither code of ours nor of the standard library."""
+    path = frame.f_code.co_filename
+    return not path.startswith((OURS, "<frozen")) and (not path.startswith(_standard()) or _installed(frame))
+
+
+@cache
+def _standard() -> tuple[str, ...]:
+    from sysconfig import get_paths
+
+    return get_paths()["stdlib"], get_paths()["platstdlib"]
+
+
+def _installed(frame: FrameType) -> bool:
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(frame.f_code.co_filename).parts)
+
+
+def _module(frame: FrameType) -> list[str]:
+    return str(frame.f_globals.get("__name__", "")).split(".")
+
+
+def _file(frame: FrameType) -> str:
+    path = Path(frame.f_code.co_filename)
+    return "/".join(path.parts[-len(_module(frame)) - (path.stem == "__init__") :])
+
 
 NAME = "empathy-eval"
 # Of a checkout: the package lies in builder/.
@@ -165,7 +220,7 @@ def job_error(where: object, what: str, fix: str, raised: BaseException | None =
 def _problem(where: object, what: str, fix: str, raised: BaseException | None) -> Problem:
     if raised is None:
         return Problem(str(where), what, fix)
-    return Problem(str(where), what + place_of(raised), fix, traceback=whole(raised))
+    return Problem(str(where), what + place_of(raised), fix, traceback=traceback_text(raised))
 
 
 class Tracebacks:
@@ -180,8 +235,21 @@ class Tracebacks:
         return some if cls.shown or not some else ["add --traceback for the whole traceback"]
 
 
+def refuse(problems: Iterable[Problem]) -> None:
+    """Raises an :class:`InputError` with all of these problems at once; where there are none, nothing is done."""
+    if found := tuple(problems):
+        raise InputError(found)
+
+
+@contextmanager
+def collecting(problems: list[Problem]) -> Iterator[None]:
+    """Adds the problems of an :class:`InputError` within to a list, and goes on behind the block: all of several files are told at once."""
+    try:
+        yield
+    except InputError as error:
+        problems += error.problems
+
+
 def missing_package(purpose: str, extra: str = "", otherwise: str = "") -> InputError:
     """The error for a package of an extra (or one that is always needed) that is not installed; ``otherwise`` is a way without it."""
-    pass
-
     return input_error(purpose, NOT_INSTALLED, install_line(extra) + (f", or {otherwise}" if otherwise else ""))

@@ -8,11 +8,11 @@ import os
 import re
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain, count
 from pathlib import Path
 
-from empathy_eval.base.errors import InputError, Problem, input_error, job_error
+from empathy_eval.base.errors import Problem, input_error, job_error, refuse
 from empathy_eval.base.paths import not_a_path
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
@@ -32,6 +32,20 @@ def data_folder(name: str) -> Path:
     package = Path(__file__).resolve().parent.parent
     installed = package / "data" / name
     return installed if installed.is_dir() else package.parent.parent / name
+
+
+def packaged_file(named: str | Path, kind: str, folder: str, names: Sequence[str], fix: str) -> Path:
+    """The file of a ``kind``: a path stays what it is, a bare name that is no file stands for a packaged one of these names.
+
+    Raises:
+        InputError: for a name that is neither; ``fix`` says what there is to name.
+    """
+    path = Path(named)
+    if path.is_file() or path.suffix or path.name != str(named):
+        return path
+    if path.name in names:
+        return data_folder(folder) / f"{path.name}.yaml"
+    raise input_error(f'{kind} "{named}"', "is not a file, and no packaged one has that name", fix)
 
 
 def is_own(folder: Path, path: Path) -> bool:
@@ -68,15 +82,9 @@ def entries(folder: Path) -> Iterator[tuple[Path, str]]:
                 path = inside / entry.name
                 if path == folder / ".git":
                     continue
-                yield path, _kind(entry)
+                yield path, "link" if entry.is_symlink() else "file" if entry.is_file() else "folder" if entry.is_dir() else "device"
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(path)
-
-
-def _kind(entry: os.DirEntry[str]) -> str:
-    if entry.is_symlink():
-        return "link"
-    return "file" if entry.is_file() else "folder" if entry.is_dir() else "device"
 
 
 @contextlib.contextmanager
@@ -105,16 +113,15 @@ def _takes_no_files(error: OSError, path: Path) -> bool:
     if error.errno != errno.ENOENT or error.filename is None:
         return False
     missing = Path(os.fsdecode(error.filename))
-    return any(missing in (one, *one.parents) or _is_beside(one, missing) for one in (path, Path(os.path.realpath(path))))
+    return any(
+        missing in (one, *one.parents) or (missing.parent == one.parent and missing.name.startswith(f"{_beside(one).name}."))
+        for one in (path, Path(os.path.realpath(path)))
+    )
 
 
 def _beside(path: Path, *words: object) -> Path:
     """What lies beside ``path`` while it is written."""
     return path.with_name(".".join(map(str, ("", path.name, *words))))
-
-
-def _is_beside(path: Path, other: Path) -> bool:
-    return other.parent == path.parent and other.name.startswith(f".{path.name}.")
 
 
 @contextlib.contextmanager
@@ -187,8 +194,7 @@ def not_folders(*paths: Path) -> None:
     """Raises an :class:`InputError` if folders lie where these files go."""
     # os.path.isdir, since Path.is_dir raises for a name that is too long.
     folders = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
-    if folders:
-        raise InputError([Problem(str(path), "is a folder, but a file is to be written here", "move it away") for path in folders])
+    refuse(Problem(str(path), "is a folder, but a file is to be written here", "move it away") for path in folders)
 
 
 def _make_folder(path: Path) -> None:

@@ -119,7 +119,10 @@ def _look_through(text: str) -> None:
         elif isinstance(event, yaml.ScalarEvent):
             written += 1
             anchor = event.anchor
-            _no_key_twice(way[-1], event)
+            if way[-1].keys is not None and not way[-1].parts % 2:
+                if event.value in way[-1].keys:
+                    raise Refused(f'has the key "{event.value}" twice', _line(event))
+                way[-1].keys.add(event.value)
         else:
             continue
         if anchor:
@@ -132,14 +135,6 @@ def _look_through(text: str) -> None:
 
 def _line(event: yaml.Event) -> int | None:
     return event.start_mark.line + 1 if event.start_mark else None
-
-
-def _no_key_twice(inside: _Open, event: yaml.ScalarEvent) -> None:
-    if inside.keys is None or inside.parts % 2:
-        return
-    if event.value in inside.keys:
-        raise Refused(f'has the key "{event.value}" twice', _line(event))
-    inside.keys.add(event.value)
 
 
 def json_value(text: str, *, signs: bool = True) -> Any:
@@ -163,7 +158,10 @@ def json_value(text: str, *, signs: bool = True) -> Any:
     else:
         raise Deep
     if signs and "\\ud" in text.lower():
-        _whole_signs(value)
+        try:
+            json.dumps(value, ensure_ascii=False).encode()
+        except UnicodeEncodeError as error:
+            raise Refused(f"holds half a sign ({error.object[error.start]!a})") from error
     return value
 
 
@@ -195,13 +193,6 @@ def _finite(digits: str) -> float:
 
 def _constant(name: str) -> Any:
     raise Refused(f"holds {name}, which is no JSON")
-
-
-def _whole_signs(value: Any) -> None:
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise Refused(f"holds half a sign ({error.object[error.start]!a})") from error
 
 
 JSON = json.JSONDecoder(object_pairs_hook=_each_once, parse_int=_whole, parse_float=_finite, parse_constant=_constant)

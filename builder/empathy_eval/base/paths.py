@@ -12,7 +12,7 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
+from empathy_eval.base.errors import InputError, Problem, input_error, job_error, refuse
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,8 +36,7 @@ def check_paths(paths: Iterable[Any]) -> None:
         InputError: for a name that the system does not take, links that lead to themselves, an address, and what is no regular file or
             folder: to open a named pipe waits for its other end. What a shell hands over (``<(…)``) may be read, and the null device.
     """
-    if problems := [problem for path in paths if (problem := _odd(os.fspath(path)))]:
-        raise InputError(problems)
+    refuse([problem for path in paths if (problem := _odd(os.fspath(path)))])
 
 
 def _odd(path: str | bytes) -> Problem | None:
@@ -75,7 +74,10 @@ def paths_reached() -> Iterator[None]:
     except OSError as error:
         if error.filename is None:  # of no path, such as a connection
             raise
-        raise _of_access(error) from error
+        where, what = _named(os.fsdecode(error.filename)), f"cannot be read or written: {error.strerror or error}"
+        if error.errno in OF_THE_MACHINE:
+            raise job_error(where, what, "make room or repair the disk, then run the same command") from error
+        raise input_error(where, what, FIXES.get(error.errno or 0, ELSEWHERE)) from error
     except ValueError as error:
         if (wrong := not_a_path("a path", error)) is None:
             raise
@@ -85,13 +87,6 @@ def paths_reached() -> Iterator[None]:
 def not_a_path(where: object, error: ValueError) -> InputError | None:
     """The error for what the system takes for no path at all, if that is meant."""
     return input_error(where, f"is not a valid path: {error}", ELSEWHERE) if "embedded null" in str(error) else None
-
-
-def _of_access(error: OSError) -> EmpathyEvalError:
-    where, what = _named(os.fsdecode(error.filename)), f"cannot be read or written: {error.strerror or error}"
-    if error.errno in OF_THE_MACHINE:
-        return job_error(where, what, "make room or repair the disk, then run the same command")
-    return input_error(where, what, FIXES.get(error.errno or 0, ELSEWHERE))
 
 
 def takes_paths(call: Callable[P, T]) -> Callable[P, T]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
+from empathy_eval.base.errors import Problem, input_error, nearest, nearest_column, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
 from empathy_eval.base.signs import UNSEEN, unseen
@@ -65,7 +65,7 @@ def violations(value: Any, name: str, *, by_hand: bool = False) -> Iterator[tupl
     if not _plainly_valid(value, name):
         errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda one: [str(part) for part in one.absolute_path])
         # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
-        said = ((_place(one.absolute_path), _what(one), _fix(one) + (_meant(one) if by_hand else "")) for one in errors)
+        said = ((_place(one.absolute_path), _what(one), _fix(one, by_hand)) for one in errors)
         yield from dict.fromkeys(said)
     if looked_through(name) and not _plainly_seen(value):
         yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in _texts(value, ()) if hidden(text)), MOST_TOLD)
@@ -151,8 +151,7 @@ def check(value: Any, name: str, where: object) -> None:
     problems = [
         Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name, by_hand=True)
     ]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def whole_numbers(value: Any, name: str) -> Any:
@@ -269,13 +268,14 @@ def _place(steps: Iterable[str | int]) -> str:
 
 def _what(error: ValidationError) -> str:
     rule: Any = error.validator_value
+    there: Any = error.instance
     match error.validator:
         case "not" if rule == {}:  # a plain false would leave out which key it is
             return f"{_quoted(error.instance)} is not allowed here"
         case "required":
-            return "misses " + ", ".join(f'"{key}"' for key in rule if key not in _instance(error))
+            return "misses " + ", ".join(f'"{key}"' for key in rule if key not in there)
         case "additionalProperties":
-            return "has unknown " + ", ".join(f'"{key}"' for key in _instance(error) if key not in _known(error))
+            return "has unknown " + ", ".join(f'"{key}"' for key in there if key not in _known(error))
         case "enum" | "const":
             return f"{_quoted(error.instance)} is not known"
         case "pattern":
@@ -287,45 +287,31 @@ def _what(error: ValidationError) -> str:
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
         case "minItems" | "maxItems":
-            return f"has {len(_instance(error))} entries, at {'least' if error.validator == 'minItems' else 'most'} {rule} are taken"
+            return f"has {len(there)} entries, at {'least' if error.validator == 'minItems' else 'most'} {rule} are taken"
         case _:
             return error.message if len(error.message) < 200 else f"{error.message[:197]}..."
 
 
-def _fix(error: ValidationError) -> str:
+def _fix(error: ValidationError, by_hand: bool) -> str:
+    """How to mend it; of what is written by hand with the known name that may be meant by the first unknown one."""
     rule: Any = error.validator_value
+    there: Any = error.instance
+    told, known = error.schema if isinstance(error.schema, dict) else {}, _known(error)
     match error.validator:
         case "required":
-            return "add it"
+            # Where an unknown key is let through, nothing else names it.
+            silent = by_hand and isinstance(error.schema, dict) and told.get("additionalProperties", True) is not False
+            lacking = [key for key in rule if key not in there]
+            return "add it" + (nearest_column([key for key in there if key not in known], lacking) if silent else "")
         case "additionalProperties":
-            return "use one of " + ", ".join(sorted(_known(error)))
+            meant = nearest(next(key for key in there if key not in known), known) if by_hand else ""
+            return "use one of " + ", ".join(sorted(known)) + meant
         case "enum":
-            return "use one of " + ", ".join(str(value) for value in rule)
+            return "use one of " + ", ".join(map(str, rule)) + (nearest(there, rule) if by_hand else "")
         case _:
-            told = error.schema if isinstance(error.schema, dict) else {}
             # How to mend it stands apart, under a name that editors know too; a description that is a sentence says what the key holds.
             described = str(told.get("description") or "write it as the schema says")
             return str(told.get("errorMessage") or (f"write it as described: {described}" if described.endswith(".") else described))
-
-
-def _meant(error: ValidationError) -> str:
-    """Which known name may be meant by the first unknown one."""
-    rule: Any = error.validator_value
-    match error.validator:
-        case "additionalProperties":
-            return nearest(next(key for key in _instance(error) if key not in _known(error)), _known(error))
-        case "enum":
-            return nearest(error.instance, rule)
-        case "required" if isinstance(error.schema, dict) and error.schema.get("additionalProperties", True) is not False:
-            # Where an unknown key is let through, nothing else names it.
-            known, there = _known(error), _instance(error)
-            return nearest_column([key for key in there if key not in known], [key for key in rule if key not in there])
-        case _:
-            return ""
-
-
-def _instance(error: ValidationError) -> Any:
-    return error.instance
 
 
 def _known(error: ValidationError) -> dict[str, Any]:

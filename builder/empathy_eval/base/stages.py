@@ -1,4 +1,4 @@
-"""Stages of a long job: its present stage and count, for a display that follows it. Where nothing follows, nothing is done."""
+"""Stages of a long job: its present stage and count, for a display that follows it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class Stages:
         self.number += 1
 
 
-_FOLLOWED: ContextVar[Stages | None] = ContextVar("followed", default=None)
+# Where nothing follows, nobody reads what is told.
+_FOLLOWED = ContextVar("followed", default=Stages())  # noqa: B039
 
 
 @contextlib.contextmanager
@@ -46,21 +47,18 @@ def followed() -> Iterator[Stages]:
 
 def stage(name: str, total: int = 0, things: str = "") -> None:
     """Tells that the job begins another stage, named as what it does: "drawing figures"."""
-    if (stages := _FOLLOWED.get()) is not None:
-        stages.name = name
-        stages.count(total, things)
+    _FOLLOWED.get().name = name
+    count(total, things)
 
 
 def count(total: int, things: str) -> None:
     """Tells how many things there are to do within the stage, from now on."""
-    if (stages := _FOLLOWED.get()) is not None:
-        stages.count(total, things)
+    _FOLLOWED.get().count(total, things)
 
 
 def advance(things: int = 1) -> None:
     """Tells that so many more things of the stage are done."""
-    if (stages := _FOLLOWED.get()) is not None:
-        stages.done += things
+    _FOLLOWED.get().done += things
 
 
 # A unit is used from one and a half of it on: 80 s, 90 s, 2 min.

@@ -17,8 +17,6 @@ from empathy_eval.base.errors import JobError, Problem
 T = TypeVar("T")
 # By what a stop is called. A terminal that is closed and a batch system say theirs twice or more, so only Ctrl-C again is impatience.
 SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
-
-
 # What is true once a signal has stopped a run, whichever it was.
 AT_ONCE = "the next Ctrl-C ends at once"
 

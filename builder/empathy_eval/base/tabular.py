@@ -87,11 +87,7 @@ def _lines(stream: TextIO, *, stop: bool = True) -> Iterator[str]:
 
 
 TableRow = dict[str, Any]
-
-
 WHOLE = "name the folder of a release; if it is one, fetch it again whole"
-
-
 # What a group of rows may hold; those of our data have 2,000 rows.
 MOST_ROWS, MOST_BYTES = 100_000, 2**29
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
+from functools import cache, reduce, wraps
 from pathlib import Path
-from types import CodeType, TracebackType
+from traceback import walk_tb
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.bccache import Bucket
 from jinja2.exceptions import SecurityError
 from jinja2.filters import make_attrgetter
 from jinja2.runtime import BlockReference, Context, LoopContext, Macro
@@ -106,10 +106,7 @@ class Sums(NodeTransformer):
         """The sum."""
         self.generic_visit(node, *args, **kwargs)
         texts: list[nodes.Expr] = [nodes.Filter(one, "string", [], [], None, None, lineno=node.lineno) for one in node.nodes]
-        total = texts[0]
-        for one in texts[1:]:
-            total = nodes.Add(total, one, lineno=node.lineno)
-        return total
+        return reduce(lambda total, one: nodes.Add(total, one, lineno=node.lineno), texts)
 
 
 def no_more(size: int) -> None:
@@ -132,7 +129,7 @@ def size_of(value: Any) -> int:
             size += len(one) if isinstance(one, str) else known.get(id(one), 1)
             no_more(size)
             if isinstance(one, list | tuple | dict | set | frozenset) and id(one) not in known:
-                left.append((id(one), size - 1, _parts(one)))
+                left.append((id(one), size - 1, iter([*one.keys(), *one.values()] if isinstance(one, dict) else one)))
                 break
         else:
             left.pop()
@@ -157,10 +154,6 @@ def keyed(environment: jinja2.Environment, rows: Iterable[Any], name: str, value
     return {key(row): of(row) if value else row for row in rows}
 
 
-def _parts(value: Any) -> Iterator[Any]:
-    return iter([*value.keys(), *value.values()]) if isinstance(value, dict) else iter(value)
-
-
 def _no_large_product(left: Any, right: Any) -> None:
     for one, times in ((left, right), (right, left)):
         if isinstance(times, int) and isinstance(one, str | list | tuple):
@@ -178,24 +171,23 @@ def _no_wide_format(text: str, *values: Any) -> None:
 def _guarded(made: Callable[..., Any], narrow: bool) -> Callable[..., Any]:
     """A filter that is given nothing too large; with ``narrow`` its numbers are widths."""
 
+    @wraps(made)  # what Jinja passes to the one it passes to the other
     def guarded(*values: Any, **named: Any) -> Any:
         size_of([*values, *named.values()])
         if narrow and any(isinstance(one, int) and abs(one) > WIDEST for one in (*values[1:], *named.values())):
             raise OverflowError(f"a width above {WIDEST} is too large")
         return made(*values, **named)
 
-    # What Jinja passes to the one it passes to the other.
-    guarded.__dict__.update(getattr(made, "__dict__", {}))
     return guarded
 
 
 def _joined(made: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(made)
     def joined(first: Any, value: Any, d: str = "", attribute: Any = None) -> Any:
         values = list(value)
         no_more(size_of(values) + len(values) * len(str(d)))
         return made(first, values, d, attribute)
 
-    joined.__dict__.update(getattr(made, "__dict__", {}))
     return joined
 
 
@@ -243,30 +235,14 @@ class Within(jinja2.FileSystemLoader):
         return super().get_source(environment, template)
 
 
-class Compiled(jinja2.BytecodeCache):
-    """What this process has compiled of a file; a file that was changed since is another."""
-
-    def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], CodeType] = {}
-
-    def load_bytecode(self, bucket: Bucket) -> None:
-        """Takes what is there."""
-        bucket.code = self._kept.get((bucket.key, bucket.checksum))
-
-    def dump_bytecode(self, bucket: Bucket) -> None:
-        """Keeps what was compiled."""
-        if bucket.code:
-            self._kept[bucket.key, bucket.checksum] = bucket.code
-
-
-COMPILED = Compiled()
-
-
+@cache
 def environment(folder: Path | None) -> jinja2.Environment:
-    """A sandbox over a folder (none: a template stands alone). Only ``*.html.j2`` is escaped: prompts and cards are plain text."""
+    """A sandbox over a folder (none: a template stands alone), which keeps what it has compiled of a file until that is changed.
+
+    Only ``*.html.j2`` is escaped: prompts and cards are plain text.
+    """
     return Sandbox(
         loader=Within(folder) if folder else None,
-        bytecode_cache=COMPILED,
         undefined=Missing,
         autoescape=jinja2.select_autoescape(["html.j2"], default_for_string=False, default=False),
         trim_blocks=True,
@@ -312,15 +288,8 @@ def refusal(where: object, error: Exception) -> InputError:
 def _line(where: object, error: BaseException) -> str:
     """The line of the template in which it happened, with its name where it is another one's; empty if that cannot be known."""
     lines = [
-        f"{f': {template.name}' if template.name not in (None, where) else ''}: line {template.get_corresponding_lineno(trace.tb_lineno)}"
-        for trace in _frames(error)
-        if isinstance(template := trace.tb_frame.f_globals.get("__jinja_template__"), jinja2.Template)
+        f"{f': {template.name}' if template.name not in (None, where) else ''}: line {template.get_corresponding_lineno(line)}"
+        for frame, line in walk_tb(error.__traceback__)
+        if isinstance(template := frame.f_globals.get("__jinja_template__"), jinja2.Template)
     ]
     return lines[-1] if lines else ""
-
-
-def _frames(error: BaseException) -> Iterator[TracebackType]:
-    trace = error.__traceback__
-    while trace:
-        yield trace
-        trace = trace.tb_next

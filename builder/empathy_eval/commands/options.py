@@ -152,8 +152,7 @@ def scoring_with(
     cache: str | Path | bool, engine: str = "local", ray_address: str | None = None, progress: Callable[[int], None] | None = None
 ) -> Iterator[Scoring]:
     """How texts are to be scored; ``cache`` as :func:`cache_of` gives it, ``progress`` is told of scored texts."""
-    from empathy_eval.metrics.score_cache import ScoreCache, user_cache
-    from empathy_eval.metrics.scoring import Scoring
+    from empathy_eval.metrics.scoring import ScoreCache, Scoring, user_cache
 
     check_engine(engine, ray_address)
     kept = ScoreCache(user_cache() if cache is True else Path(cache)) if cache else None
@@ -161,7 +160,7 @@ def scoring_with(
     if engine == "local":
         yield Scoring(kept, None, told)
         return
-    from empathy_eval.base.ray_cluster import joined, spread_over
+    from empathy_eval.base.workers import joined, spread_over
 
     with joined(ray_address) as ray:
         yield Scoring(kept, spread_over(ray), told)

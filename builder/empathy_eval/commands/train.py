@@ -66,8 +66,7 @@ def train(
     """
     from empathy_eval.base.errors import InputError
     from empathy_eval.releases.hub.fetch import release_folder
-    from empathy_eval.training.contrasts import task_of
-    from empathy_eval.training.kinds import stray
+    from empathy_eval.training.task import stray, task_of
     from empathy_eval.training.train import train
 
     pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))

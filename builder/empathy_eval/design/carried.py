@@ -5,13 +5,15 @@ The texts of seed dialogues and crossed items are not among them: those that wer
 
 from __future__ import annotations
 
+from ast import literal_eval
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, collecting, input_error
 from empathy_eval.base.hashing import digest, digest_bytes
 from empathy_eval.base.parsing import text_of, yaml_value
 from empathy_eval.base.schemas import read_yaml
@@ -26,15 +28,13 @@ DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "temp
 MOST_BYTES, MOST_TOGETHER = 2**20, 2**22
 TOO_MUCH = f"holds more than {MOST_TOGETHER:,} bytes of definitions"
 WIDTH = 140
-# Texts by what they say: a process that builds, verifies or shows more than once writes the same ones.
-MOST_TEXTS, _TEXTS = 500, dict[str, str]()
 OTHER = "does not match its hash in the manifest"
 
 
 def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
     """The texts of all files by their path in the folder, of those that the header of a build or a manifest names."""
     said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
-    said |= {f"{SCENARIOS}/{one.file_name}": definition(one) for one in _scenarios(named, catalogue)}
+    said |= {f"{SCENARIOS}/{one.file_name}": definition(one) for one in (catalogue[int(number)] for number in named["scenarios"])}
     said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
     texts = {path: written(value) for path, value in said.items()}
     texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
@@ -48,30 +48,23 @@ def definition(one: Scenario) -> dict[str, Any]:
 
 def definitions_of(named: Mapping[str, Any], catalogue: Catalogue) -> str:
     """The hash of what the scenarios of a header say but for their seed dialogues."""
-    return digest({one.file_name: definition(one) for one in _scenarios(named, catalogue)})
-
-
-def _scenarios(named: Mapping[str, Any], catalogue: Catalogue) -> list[Scenario]:
-    return [catalogue[int(number)] for number in named["scenarios"]]
+    return digest({one.file_name: definition(one) for one in (catalogue[int(number)] for number in named["scenarios"])})
 
 
 def written(value: Any) -> str:
     """The one text form of a definition, which says the very same when it is read."""
-    key = repr(value)
-    if key not in _TEXTS:
-        if len(_TEXTS) >= MOST_TEXTS:
-            _TEXTS.clear()
-        _TEXTS[key] = _yaml(value)
-    return _TEXTS[key]
+    return _written(repr(value))
 
 
-def _yaml(value: Any) -> str:
-    text = yaml.dump(value, Dumper=_Written, sort_keys=False, allow_unicode=True, width=WIDTH)
+@lru_cache(maxsize=500)  # a process that builds, verifies or shows more than once writes the same ones
+def _written(shown: str) -> str:
+    value = literal_eval(shown)
+    text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
     # A text that the form cannot hold on several lines is written as JSON has it.
-    return text if yaml_value(text) == value else yaml.dump(value, Dumper=_Written, sort_keys=False, default_style='"')
+    return text if yaml_value(text) == value else yaml.dump(value, Dumper=_Dumper, sort_keys=False, default_style='"')
 
 
-class _Written(yaml.SafeDumper):
+class _Dumper(yaml.SafeDumper):
     """Without anchors: what is said twice stands there twice."""
 
     def ignore_aliases(self, data: Any) -> bool:
@@ -100,12 +93,12 @@ def said_in(folder: Path, path: str) -> tuple[Any, str]:
     where = folder / path
     try:
         if where.stat().st_size > MOST_BYTES:
-            raise InputError([Problem(str(where), f"is larger than {MOST_BYTES:,} bytes", "make it shorter")])
+            raise input_error(where, f"is larger than {MOST_BYTES:,} bytes", "make it shorter")
         if path.startswith(f"{TEMPLATES}/"):
             text = text_of(where)
             return text, digest_bytes(text.encode())
     except (OSError, ValueError) as error:
-        raise InputError([Problem(str(where), f"cannot be read: {error}", "put it back as it was")]) from error
+        raise input_error(where, f"cannot be read: {error}", "put it back as it was") from error
     kind = {SCENARIOS: "scenario", RULE_FILES: "rules"}.get(path.partition("/")[0], Path(path).stem)
     value = read_yaml(where, kind)
     return value, digest(value)
@@ -121,17 +114,14 @@ def wrong_in(folder: Path, named: Mapping[str, Any], there: Collection[str], fix
         yield Problem(str(folder / path), "is missing", fix)
     problems = list[Problem]()
     for path in sorted(there):
-        try:
+        with collecting(problems):
             value, found = said_in(folder, path)
-        except InputError as error:
-            problems += error.problems
-            continue
-        if path.startswith(f"{SCENARIOS}/"):
-            said[Path(path).name] = value
-        elif path not in hashes:
-            problems.append(Problem(str(folder / path), "is not named in the manifest", "remove it"))
-        elif found != hashes[path]:
-            problems.append(Problem(str(folder / path), OTHER, fix))
+            if path.startswith(f"{SCENARIOS}/"):
+                said[Path(path).name] = value
+            elif path not in hashes:
+                problems.append(Problem(str(folder / path), "is not named in the manifest", "remove it"))
+            elif found != hashes[path]:
+                problems.append(Problem(str(folder / path), OTHER, fix))
     yield from problems
     if not problems:
         yield from _wrong_scenarios(folder / SCENARIOS, said, named, fix)

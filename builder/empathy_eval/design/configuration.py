@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, nearest
+from empathy_eval.base.errors import InputError, Problem, nearest, refuse
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, pinned, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.errata import latest_of
-from empathy_eval.design.phases import PhaseRules
+from empathy_eval.design.taxonomy import PhaseRules
 from empathy_eval.design.word_list import MAKE, WordList, read_word_list
 
 ROLES = ("self_chat", "near", "far")
@@ -165,9 +165,7 @@ def checked(raw: dict[str, Any], where: object, words: WordList | None = None) -
     except InputError as error:
         problems, words = list(error.problems), None
     configuration = _configuration(raw, words)
-    problems = [*_contradictions(configuration, where), *problems]
-    if problems:
-        raise InputError(problems)
+    refuse([*_contradictions(configuration, where), *problems])
     return configuration
 
 
@@ -183,51 +181,44 @@ def _configuration(raw: dict[str, Any], words: WordList | None) -> Configuration
     checks = dict(raw["checks"])
     scored, own = checks["toxicity"], checks.pop("own", {})
     checks["toxicity"] = None if scored == "none" else ToxicityConfig(**scored)
-    plain = (
-        "name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "crossed", "language",
-        "candidates", "control_dialogues",
-    )  # fmt: skip
-    return Configuration(
-        scenarios=tuple(raw.get("scenarios", ())),
-        **{name: raw[name] for name in plain if name in raw},
-        rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
-        models={role: model_of(raw["models"][role]) for role in (*ROLES, *CROSSED_ROLES) if role in raw["models"]},
-        checks=Limits(**checks),
-        raw=raw,
-        own_checks={name: settings or {} for name, settings in own.items()},
-        words=words,
-    )
+    given = {name: raw[name] for name in Configuration.__dataclass_fields__ if name in raw}
+    made = {
+        "scenarios": tuple(raw.get("scenarios", ())),
+        "rules": PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
+        "models": {role: model_of(raw["models"][role]) for role in (*ROLES, *CROSSED_ROLES) if role in raw["models"]},
+        "checks": Limits(**checks),
+        "own_checks": {name: settings or {} for name, settings in own.items()},
+    }
+    return Configuration(**{**given, **made}, raw=raw, words=words)
 
 
-def _contradictions(configuration: Configuration, path: object) -> list[Problem]:
+def _contradictions(configuration: Configuration, path: object) -> Iterator[Problem]:
     """What no schema can say: bounds that cross, models that do not fit the plan."""
-    found = []
     if configuration.rules.min_turns > configuration.rules.max_turns:
         what = f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}"
-        found.append(Problem(f"{path}: turns", what, "write both, the smaller one as min"))
-    found += stray_settings(configuration.raw["report"], f"{path}: report")
-    found += _of_crossed(configuration, path)
+        yield Problem(f"{path}: turns", what, "write both, the smaller one as min")
+    yield from stray_settings(configuration.raw["report"], f"{path}: report")
+    yield from _of_crossed(configuration, path)
     banks = [role for role, one in configuration.models.items() if one.kind == "seed-bank"]
     if configuration.plan == "drawn" and banks:
         what = f'the seed bank ({", ".join(banks)}) holds no dialogue for "plan: drawn"'
-        found.append(Problem(f"{path}: models", what, 'name a model with --model, or write "plan: seeds"'))
+        yield Problem(f"{path}: models", what, 'name a model with --model, or write "plan: seeds"')
     if banks and configuration.models["self_chat"].kind != "seed-bank":
         what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model that writes others"
-        found.append(Problem(f"{path}: models", what, "use the seed bank for self_chat too, or for none"))
-    found += _unchoosable(configuration, banks, path)
+        yield Problem(f"{path}: models", what, "use the seed bank for self_chat too, or for none")
+    yield from _unchoosable(configuration, banks, path)
     for role, one in configuration.models.items():
         faults = url_faults(one.base_url) if one.base_url else ()
-        found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults]
+        yield from (Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults)
     for model in sorted({one.model for one in configuration.models.values()}):
         if len({one.prices for one in configuration.models.values() if one.model == model and one.prices}) > 1:
             what = f'"{model}" has two prices, and a ledger tells answers apart by the model alone'
-            found.append(Problem(f"{path}: models", what, "give it one price, the higher one, everywhere"))
+            yield Problem(f"{path}: models", what, "give it one price, the higher one, everywhere")
     for label in sorted({one.endpoint for one in configuration.models.values()}):
         ways = {canonical_json([getattr(one, name) for name in LINE]) for one in configuration.models.values() if one.endpoint == label}
         if len(ways) > 1:
             what = f'the models on endpoint "{label}" are delivered in different ways'
-            found.append(Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own"))
-    return found
+            yield Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own")
 
 
 def _of_crossed(configuration: Configuration, path: object) -> Iterator[Problem]:

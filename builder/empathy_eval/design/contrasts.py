@@ -58,7 +58,5 @@ TWO_BY_TWO = (
 )
 # The comparisons of stance one by one, near and far ones together: a kind text against a cold one, equally close.
 SIDES = _between(STANCE, EMPATHETIC, APATHETIC)
-
-
 # The reasons of this family that a text can be refused for: what they refuse is what closeness is made of.
 REASONS = frozenset({"edit_ratio_zero", "edit_ratio_high", "overlap_high"})

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from rapidfuzz.distance import Levenshtein
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, collecting
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, shingles, words
 
@@ -65,28 +65,23 @@ def load_crossed(
         if number is None:
             problems.append(Problem(str(path), "is not named by the number of a scenario", "name it NNN.yaml, such as 017.yaml"))
             continue
-        try:
+        with collecting(problems):
             values = read_yaml(path, CROSSED)
-        except InputError as error:
-            problems += error.problems
-            continue
-        items[number] = tuple(map(_item, values))
-        if seed := seeds.get(number):
-            problems += _problems(items[number], number, seed, path, language)
-        elif number in seeds or not any(folder.glob(f"{number:03d}-*.yaml")):
-            what = f"scenario {number} has no seed dialogue" if number in seeds else f"there is no scenario {number}"
-            problems.append(Problem(str(path), what, "write it, or remove this file"))
+            items[number] = tuple(
+                CrossedItem(one["id"].strip(), one["turn"], *(one[name].strip() for name in ("twin", "reply_1", "reply_2", "reason")))
+                for one in values
+            )
+            if seed := seeds.get(number):
+                problems += _problems(items[number], number, seed, path, language)
+            elif number in seeds or not any(folder.glob(f"{number:03d}-*.yaml")):
+                what = f"scenario {number} has no seed dialogue" if number in seeds else f"there is no scenario {number}"
+                problems.append(Problem(str(path), what, "write it, or remove this file"))
     return items, problems
 
 
 def content(crossed: Mapping[int, Sequence[CrossedItem]]) -> list[Any]:
     """All that crossed items say, for a hash."""
     return [[number, [asdict(one) for one in crossed[number]]] for number in sorted(crossed)]
-
-
-def _item(value: Mapping[str, Any]) -> CrossedItem:
-    texts = (value[name].strip() for name in ("twin", "reply_1", "reply_2", "reason"))
-    return CrossedItem(value["id"].strip(), value["turn"], *texts)
 
 
 def _problems(items: Sequence[CrossedItem], number: int, seed: Sequence[Told], path: Path, language: str) -> Iterator[Problem]:
@@ -101,21 +96,16 @@ def _problems(items: Sequence[CrossedItem], number: int, seed: Sequence[Told], p
         if one.turn >= len(seed) or (seed[one.turn - 1].role, seed[one.turn].role) != ("seeker", "helper"):
             what = f"turn {one.turn} is not a helper's after a seeker's"
             yield Problem(where, what, f"count from 0, in a dialogue of {len(seed)} turns")
-        else:
-            yield from _of_twin(one, seed[one.turn - 1].text, where, language)
+        elif not CHANGED[0] <= (changed := changed_words(seed[one.turn - 1].text, one.twin, language)) <= CHANGED[1]:
+            what = f'the twin "{_shown(one.twin)}" differs in {changed} words from the turn before turn {one.turn}'
+            fix = f"change {CHANGED[0]} to {CHANGED[1]} words, so that the contexts differ in little except the need"
+            yield Problem(where, what, fix)
         yield from problems_of_replies(one, where, language)
         for name in ("reply_1", "reply_2"):
             runs = sorted(shingles(getattr(one, name), RUN, language) & said)
             if runs:
                 what = f'{name} repeats "{" ".join(runs[0])}" from the seed dialogue'
                 yield Problem(where, what, f"write it in other words: runs of {RUN} words count as quotations")
-
-
-def _of_twin(one: CrossedItem, original: str, where: str, language: str) -> Iterator[Problem]:
-    least, most = CHANGED
-    if not least <= (changed := changed_words(original, one.twin, language)) <= most:
-        what = f'the twin "{_shown(one.twin)}" differs in {changed} words from the turn before turn {one.turn}'
-        yield Problem(where, what, f"change {least} to {most} words, so that the contexts differ in little except the need")
 
 
 def problems_of_replies(one: CrossedItem, where: str, language: str) -> Iterator[Problem]:

@@ -25,18 +25,10 @@ FAR_WAY = "far_apathetic_manner"
 # Curated crossed items have neither.
 MADE_BY = ("writer", "judge")
 NULLABLE = {*WAYS, FAR_WAY, *VOICES, *MADE_BY}
-
-
 # Of the provenance where one of several candidates was chosen: the SHA-256 of the text of a variant, null for a dialogue.
 TEXT_HASH = "text_sha256"
-
-
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
-
-
 MESSAGES = pa.list_(pa.struct([("role", TEXT), ("content", TEXT)]))
-
-
 _PAIR = [
     ("pair_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT),
     ("turn", pa.int64()), ("context", pa.list_(UTTERANCE)), ("phase", TEXT), ("strategy", TEXT),
@@ -46,18 +38,12 @@ _PAIR = [
     ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
     *((name, TEXT) for name in (*WAYS, *VOICES)),
 ]  # fmt: skip
-
-
 _CONTROL = [
     (f"{control}{suffix}", kind)
     for control in CONTROLS
     for suffix, kind in (("", TEXT), ("_edit_ratio", pa.float64()), ("_overlap", pa.float64()), ("_toxicity", pa.float64()))
 ]
-
-
 _TURN = pa.struct([("role", TEXT), ("text", TEXT), ("strategy", TEXT), ("phase", TEXT)])
-
-
 COLUMNS = {
     "pairs": pa.schema(_PAIR),
     "dialogues": pa.schema(
@@ -69,18 +55,12 @@ COLUMNS = {
     ),
     "controls": pa.schema([*_PAIR, *_CONTROL, (FAR_WAY, TEXT)]),
 }  # fmt: skip
-
-
 _JUDGED = [("teacher", TEXT), ("rubric", TEXT), ("rubric_hash", TEXT)]
-
-
 _CROSSED = [
     ("crossed_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("turn", pa.int64()),
     *((name, pa.list_(UTTERANCE)) for name in ("context_1", "context_2")), ("reply_1", TEXT), ("reply_2", TEXT), ("reason", TEXT),
     ("source", TEXT), *((name, TEXT) for name in MADE_BY), ("request_keys", FLAGS),
 ]  # fmt: skip
-
-
 # What judges said: the configs of a release that was made with annotations, each where it has rows.
 JUDGED = {
     "annotations": pa.schema(
@@ -97,22 +77,14 @@ JUDGED = {
          ("variant", TEXT), ("named", TEXT), ("request_key", TEXT)]
     ),
 }  # fmt: skip
-
-
 # By config of preferences the cells that are chosen and rejected: as released, where closeness goes with stance, and at equal closeness.
 PREFERRED = {
     "preferences": ("empathetic", "apathetic"),
     "preferences_near": ("near_empathetic", "apathetic"),
     "preferences_far": ("empathetic", "far_apathetic"),
 }
-
-
 # The configs that a release has where they have rows.
-OPTIONAL = {
-    **{name: COLUMNS["preferences"] for name in PREFERRED if name not in COLUMNS},
-    "crossed": pa.schema(_CROSSED),
-    **JUDGED,
-}
+OPTIONAL = {**{name: COLUMNS["preferences"] for name in PREFERRED if name not in COLUMNS}, "crossed": pa.schema(_CROSSED), **JUDGED}
 
 
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:
@@ -148,8 +120,6 @@ def parts_of(name: str) -> tuple[str, int]:
 
 
 SPLITS = ("train", "validation", "test")
-
-
 # Percent of dialogues in train and validation; the rest is test.
 TRAIN, VALIDATION = 72, 8
 
@@ -175,8 +145,6 @@ def files_of(release_dir: Path, config: str, splits: Sequence[str] = SPLITS) -> 
 
 
 GROUPINGS = ("scenario", "phase", "strategy")
-
-
 REPEATED = {"dialogue_id", "scenario_id", "source", "apathetic_method", *WAYS, FAR_WAY, *GROUPINGS}
 
 

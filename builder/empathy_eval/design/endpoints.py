@@ -10,20 +10,9 @@ from urllib.parse import urlsplit
 
 # How a request is delivered, as opposed to what is asked: outside a build's identity and a request's key.
 DELIVERY = (
-    "base_url",
-    "api_key_env",
-    "headers",
-    "query",
-    "in_flight",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "timeout_seconds",
-    "patience_seconds",
-    "unreachable_seconds",
-    "batch_requests",
-    "batch_bytes",
-    "prices",
-)
+    "base_url", "api_key_env", "headers", "query", "in_flight", "requests_per_minute", "tokens_per_minute", "timeout_seconds",
+    "patience_seconds", "unreachable_seconds", "batch_requests", "batch_bytes", "prices",
+)  # fmt: skip
 # What models on one endpoint have in common.
 LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
 
@@ -100,7 +89,6 @@ class Asks(Protocol):
 
     def misfit(self, published: dict[str, Any]) -> str | None:
         """What a folder of that configuration holds, if that is none of this one's; None if it is."""
-        ...
 
 
 def model_of(raw: Mapping[str, Any]) -> ModelConfig:

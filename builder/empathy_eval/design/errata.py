@@ -33,7 +33,7 @@ def first_of(dialogue_id: str) -> str:
 
 def before(dialogue_id: str) -> str:
     """The id of the dialogue that a corrected one stands for."""
-    number = int(found[1]) if (found := REVISION.search(dialogue_id)) else 1
+    number = revision_of(dialogue_id)
     return first_of(dialogue_id) + (f"-r{number - 1}" if number > 1 else "")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.dataset import parts_of
 from empathy_eval.design.prompts import Message, Prompts, load_prompts
@@ -80,7 +80,7 @@ class JudgePrompts:
         return [{"role": SPEAKERS[role], "content": text} for role, text in said]
 
     def _messages(self, kind: str, context: Turns, **values: Any) -> list[Message]:
-        turns = [_bare(turn) for turn in context]
+        turns = [{"role": turn["role"], "text": turn["text"]} for turn in context]
         return self.prompts.render(kind, persona=self.rubric.persona, lessons=self.rubric.lessons, context=turns, **values)
 
     def _answer(self, example: Shown, criteria: tuple[Criterion, ...]) -> str:
@@ -101,19 +101,16 @@ def judge_prompts(rubric: Rubric, catalogue: Catalogue, folder: Path | None = No
 
 
 def _shown(rubric: Rubric, catalogue: Catalogue) -> tuple[Shown, ...]:
-    found, problems = [], []
-    for number, example in enumerate(rubric.examples):
-        one = _of_seed(example, catalogue)
-        if one:
-            found.append(one)
-            continue
-        what = f'no seed of the scenarios has "{example.variant}" at "{example.pair_id}"'
-        problems.append(
-            Problem(f'rubric "{rubric.name}": examples[{number}]', what, "name a helper turn of a seed, and a variant that it has")
+    shown = [_of_seed(example, catalogue) for example in rubric.examples]
+    fix = "name a helper turn of a seed, and a variant that it has"
+    refuse(
+        Problem(
+            f'rubric "{rubric.name}": examples[{number}]', f'no seed of the scenarios has "{example.variant}" at "{example.pair_id}"', fix
         )
-    if problems:
-        raise InputError(problems)
-    return tuple(found)
+        for number, example in enumerate(rubric.examples)
+        if shown[number] is None
+    )
+    return tuple(filter(None, shown))
 
 
 def _of_seed(example: Example, catalogue: Catalogue) -> Shown | None:
@@ -125,7 +122,3 @@ def _of_seed(example: Example, catalogue: Catalogue) -> Shown | None:
     text: str | None = turn.text if example.variant == "reference" else getattr(turn, example.variant)
     before = [{"role": one.role, "text": one.text} for one in seed.turns[:place]]
     return Shown(before, text, example.values, example.reason) if text else None
-
-
-def _bare(turn: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"role": turn["role"], "text": turn["text"]}

@@ -8,21 +8,9 @@ from dataclasses import dataclass
 from empathy_eval.design.contrasts import CONTROLS
 
 REWRITING = frozenset(
-    {
-        "taxonomy",
-        "exemplar",
-        "context",
-        "strategy",
-        "limits",
-        "way",
-        "gallery",
-        "examples",
-        "length",
-        "telltale",
-        "voice",
-        "without_warm_words",
-    }
-)
+    {"taxonomy", "exemplar", "context", "strategy", "limits", "way", "gallery", "examples", "length", "telltale", "voice",
+     "without_warm_words"}
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,8 +41,10 @@ class Kind:
         return self.variant in CONTROLS
 
 
-READ_BY_SELF_CHAT = frozenset({"taxonomy", "scenario", "plan", "persona", "voice", "index", "exemplar", "rules", "limits"})
-SELF_CHAT = Kind("self_chat", "self_chat", "dialogue_answer", READ_BY_SELF_CHAT)
+SELF_CHAT = Kind(
+    "self_chat", "self_chat", "dialogue_answer",
+    frozenset({"taxonomy", "scenario", "plan", "persona", "voice", "index", "exemplar", "rules", "limits"}),
+)  # fmt: skip
 NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference", "edit"}, "apathetic")
 FAR_EMPATHETIC = Kind("far_empathetic", "far", "variant_answer", REWRITING, "empathetic")
 NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | {"reference", "edit"}, "near_empathetic")
@@ -63,11 +53,13 @@ SCORE = Kind("score", "toxicity", "score_answer", delivery="computed")
 
 # Crossed items, for builds that want some. Who writes one sees both contexts; who checks it sees one context and both replies, in
 # both orders: four requests an item.
-READ_BY_CROSSED = frozenset({"taxonomy", "context", "reference", "strategy", "limits", "bounds", "examples"})
-CROSSED = Kind("crossed", "crossed", "crossed_answer", READ_BY_CROSSED)
-READ_BY_CHECK = frozenset({"context", "reply_a", "reply_b"})
-CROSSED_CHECK = Kind("crossed_check", "crossed_judge", "crossed_check_answer", READ_BY_CHECK, times=4)
-CROSSING = (CROSSED, CROSSED_CHECK)
+CROSSED, CROSSED_CHECK = CROSSING = (
+    Kind(
+        "crossed", "crossed", "crossed_answer",
+        frozenset({"taxonomy", "context", "reference", "strategy", "limits", "bounds", "examples"}),
+    ),
+    Kind("crossed_check", "crossed_judge", "crossed_check_answer", frozenset({"context", "reply_a", "reply_b"}), times=4),
+)  # fmt: skip
 
 # What a judge is asked; ``design/judge_prompts`` has their templates. A reward model has none: it is given the conversation.
 JUDGE = "judge"

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, collecting, input_error, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import read_yaml
@@ -68,14 +68,11 @@ def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
     rules, problems = dict[str, Rules](), list[Problem]()
     for name in RULES:
         path = where / f"{name}.yaml"
-        try:
-            if path.is_file():
+        if path.is_file():
+            with collecting(problems):
                 said = read_yaml(path, "rules")
                 rules[name] = Rules(digest(said), str(path), said)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Language(code, rules)
 
 
@@ -92,19 +89,14 @@ def lacking(config: Configuration, language: Language) -> Iterator[Problem]:
         yield Problem("language", what, "read both with load_recipe")
         return
     where = f"language: {language.code}"
-    for name in _needed(config):
-        if name not in language.rules:
+    # An English description is checked without a file too.
+    spared = {"description": config.language == ENGLISH, "apathetic": config.near_apathetic == "model"}
+    for name in RULES:
+        if name not in language.rules and not spared.get(name):
             yield Problem(where, f"there is no {name}.yaml, which defines {RULES[name]}", BRING)
     yield from _incomplete(language)
     if language.code != ENGLISH:
         yield from _english_parts(config)
-
-
-def _needed(config: Configuration) -> Iterator[str]:
-    """The files of rules that the checks and the edits of a configuration go by; an English description is checked without one too."""
-    for name in RULES:
-        if not (name == "description" and config.language == ENGLISH) and not (name == "apathetic" and config.near_apathetic == "model"):
-            yield name
 
 
 def _incomplete(language: Language) -> Iterator[Problem]:

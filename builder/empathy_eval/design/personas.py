@@ -109,13 +109,12 @@ def load_personas(folder: Path) -> Personas | None:
     if not (folder / "personas.yaml").is_file():
         return None
     content = read_yaml(folder / "personas.yaml", "personas")
-    registers = (
-        Register(one["name"], one["definition"], _whole(one["words"]), _whole(one.get("ages", ())), one.get("answered_by"))
-        for one in content["registers"]
+    registers = tuple(
+        Register(**{**one, "words": _whole(one["words"]), "ages": _whole(one.get("ages", ()))}) for one in content["registers"]
     )
     numbers = {name: _whole(content[name]) for name in ("ages", "helper_words", "near_words")}
     voices = tuple(Voice(**voice) for voice in content.get("voices", ()))
-    return Personas(places=tuple(content["places"]), registers=tuple(registers), voices=voices, **numbers)
+    return Personas(places=tuple(content["places"]), registers=registers, voices=voices, **numbers)
 
 
 def _whole(numbers: Iterable[float]) -> tuple[int, ...]:

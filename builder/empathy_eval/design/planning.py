@@ -10,17 +10,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.errors import input_error, refuse
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import APATHETIC, CELLS, NEAR
 from empathy_eval.design.errata import Planned, errata_named, first_of, unknown_errata
 from empathy_eval.design.personas import Persona, Personas
-from empathy_eval.design.phases import PhaseRules, Role, crossable
 from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn
-from empathy_eval.design.taxonomy import VARIANT_WAYS, Taxonomy, Way
+from empathy_eval.design.taxonomy import VARIANT_WAYS, PhaseRules, Role, Taxonomy, Way, crossable
 
 # How often a course is drawn that lets the seeker answer, before there is taken to be none.
 REDRAWN = 200
@@ -103,19 +102,13 @@ def refuse_unknown_errata(config: Configuration, catalogue: Catalogue) -> None:
     """
     if not errata_named(config.raw):
         return
-    if wrong := list(unknown_errata(f"configuration {config.name}", config.raw, planned_by(config, catalogue))):
-        raise InputError(wrong)
-
-
-def planned_by(config: Configuration, catalogue: Catalogue) -> Planned:
-    """The plan of a configuration, as far as withdrawals and corrections are held against it."""
     drawn = places(config, catalogue) if config.plan == "drawn" else None
 
     def roles(name: str) -> Sequence[str] | None:
         plan = plan_of(config, catalogue, name, drawn)
         return None if plan is None else [turn.role for turn in plan.turns]
 
-    return Planned(lambda: _ids(config, catalogue), roles)
+    refuse(unknown_errata(f"configuration {config.name}", config.raw, Planned(lambda: _ids(config, catalogue), roles)))
 
 
 def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, int], place: int) -> Plan:
@@ -159,7 +152,9 @@ def drawn_plan(seed: int, scenario_id: int, index: int, catalogue: Catalogue, ru
     roles, chosen = _course(rng, taxonomy, rules)
     helper_places = [place for place, role in enumerate(roles) if role == "helper"]
     strategies = dict(zip(helper_places, chosen, strict=True))
-    far = {place: _other(rng, strategies[place], taxonomy) for place in helper_places}
+    far = {
+        place: rng.choice([name for name in taxonomy.in_phase(taxonomy.phase_of(own)) if name != own]) for place, own in strategies.items()
+    }
     # What is drawn from a generator of its own changes nothing else: asking for more controls, other lists of lengths.
     ways = _ways(derived_random(seed, "ways", scenario_id, index), taxonomy, [(strategies[place], far[place]) for place in helper_places])
     by_place, personas = dict(zip(helper_places, ways, strict=True)), catalogue.personas
@@ -280,11 +275,6 @@ def _dealt(rng: random.Random, strategies: Sequence[str], count: int) -> list[st
     while len(dealt) < count:
         dealt += rng.sample(list(strategies), len(strategies))
     return dealt[:count]
-
-
-def _other(rng: random.Random, strategy: str, taxonomy: Taxonomy) -> str:
-    """Another strategy of the same phase."""
-    return rng.choice([name for name in taxonomy.in_phase(taxonomy.phase_of(strategy)) if name != strategy])
 
 
 @dataclass(frozen=True)

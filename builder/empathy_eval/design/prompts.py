@@ -12,7 +12,7 @@ from typing import Any
 import jinja2
 from jinja2 import meta, nodes
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.templates import environment, refusal, rendered
@@ -39,7 +39,7 @@ class Prompts:
     _kept: OrderedDict[tuple[Any, ...], tuple[list[Any], str]] = field(default_factory=OrderedDict, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _compiled, (self.sources, self.hashes)
+        return _compiled, (self.sources,)
 
     def render(self, kind: str, **values: Any) -> list[Message]:
         """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
@@ -83,7 +83,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             another template: its hash stands for all that is in it.
     """
     folder = folder or data_folder("prompt_templates")
-    templates, sources, problems = {}, {}, []
+    sources, problems = dict[str, str](), list[Problem]()
     for kind, allowed in variables.items():
         path = folder / f"{kind}.md.j2"
         if kind in OPTIONAL and not path.exists():
@@ -91,7 +91,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
         try:
             source = path.read_text(encoding="utf-8")
             parsed = _parsed(source)
-            template = _template(source)
+            _template(source)
         except OSError as error:
             raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
         except UnicodeDecodeError as error:
@@ -102,13 +102,13 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
         except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
             raise refusal(path, error) from error
         problems += [*_misused(path, parsed), *_unknown_variables(path, source, allowed | {"self"})]
-        templates[kind], sources[kind] = template, source
-    if problems:
-        raise InputError(problems)
-    return Prompts(templates, {kind: digest_bytes(source.encode()) for kind, source in sources.items()}, sources)
+        sources[kind] = source
+    refuse(problems)
+    return _compiled(sources)
 
 
-def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
+def _compiled(sources: dict[str, str]) -> Prompts:
+    hashes = {kind: digest_bytes(source.encode()) for kind, source in sources.items()}
     return Prompts({kind: _template(source) for kind, source in sources.items()}, hashes, sources)
 
 

@@ -93,12 +93,12 @@ class Provenance:
     @property
     def told_settings(self) -> str:
         """The settings that say something, in one line."""
-        said = {name: value for name, value in self.settings.items() if value not in (None, False, "", (), [])}
-        return "; ".join(name if value is True else f"{name} {_said(value)}" for name, value in said.items())
-
-
-def _said(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        said = {
+            name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
+            for name, value in self.settings.items()
+            if value not in (None, False, "", (), [])
+        }
+        return "; ".join(name if value is True else f"{name} {value}" for name, value in said.items())
 
 
 @dataclass(frozen=True, repr=False)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.files import data_folder
+from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.files import packaged_file
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
@@ -40,8 +40,7 @@ class Recipe:
     language: Language = field(default_factory=english)
 
     def __post_init__(self) -> None:
-        if problems := [*lacking(self.config, self.language), *self._untold(), *self._unknown()]:
-            raise InputError(problems)
+        refuse([*lacking(self.config, self.language), *self._untold(), *self._unknown()])
 
     @property
     def kinds(self) -> tuple[Kind, ...]:
@@ -86,9 +85,10 @@ class Recipe:
             raise input_error("build", "models or checks have the wrong type", "give models={'far': …} and checks=[…]")
         if not models and not checks:
             return self
-        problems = [*_nameless(models, checks), *_twice([*self.checks.values(), *checks])]
-        if problems:
-            raise InputError(problems)
+        names = [getattr(one, "name", None) for one in (*self.checks.values(), *checks)]
+        twice = sorted({name for name in names if isinstance(name, str) and names.count(name) > 1})
+        repeated = (Problem(f'check "{name}"', "is the name of two checks", "give each check its own name") for name in twice)
+        refuse([*_nameless(models, checks), *repeated])
         named = {role: {"kind": "given", "model": one.name, "endpoint": one.endpoint} for role, one in models.items()}
         own = {**self.config.own_checks, **{one.name: {"given": one.signature} for one in checks}}
         raw = {**self.config.raw, "models": {**self.config.raw["models"], **named}}
@@ -102,19 +102,10 @@ def _nameless(models: Mapping[str, Any], checks: Sequence[Any]) -> Iterator[Prob
     places = [(f"models: {role}", one, ("name", "endpoint"), "models") for role, one in models.items()]
     places += [(f"checks[{number}]", one, ("name", "signature"), "checks") for number, one in enumerate(checks)]
     for where, one, texts, document in places:
-        if missing := [name for name in texts if not _is_text(getattr(one, name, None))]:
+        # A text that can be written down: half a surrogate pair cannot.
+        said = {name: getattr(one, name, None) for name in texts}
+        if missing := [name for name, text in said.items() if not isinstance(text, str) or text != text.encode(errors="ignore").decode()]:
             yield Problem(where, f"{type(one).__name__} has no {', '.join(missing)}", f"see docs/{document}.md for what it has: texts")
-
-
-def _is_text(value: Any) -> bool:
-    """Whether it is a text that can be written down: half a surrogate pair cannot."""
-    return isinstance(value, str) and value == value.encode(errors="ignore").decode()
-
-
-def _twice(checks: Sequence[Any]) -> Iterator[Problem]:
-    names = [getattr(one, "name", None) for one in checks]
-    for name in sorted({name for name in names if isinstance(name, str) and names.count(name) > 1}):
-        yield Problem(f'check "{name}"', "is the name of two checks", "give each check its own name")
 
 
 @takes_paths
@@ -134,8 +125,7 @@ def load_recipe(
     configuration = load_configuration(configuration_file(config), model=model, base_url=base_url)
     language = load_language(configuration.language, Path(rules) if rules else None)
     brought = {"scenarios": scenarios, "templates": templates}
-    if problems := [*lacking(configuration, language), *_english_texts(language, [name for name, one in brought.items() if not one])]:
-        raise InputError(problems)
+    refuse([*lacking(configuration, language), *_english_texts(language, [name for name, one in brought.items() if not one])])
     folders = {name: Path(one) if one else None for name, one in brought.items()}
     return Recipe(configuration, load_catalogue(folders["scenarios"], language.code), load_prompts(folders["templates"]), language=language)
 
@@ -154,10 +144,4 @@ def configuration_file(config: str | Path) -> Path:
     Raises:
         InputError: for a name that is neither.
     """
-    path = Path(config)
-    if path.is_file() or path.suffix or path.name != str(config):
-        return path
-    if path.name in PACKAGED:
-        return data_folder("release") / f"{path.name}.yaml"
-    fix = f"name a file, or one of {', '.join(PACKAGED)}"
-    raise input_error(f'configuration "{config}"', "is not a file, and no packaged one has that name", fix)
+    return packaged_file(config, "configuration", "release", PACKAGED, f"name a file, or one of {', '.join(PACKAGED)}")

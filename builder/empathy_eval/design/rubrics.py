@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
-from empathy_eval.base.files import data_folder
+from empathy_eval.base.errors import Problem, input_error, nearest, refuse
+from empathy_eval.base.files import data_folder, packaged_file
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import read_yaml
 
@@ -117,27 +117,16 @@ def load_rubric(name: str | Path) -> Rubric:
     Raises:
         InputError: for a name that is neither, or a file that is not valid; all its problems at once.
     """
-    path = _file(name)
+    packaged = packaged_rubrics()
+    fix = f"name a YAML file, or one of {', '.join(packaged)}{nearest(name, packaged)}"
+    path = packaged_file(name, "rubric", "rubrics", packaged, fix)
     value = read_yaml(path, "rubric")
-    problems = [Problem(f"{path}: {place}" if place else str(path), what, fix) for place, what, fix in _problems(value)]
-    if problems:
-        raise InputError(problems)
+    refuse([Problem(f"{path}: {place}" if place else str(path), what, fix) for place, what, fix in _problems(value)])
     value |= _guidance() if value.pop("from", None) else {}
     own: dict[str, Any] = {key: one.strip() for key, one in value.items() if isinstance(one, str)}
     own |= {key: tuple(one.strip() for one in value.get(key, ())) for key in ("steps", "lessons")}
     own |= {"criteria": tuple(map(_criterion, value.get("criteria", ()))), "examples": tuple(map(_example, value.get("examples", ())))}
     return Rubric(**own, together=value.get("together", False))
-
-
-def _file(name: str | Path) -> Path:
-    """The file of a rubric: a path stays what it is, a bare name that is no file stands for a packaged one."""
-    path = Path(name)
-    if path.is_file() or path.suffix or path.name != str(name):
-        return path
-    if path.name in packaged_rubrics():
-        return data_folder("rubrics") / f"{path.name}.yaml"
-    fix = f"name a YAML file, or one of {', '.join(packaged_rubrics())}{nearest(name, packaged_rubrics())}"
-    raise input_error(f'rubric "{name}"', "is not a file, and no packaged one has that name", fix)
 
 
 def _guidance() -> dict[str, Any]:
@@ -260,13 +249,11 @@ def rubric_of(value: Mapping[str, Any]) -> Rubric:
         InputError: for one that is none.
     """
     try:
-        criteria = tuple(_criterion_json(one) for one in value["criteria"])
+        anchors = [{float(number): text for number, text in one["anchors"].items()} for one in value["criteria"]]
+        scales = [one["scale"] and Scale(**one["scale"]) for one in value["criteria"]]
+        columns = zip(value["criteria"], scales, anchors, strict=True)
+        criteria = tuple(Criterion(**{**one, "scale": scale, "anchors": some}) for one, scale, some in columns)
         lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
         return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
     except (TypeError, KeyError, ValueError) as error:
         raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error
-
-
-def _criterion_json(value: Mapping[str, Any]) -> Criterion:
-    anchors = {float(number): text for number, text in value["anchors"].items()}
-    return Criterion(**{**value, "scale": value["scale"] and Scale(**value["scale"]), "anchors": anchors})

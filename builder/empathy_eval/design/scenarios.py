@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import Problem, collecting, input_error, nearest, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, FAR
 from empathy_eval.design.crossed import CROSSED, CrossedItem, content, load_crossed
-from empathy_eval.design.personas import VOICES, Personas, Voice, load_personas
-from empathy_eval.design.phases import PhaseRules, breaches
-from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+from empathy_eval.design.personas import VOICES, Personas, Register, Voice, load_personas
+from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, Way, breaches, load_taxonomy
 
 FILE = "groups.yaml"
 
@@ -50,8 +49,8 @@ def load_groups(path: Path | None = None) -> ScenarioGroups:
     path = path or data_folder("scenarios") / FILE
     said = read_yaml(path, "groups")
     names = [one["name"] for one in said]
-    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise InputError([Problem(str(path), f'the group "{name}" occurs twice', "give each group its own name") for name in twice])
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    refuse(Problem(str(path), f'the group "{name}" occurs twice', "give each group its own name") for name in twice)
     return ScenarioGroups(tuple(ScenarioGroup(one["name"], one["definition"], tuple(one["scenarios"])) for one in said), digest(said))
 
 
@@ -213,31 +212,25 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenario
     """
     folder = folder or data_folder("scenarios")
     taxonomy, personas = load_taxonomy(folder), load_personas(folder)
-    words = folder / "telltale.yaml"
-    telltale = tuple(read_yaml(words, "telltale")["words"]) if words.is_file() else ()
+    said = {name: read_yaml(folder / name, Path(name).stem) for name in COMMON if (folder / name).is_file()}
     scenarios: list[Scenario] = []
     problems: list[Problem] = []
     raw: dict[int, Any] = {}
     for path in sorted(one for one in (folder / scenarios_in).glob("*.yaml") if one.name not in (*COMMON, FILE)):
-        try:
+        with collecting(problems):
             value = read_yaml(path, "scenario")
-        except InputError as error:
-            problems += error.problems
-            continue
-        scenario = _scenario(value)
-        problems += _problems(scenario, path, taxonomy, personas)
-        scenarios.append(scenario)
-        raw[scenario.number] = value.get("seed")
+            scenarios.append(_scenario(value))
+            problems += _problems(scenarios[-1], path, taxonomy, personas)
+            raw[scenarios[-1].number] = value.get("seed")
     problems += _repeated_numbers(scenarios, folder)
     crossed, wrong = load_crossed(folder, {one.number: one.seed.turns if one.seed else None for one in scenarios}, language)
     problems += wrong
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     if not scenarios:
         raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
     ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
-    said = {name: read_yaml(folder / name, Path(name).stem) for name in COMMON if (folder / name).is_file()}
-    files = {name: digest(said[name]) for name in COMMON if name in said} | ({CROSSED: digest(content(crossed))} if crossed else {})
+    telltale = tuple(said["telltale.yaml"]["words"]) if "telltale.yaml" in said else ()
+    files = {name: digest(value) for name, value in said.items()} | ({CROSSED: digest(content(crossed))} if crossed else {})
     seed_hash = digest([[number, raw[number]] for number in sorted(raw)])
     return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed, said, raw)
 
@@ -263,24 +256,18 @@ def _turn(value: dict[str, Any]) -> SeedTurn:
     return SeedTurn(**own, **other, **texts, ways=ways | ({"empathetic": far["device"]} if far else {}))
 
 
-def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Personas | None) -> list[Problem]:
-    found = []
-    register = scenario.seed.register if scenario.seed else None
-    if personas and register and not personas.register(register):
-        known = [one.name for one in personas.registers]
-        names = ", ".join(known)
-        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}{nearest(register, known)}"))
-    voices = [one.name for one in personas.voices] if personas else []
-    for name, voice in ((name, getattr(scenario.seed, name)) for name in VOICES if scenario.seed and voices):
-        if voice and voice not in voices:
-            fix = f"use one of these: {', '.join(voices)}{nearest(voice, voices)}"
-            found.append(Problem(str(path), f'{name} "{voice}" is not known', fix))
+def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Personas | None) -> Iterator[Problem]:
+    named: dict[str, Sequence[Register | Voice]] = {}
+    if personas and scenario.seed:
+        named = {"register": personas.registers, **dict.fromkeys(VOICES, personas.voices)}
+    for column, there in named.items():
+        yield from _unknown(str(path), f"{column} ", getattr(scenario.seed, column), there)
     if path.name != scenario.file_name:
-        found.append(Problem(str(path), f"has a name that does not match its content ({scenario.file_name})", "rename the file"))
+        yield Problem(str(path), f"has a name that does not match its content ({scenario.file_name})", "rename the file")
     turns = scenario.seed.turns if scenario.seed else ()
     for breach in breaches(turns, taxonomy, PhaseRules()) if turns else ():
         where = str(path) if breach.turn is None else f"{path}: turn {breach.turn}"
-        found.append(Problem(where, breach.what, breach.fix))
+        yield Problem(where, breach.what, breach.fix)
     for place, turn in enumerate(turns):
         other = turn.empathetic_strategy
         if other is None or turn.strategy is None or turn.strategy not in taxonomy:
@@ -288,21 +275,20 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
         allowed = [name for name in taxonomy.in_phase(taxonomy.phase_of(turn.strategy)) if name != turn.strategy]
         if other not in allowed:
             what = f'empathetic strategy "{other}" for a turn with "{turn.strategy}"'
-            found.append(Problem(f"{path}: turn {place}", what, f"use another one of its phase: {', '.join(allowed)}"))
+            yield Problem(f"{path}: turn {place}", what, f"use another one of its phase: {', '.join(allowed)}")
         for variant, way in turn.ways.items():
-            known = [one.name for one in taxonomy.ways(variant)]
-            if known and way not in known:
-                fix = f"use one of these: {', '.join(known)}{nearest(way, known)}"
-                found.append(Problem(f"{path}: turn {place}: {variant}", f'"{way}" is not known', fix))
-    return found
+            yield from _unknown(f"{path}: turn {place}: {variant}", "", way, taxonomy.ways(variant))
 
 
-def _repeated_numbers(scenarios: list[Scenario], folder: Path) -> list[Problem]:
-    by_number = defaultdict(list)
-    for scenario in scenarios:
-        by_number[scenario.number].append(scenario.file_name)
-    return [
-        Problem(str(folder / names[-1]), f"number {number} is also that of {', '.join(names[:-1])}", "give each scenario its own number")
-        for number, names in sorted(by_number.items())
-        if len(names) > 1
-    ]
+def _unknown(where: str, kind: str, name: str | None, there: Sequence[Register | Voice | Way]) -> Iterator[Problem]:
+    """A name of none of these; where there are none, any name will do."""
+    known = [one.name for one in there]
+    if name and known and name not in known:
+        yield Problem(where, f'{kind}"{name}" is not known', f"use one of these: {', '.join(known)}{nearest(name, known)}")
+
+
+def _repeated_numbers(scenarios: list[Scenario], folder: Path) -> Iterator[Problem]:
+    for number, some in itertools.groupby(sorted(scenarios, key=lambda one: one.number), key=lambda one: one.number):
+        *others, last = [one.file_name for one in some]
+        if others:
+            yield Problem(str(folder / last), f"number {number} is also that of {', '.join(others)}", "give each scenario its own number")

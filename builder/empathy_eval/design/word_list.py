@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
@@ -63,10 +63,7 @@ class WordList:
             "language": self.language,
             "tokens": tokens_of(self.language),
             "unit": UNIT,
-            "contrasts": {
-                name: {"kind": one.kind, "cold": one.cold, "pairs": one.pairs, "signature": one.signature, "words": dict(one.words)}
-                for name, one in self.contrasts.items()
-            },
+            "contrasts": {name: {**vars(one), "words": dict(one.words)} for name, one in self.contrasts.items()},
         }
 
     @property
@@ -109,8 +106,7 @@ def word_list_of(value: Any, where: object) -> WordList:
         what = f'counts tokens by "{value["tokens"]}", but the language "{value["language"]}" uses "{tokens}"'
         raise input_error(where, what, MAKE)
     contrasts = {name: Weights(**one) for name, one in value["contrasts"].items()}
-    if problems := [one for name in contrasts for one in _unusable(contrasts[name], name, value["language"], where)]:
-        raise InputError(problems)
+    refuse([one for name in contrasts for one in _unusable(contrasts[name], name, value["language"], where)])
     return WordList(value["release"], value["language"], contrasts)
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error
-from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, workers_of
 from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import AT_ONCE, stopped_by_signals
+from empathy_eval.base.workers import AGAIN, heard, joined, plain_errors, workers_of
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger

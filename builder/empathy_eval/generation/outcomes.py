@@ -10,8 +10,8 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.completions.asker import Trail
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.kinds import KINDS, Kind
-from empathy_eval.design.phases import Role
 from empathy_eval.design.planning import PlannedTurn
+from empathy_eval.design.taxonomy import Role
 
 Status = Literal["accepted", "rejected", "missing"]
 

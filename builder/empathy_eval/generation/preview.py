@@ -18,10 +18,10 @@ from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import APART, Configuration
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
-from empathy_eval.design.phases import crossable
 from empathy_eval.design.planning import Plan, PlannedTurn, plans, refuse_unknown_errata
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.outcomes import Dialogue, Turn
 from empathy_eval.generation.retrace import planned

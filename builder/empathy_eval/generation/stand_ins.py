@@ -8,9 +8,9 @@ from functools import partial
 from empathy_eval.base.errors import InputError, JobError, Problem
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.kinds import rewritings
-from empathy_eval.design.phases import crossable
 from empathy_eval.design.planning import Plan, PlannedTurn, ends, seed_plan, some_plans
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.checks.own import Check, flaws_by, own_checks
 from empathy_eval.generation.outcomes import Dialogue, Scene, Turn

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -15,7 +15,7 @@ import numpy as np
 
 from empathy_eval.base.errors import missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
-from empathy_eval.metrics.protocol import Context, MeanMetric, Segments
+from empathy_eval.metrics.protocol import Array, MeanMetric, Segments
 from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_hash, published
 
 # Segments whose embeddings are held at one time.
@@ -90,7 +90,9 @@ class BertScore(MeanMetric):
 
     def score_all(self, segments: Segments) -> list[float]:
         """F1 of each text."""
-        others = segments.references if "reference" in self.reads else [last_said(context) for context in segments.contexts]
+        # Of a context the last turn of the seeker; empty where there is none.
+        last = (next((turn["text"] for turn in reversed(one) if turn["role"] == "seeker"), "") for one in segments.contexts)
+        others = segments.references if "reference" in self.reads else last
         pairs = list(zip(segments.texts, others, strict=True))
         return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
 
@@ -149,9 +151,11 @@ class BertScore(MeanMetric):
         return made
 
 
-def last_said(context: Context) -> str:
-    """The last turn of the seeker; empty where there is none."""
-    return next((turn["text"] for turn in reversed(context) if turn["role"] == "seeker"), "")
+def places_of(shape: Mapping[str, Any]) -> int:
+    """How many tokens an encoder of this ``config.json`` takes at most."""
+    # RoBERTa counts its places from behind that of the padding.
+    offset = shape.get("pad_token_id", 1) + 1 if "roberta" in shape["model_type"] else 0
+    return int(shape.get("max_position_embeddings", 512)) - offset
 
 
 def device() -> str:
@@ -233,3 +237,37 @@ def _digest(model: Any) -> str:
     import torch
 
     return digest_bytes(b"".join(digest_bytes(tensor.view(torch.uint8).numpy()).encode() for tensor in weights))[:12]
+
+
+class Embedder(BertScore):
+    """A model as BERTScore loads it, for the vectors alone."""
+
+    def __init__(self, model: str, layer: int, beside: Iterable[object] = ()) -> None:
+        """Loads the model, or takes that of a BERTScore ``beside`` it: that keeps the means of what it embeds from now on.
+
+        Raises:
+            InputError: as BERTScore.
+        """
+        same = next((one for one in beside if isinstance(one, BertScore) and one.encoder == (model, layer)), None)
+        if same is None:
+            super().__init__(model, layer)
+            self._means = {}
+        else:
+            same._means = {}
+            self.__dict__.update(same.__dict__)
+
+    def cut(self, shape: Mapping[str, Any]) -> None:
+        """Lets texts be cut to the places that an encoder of this ``config.json`` has, whatever its tokenizer says."""
+        self._tokenizer.model_max_length = min(self._tokenizer.model_max_length, places_of(shape))
+
+    def embedded(self, texts: Sequence[str]) -> Array:
+        """The embedding of each text, shape (texts, dimensions); one that comes again is embedded once."""
+        import torch
+
+        known = self._means or {}
+        found = {text: known.get(text) for text in texts}
+        with torch.inference_mode():
+            for some, _, mask, vectors in self._encoded([text for text, mean in found.items() if mean is None]):
+                found.update(self._with_means(some, mask, vectors))
+        rows: Array = np.array([found[text] for text in texts], dtype=np.float64)
+        return np.asarray(rows.reshape(len(texts), self._model.config.hidden_size) / 10**PLACES)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -32,7 +32,8 @@ def consistent(metrics: Sequence[Metric], sets: Sequence[Set], scoring: Scoring 
     repeats = cache(lambda reads: Repeats.of([pairs for pairs, _ in (*sets, *again)], reads))
     faults: dict[str, MetricFault] = {}
     for metric in metrics:
-        found = [some[metric.name].rows if metric.name in some else {} for _, some in (*sets, *again)]
+        rows = [(pairs, some[metric.name].rows if metric.name in some else {}) for pairs, some in (*sets, *again)]
+        found = [some.get(variant, np.zeros((len(pairs.ids), 0))) for pairs, some in rows for variant in pairs.variants]
         fault = _contradiction(metric, repeats(tuple(sorted(metric.reads))), found)
         faults |= {metric.name: fault} if fault else {}
     return [{name: Scored({}, faults[name]) if name in faults else one for name, one in some.items()} for _, some in sets]
@@ -59,9 +60,13 @@ def _again(metrics: Sequence[Metric], first: Set, scoring: Scoring) -> list[Set]
 
 @dataclass(frozen=True)
 class Repeats:
-    """Texts that come more than once in the sets: their places, row by row, and the place where each came first."""
+    """Texts that come more than once in the sets: their places, row by row, and the place where each came first.
 
-    sets: Sequence[Pairs]
+    Places count through the ``columns``, the variants of all sets end to end, which ``starts`` has the first places of.
+    """
+
+    columns: Sequence[tuple[Pairs, str]]
+    starts: NDArray[np.int64]
     reads: tuple[str, ...]
     places: NDArray[np.int64]
     first: NDArray[np.int64]
@@ -69,20 +74,18 @@ class Repeats:
     @classmethod
     def of(cls, sets: Sequence[Pairs], reads: tuple[str, ...]) -> Repeats:
         """Finds them by a hash, which may take two texts for one: ``same`` tells."""
-        hashes = np.concatenate([_hashes(pairs, name, reads) for pairs in sets for name in pairs.variants])
+        columns = [(pairs, variant) for pairs in sets for variant in pairs.variants]
+        starts = np.cumsum([0, *(len(pairs.ids) for pairs, _ in columns)])
+        hashes = np.concatenate([_hashes(pairs, variant, reads) for pairs, variant in columns])
         _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
         came_first = first[of]
         later = np.flatnonzero(came_first != np.arange(len(hashes)))
-        return cls(sets, reads, later, came_first[later])
+        return cls(columns, starts, reads, later, came_first[later])
 
     def at(self, place: int) -> tuple[Pairs, str, int]:
         """The set, the variant and the row of a place."""
-        for pairs in self.sets:
-            size = len(pairs.ids)
-            if place < size * len(pairs.variants):
-                return pairs, list(pairs.variants)[place // size], place % size
-            place -= size * len(pairs.variants)
-        raise IndexError(place)
+        number = int(np.searchsorted(self.starts, place, side="right")) - 1
+        return *self.columns[number], place - int(self.starts[number])
 
     def same(self, one: int, other: int) -> bool:
         """Whether the texts of two places are the same, with all that is read of them."""
@@ -104,14 +107,13 @@ def _hashes(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> NDArray[np.in
     return found
 
 
-def _contradiction(metric: Metric, repeats: Repeats, found: Sequence[Mapping[str, Array]]) -> MetricFault | None:
+def _contradiction(metric: Metric, repeats: Repeats, found: Sequence[Array]) -> MetricFault | None:
     """The fault of a metric that gave a text two scores, by the first such text; None if each has one."""
-    scores = _scores(metric, repeats, found)
-    one, other = scores(repeats.first), scores(repeats.places)
+    one, other = (_scores(metric, repeats, found, places) for places in (repeats.first, repeats.places))
     suspects = np.flatnonzero(np.abs(one - other) > 10.0**-metric.places)
     if not len(suspects):
         return None
-    everything = scores(np.arange(len(repeats.sets[0].ids)))
+    everything = _scores(metric, repeats, found, np.arange(repeats.starts[1]))
     within = SAME_WITHIN * float(np.nanstd(everything))
     for row in suspects[np.abs(one - other)[suspects] > within].tolist():
         first, later = int(repeats.first[row]), int(repeats.places[row])
@@ -124,20 +126,14 @@ def _contradiction(metric: Metric, repeats: Repeats, found: Sequence[Mapping[str
     return None
 
 
-def _scores(metric: Metric, repeats: Repeats, found: Sequence[Mapping[str, Array]]) -> Callable[[NDArray[np.int64]], Array]:
-    """What gives the scores of texts by their places, nan where there is none."""
-    parts = [found[number].get(name, np.zeros((len(pairs.ids), 0))) for number, pairs in enumerate(repeats.sets) for name in pairs.variants]
-    starts = np.cumsum([0, *(len(one) for one in parts)])
-
-    def of(places: NDArray[np.int64]) -> Array:
-        values = np.full(len(places), np.nan)
-        which = np.searchsorted(starts, places, side="right") - 1
-        for number, part in enumerate(parts):
-            rows = np.flatnonzero(which == number)
-            some = part[places[rows] - starts[number]]
-            has = ~np.isnan(some[:, 0]) if some.shape[1] else np.zeros(len(rows), dtype=bool)
-            if has.any():
-                values[rows[has]] = metric.scores(some[has])
-        return values
-
-    return of
+def _scores(metric: Metric, repeats: Repeats, found: Sequence[Array], places: NDArray[np.int64]) -> Array:
+    """The scores of texts by their places, nan where there is none."""
+    values = np.full(len(places), np.nan)
+    which = np.searchsorted(repeats.starts, places, side="right") - 1
+    for number, part in enumerate(found):
+        rows = np.flatnonzero(which == number)
+        some = part[places[rows] - repeats.starts[number]]
+        has = ~np.isnan(some[:, 0]) if some.shape[1] else np.zeros(len(rows), dtype=bool)
+        if has.any():
+            values[rows[has]] = metric.scores(some[has])
+    return values

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.tracebacks import place_of, whole
+from empathy_eval.base.errors import place_of, traceback_text
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
 
 Result = TypeVar("Result")
@@ -64,7 +64,7 @@ def attempted(name: str, work: Callable[[], Result]) -> Result | MetricFault:
     try:
         return work()
     except Exception as error:  # whatever a stranger's measure raises is a fault of that measure alone
-        return MetricFault(name, "all texts", _raised(error), traceback=whole(error))
+        return MetricFault(name, "all texts", _raised(error), traceback=traceback_text(error))
 
 
 def one_by_one(metric: Metric) -> bool:
@@ -86,7 +86,9 @@ def guarded(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -
     except Unsound as error:
         first, last = ((error.rows or rows)[place] for place in (0, -1))
         where = name_of(first) if first == last else f"{name_of(first)} to {name_of(last)}"
-        return NOTHING[:0], MetricFault(metric.name, where, str(error), traceback=whole(error.__cause__) if error.__cause__ else "")
+        return NOTHING[:0], MetricFault(
+            metric.name, where, str(error), traceback=traceback_text(error.__cause__) if error.__cause__ else ""
+        )
     if not failed:
         return found, None
     first = min(failed)
@@ -190,7 +192,11 @@ def _finite(metric: Metric, statistics: Array, failed: dict[int, Failure]) -> Ar
     scores = np.full(len(sound), np.nan)
     try:
         if sound.any():
-            scores[sound] = _shaped(np.asarray(metric.scores(statistics[sound]), dtype=np.float64), int(sound.sum()))
+            found = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
+            if found.shape != (texts := int(sound.sum()),):
+                what = f"scores returned an array of shape {found.shape} for {texts} rows of statistics; return one score for each row"
+                raise Unsound(what)
+            scores[sound] = found
         scored = np.isfinite(scores)
         twice = np.asarray(metric.aggregate(np.vstack([statistics[scored].sum(axis=0)] * 2)) if scored.any() else (0, 0), dtype=np.float64)
     except Unsound:
@@ -207,16 +213,10 @@ def _finite(metric: Metric, statistics: Array, failed: dict[int, Failure]) -> Ar
     return statistics if scored.all() else np.where(scored[:, None], statistics, np.nan)
 
 
-def _shaped(scores: Array, texts: int) -> Array:
-    if scores.shape != (texts,):
-        raise Unsound(f"scores returned an array of shape {scores.shape} for {texts} rows of statistics; return one score for each row")
-    return scores
-
-
 def _failure(error: Exception, failed: Mapping[int, Failure]) -> Failure:
     if isinstance(error, _NoNumbers):
         return Failure(str(error))
-    return Failure(_raised(error), "" if any(one.traceback for one in failed.values()) else whole(error))
+    return Failure(_raised(error), "" if any(one.traceback for one in failed.values()) else traceback_text(error))
 
 
 def _raised(error: Exception) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from importlib import metadata
-from typing import Any
+from types import SimpleNamespace
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import signature_line
@@ -42,22 +41,14 @@ class Meteor(MeanMetric):
 
     def score(self, text: str, reference: str) -> float:
         """METEOR in [0, 1]."""
-        words = WORDNET if self._synonyms == "wordnet" else NO_WORDNET
+        words = SYNONYMS.get(self._synonyms, NO_SYNONYMS)
         return float(single_meteor_score(_tokens(reference), _tokens(text), preprocess=str, stemmer=STEMMER, wordnet=words))
 
 
-class Remembering:
-    """Stands in for nltk's stemmer and for WordNet: the same answers, each looked up once."""
-
-    def __init__(self, stem: Callable[[str], str] = str, synsets: Callable[[str], Sequence[Any]] = lambda word: ()) -> None:
-        self.stem, self.synsets = lru_cache(WORDS)(stem), lru_cache(WORDS)(synsets)
-
-
-STEMMER, WORDNET, NO_WORDNET = (
-    Remembering(stem=PorterStemmer().stem),
-    Remembering(synsets=lambda word: wordnet.synsets(word)),
-    Remembering(),
-)
+# In the place of nltk's stemmer and of WordNet: the same answers, each looked up once.
+STEMMER = SimpleNamespace(stem=lru_cache(WORDS)(PorterStemmer().stem))
+SYNONYMS = {"wordnet": SimpleNamespace(synsets=lru_cache(WORDS)(lambda word: wordnet.synsets(word)))}
+NO_SYNONYMS = SimpleNamespace(synsets=lambda word: ())
 
 
 def _tokens(text: str) -> list[str]:

@@ -1,13 +1,16 @@
-"""What a metric is: statistics of each segment, and an aggregation of their sums."""
+"""What a metric is: statistics of each segment, and an aggregation of their sums; and the contexts that it may read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from empathy_eval.base.text import ENGLISH, UNICODE_WORDS
 
 Array = NDArray[np.float64]
 # The turns before a text, oldest first, each {"role": "seeker" or "helper", "text": …}.
@@ -43,27 +46,22 @@ class Metric(Protocol):
     @property
     def name(self) -> str:
         """What tables call it."""
-        ...
 
     @property
     def signature(self) -> str:
         """Every setting and version that can change a number."""
-        ...
 
     @property
     def places(self) -> int:
         """Decimal places that are the same in every process; the rest is not shown."""
-        ...
 
     @property
     def reads(self) -> tuple[str, ...]:
         """What it reads beside the text: of ``reference`` and ``context``."""
-        ...
 
     @property
     def higher_is_better(self) -> bool | None:
         """Its direction; None where neither is better, as for a length."""
-        ...
 
     def statistics(self, segments: Segments) -> Array:
         """One row of statistics a text, shape (texts, k).
@@ -71,15 +69,12 @@ class Metric(Protocol):
         It is called several times, each time with some of the texts. The row of a text depends on that text and on what ``reads`` names,
         never on the other texts of the call: whatever is fitted is fitted before. This is checked.
         """
-        ...
 
     def aggregate(self, sums: Array) -> Array:
         """Corpus scores of sums of rows, from shape (m, k) to shape (m,)."""
-        ...
 
     def scores(self, statistics: Array) -> Array:
         """The score of each single text, from shape (texts, k) to shape (texts,)."""
-        ...
 
 
 @runtime_checkable
@@ -91,7 +86,6 @@ class Ranged(Protocol):
 
         A text may be outside for several reasons, each once.
         """
-        ...
 
 
 # In ``trained_on`` the name of the curated seed dialogues, which are the same in every release that holds them.
@@ -132,12 +126,24 @@ class MeanMetric:
         return with_count(self.score_all(segments))
 
     def aggregate(self, sums: Array) -> Array:
-        """The mean over segments."""
-        return mean_of_scores(sums)
+        """The mean over segments; of the rows themselves the score of each text."""
+        result: Array = sums[:, 0] / sums[:, 1]
+        return result
 
-    def scores(self, statistics: Array) -> Array:
-        """The score of each text."""
-        return mean_of_scores(statistics)
+    scores = aggregate
+
+
+class LanguageMetric:
+    """Base of a metric whose tokens are those of the texts' language, as its signature tells."""
+
+    # The signature with {} for the name of the tokens, and that name in English and in every other language.
+    form: str
+    tokens = ("empathy-eval", UNICODE_WORDS)
+
+    def __init__(self, language: str = ENGLISH) -> None:
+        """``language`` is the code of the texts' language."""
+        self.language = language
+        self.signature = self.form.format(self.tokens[language != ENGLISH])
 
 
 class Diversity(Protocol):
@@ -148,16 +154,34 @@ class Diversity(Protocol):
 
     def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
         """By variant the value with all dialogues, then without each: shape (1 + dialogues,); and the number of words measured."""
-        ...
-
-
-def mean_of_scores(sums: Array) -> Array:
-    """The aggregation of metrics whose rows are (score, 1): the mean over segments."""
-    result: Array = sums[:, 0] / sums[:, 1]
-    return result
 
 
 def with_count(scores: Any) -> Array:
-    """Rows (score, 1) for :func:`mean_of_scores`."""
+    """Rows (score, 1) for :meth:`MeanMetric.aggregate`."""
     column = np.asarray(scores, dtype=np.float64)
     return np.column_stack([column, np.ones_like(column)])
+
+
+# Messages of the role "system" are no part of what seeker and helper said to each other: the schema ``turns`` refuses them.
+ROLES = {"seeker": "seeker", "helper": "helper", "user": "seeker", "assistant": "helper"}
+
+
+def context_of(said: str | Sequence[Mapping[str, str]]) -> Context:
+    """A context as turns ``{"role": "seeker" or "helper", "text": …}``.
+
+    Args:
+        said: a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
+    """
+    if isinstance(said, str):
+        return [{"role": "seeker", "text": said}]
+    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in said]
+
+
+def last_turns(context: Context) -> list[str]:
+    """What the seeker said since the helper's last turn, a text a turn; none if the helper spoke last."""
+    return [turn["text"] for turn in takewhile(lambda turn: turn["role"] == "seeker", reversed(context))][::-1]
+
+
+def reply_of(said: str | Sequence[Mapping[str, str]]) -> str:
+    """A reply as a text: it may be a list of one message."""
+    return said if isinstance(said, str) else context_of(said)[0]["text"]

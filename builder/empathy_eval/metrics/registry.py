@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, collecting, input_error, refuse
 from empathy_eval.base.parsing import Refused, yaml_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.text import ENGLISH
@@ -21,20 +21,20 @@ from empathy_eval.metrics.protocol import Diversity, Metric
 GROUP = "empathy_eval.metrics"
 # Name: where it is, and the settings that the name stands for.
 BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
-    "bleu": ("empathy_eval.metrics.bleu:Bleu", {}),
-    "rouge-l": ("empathy_eval.metrics.rouge:RougeL", {}),
+    "bleu": ("empathy_eval.metrics.ngrams:Bleu", {}),
+    "rouge-l": ("empathy_eval.metrics.length:RougeL", {}),
     "meteor": ("empathy_eval.metrics.meteor:Meteor", {}),
-    "chrf": ("empathy_eval.metrics.chrf:ChrF", {}),
+    "chrf": ("empathy_eval.metrics.ngrams:ChrF", {}),
     "bertscore": ("empathy_eval.metrics.bertscore:BertScore", {}),
     "vader": ("empathy_eval.metrics.vader:Vader", {}),
-    "sentlink": ("empathy_eval.metrics.sentlink:Sentlink", {}),
+    "sentlink": ("empathy_eval.metrics.vader:Sentlink", {}),
     "length": ("empathy_eval.metrics.length:Length", {}),
     "empathyscore": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {}),
     "empathyscore-content": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "content"}),
     "empathyscore-flow": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "flow"}),
-    "dist-1": ("empathy_eval.metrics.distinct:Dist", {"order": 1}),
-    "dist-2": ("empathy_eval.metrics.distinct:Dist", {"order": 2}),
-    "dist-4": ("empathy_eval.metrics.distinct:Dist", {"order": 4}),
+    "dist-1": ("empathy_eval.metrics.ngrams:Dist", {"order": 1}),
+    "dist-2": ("empathy_eval.metrics.ngrams:Dist", {"order": 2}),
+    "dist-4": ("empathy_eval.metrics.ngrams:Dist", {"order": 4}),
 }
 # What is in a report only where its model is named: a release of before has no row of it.
 OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore-flow")
@@ -84,8 +84,8 @@ def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: 
     names = list(dict.fromkeys(settings.get("metrics") or default_names(settings)))
     known = [*names, *settings.get("shortcuts", ())]
     fix = f"leave out only what the configuration has, and not all of it: {', '.join(known)}"
-    if strange := [name for name in dict.fromkeys(without) if name not in known]:
-        raise InputError([Problem(where, f'"{name}" is not a metric of the configuration', fix) for name in strange])
+    strange = [name for name in dict.fromkeys(without) if name not in known]
+    refuse(Problem(where, f'"{name}" is not a metric of the configuration', fix) for name in strange)
     if left := [name for name in names if name not in without]:
         return left
     raise input_error(where, "leaves no metric", fix)
@@ -111,19 +111,16 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
     problems = stray_settings(settings, "report")
     made, typed, signatures = list[Any](), dict[str, str](), dict[str, str]()
     for name in [one for place, one in enumerate(names) if one not in names[:place]]:
-        try:
+        with collecting(problems):
             made.append(_checked(str(name), _made(name, settings, own, language) if isinstance(name, str) else name))
             if isinstance(name, str):
                 signatures[name] = made[-1].signature
                 typed |= {name: made[-1].name} if hasattr(made[-1], "statistics") else {}
-        except InputError as error:
-            problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
     problems += [Problem(f'metric "{name}"', "is the name of two metrics", "leave one out") for name in twice]
     taken = [one.name for one in made if one.name in TAKEN]
     problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "rename the metric") for name in taken]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
     return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed, signatures)
 
@@ -144,12 +141,8 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not accepted: {wrong}", UNFIT)
     chosen = {**told, **typed}
     if name in BUILT_IN and chosen:
-        problems = [
-            Problem(f'metric "{text}": {place}', what, fix)
-            for place, what, fix in violations({name: chosen}, "metric_settings", by_hand=True)
-        ]
-        if problems:
-            raise InputError(problems)
+        found = violations({name: chosen}, "metric_settings", by_hand=True)
+        refuse(Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in found)
     _, fixed = BUILT_IN.get(name, ("", {}))
     fixed = {**fixed, "language": language} if language != ENGLISH and name in OF_TOKENS else fixed
     return plugins.made(GROUP, name, {**fixed, **chosen}, {name: where for name, (where, _) in BUILT_IN.items()})

@@ -1,15 +1,16 @@
-"""VADER's compound score and positive share by vaderSentiment."""
+"""VADER by vaderSentiment: the compound score, the positive share, and Sentlink, whether a reply's sentiment answers that of the seeker."""
 
 from __future__ import annotations
 
 from functools import cache
 from importlib import metadata
+from itertools import dropwhile
 from typing import Any
 
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.metrics.protocol import MeanMetric
+from empathy_eval.metrics.protocol import Context, MeanMetric, last_turns
 
 
 class Vader(MeanMetric):
@@ -18,11 +19,20 @@ class Vader(MeanMetric):
     name = "VADER"
     reads = ()
     share = True
-    signature = signature_line(score="compound", level="text", version=metadata.version("vaderSentiment"))
+    part = "compound"
+    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
 
     def score(self, text: str) -> float:
-        """The compound score."""
-        return float(_analyzer().polarity_scores(text)["compound"])
+        """This part of the polarity."""
+        return float(_analyzer().polarity_scores(text)[self.part])
+
+
+class PositiveShare(Vader):
+    """Mean share of a text that VADER finds positive, in [0, 1]; it reads the text alone."""
+
+    name = "VADER positive share"
+    part = "pos"
+    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
 
 
 def lexicon() -> dict[str, float]:
@@ -31,19 +41,52 @@ def lexicon() -> dict[str, float]:
     return found
 
 
-class PositiveShare(MeanMetric):
-    """Mean share of a text that VADER finds positive, in [0, 1]; it reads the text alone."""
-
-    name = "VADER positive share"
-    reads = ()
-    share = True
-    signature = signature_line(score="pos", level="text", version=metadata.version("vaderSentiment"))
-
-    def score(self, text: str) -> float:
-        """The share."""
-        return float(_analyzer().polarity_scores(text)["pos"])
-
-
 @cache
 def _analyzer() -> Any:
     return SentimentIntensityAnalyzer()
+
+
+NEGATIVE, NEUTRAL, POSITIVE = "negative", "neutral", "positive"
+# Compound scores beyond these are negative or positive; these themselves are neutral.
+BOUND = 0.1
+# What VADER alone leaves open.
+OPEN = 0.5
+# (query, reply): the score.
+CELLS = {
+    (NEGATIVE, NEGATIVE): OPEN, (NEGATIVE, NEUTRAL): OPEN, (NEGATIVE, POSITIVE): 1.0,
+    (NEUTRAL, NEGATIVE): 0.0, (NEUTRAL, NEUTRAL): OPEN, (NEUTRAL, POSITIVE): 1.0,
+    (POSITIVE, NEGATIVE): 0.0, (POSITIVE, NEUTRAL): OPEN, (POSITIVE, POSITIVE): 1.0,
+}  # fmt: skip
+
+
+class Sentlink(MeanMetric):
+    """The sentiment part of "Performance Evaluation Metrics for Empathetic LLMs" (Hong, Ku and Ko 2025), in {0, 0.5, 1}; English alone.
+
+    A query and its reply are each negative, neutral or positive by VADER's compound score, cut at -0.1 and 0.1: nine cells. The paper gives
+    a positive reply 1. It has a neutral reply decided by a classifier of emotions, and a negative reply to a negative query by a BART
+    model; whether that model also decides on other negative replies, and on others to a negative query, its sections say differently. Here
+    VADER alone decides: what is another model's in that reading is 0.5, and a negative reply to a query that is not negative is 0. Nor does
+    the paper say what the query is where there are several turns: here all that the seeker said since the helper spoke, as one text.
+    """
+
+    name = "Sentlink"
+    reads = ("context",)
+    share = True
+    signature = signature_line(query="seeker-since-helper", bound=BOUND, open=OPEN, vader=Vader.signature.rpartition(":")[2], version=1)
+
+    def score(self, text: str, context: Context) -> float:
+        """The score of the cell."""
+        compound = Vader().score
+        return CELLS[sentiment(compound(query(context))), sentiment(compound(text))]
+
+
+def query(context: Context) -> str:
+    """What the seeker said last, after a helper or from the beginning on; empty if no seeker spoke."""
+    return " ".join(last_turns(list(dropwhile(lambda turn: turn["role"] != "seeker", reversed(context)))[::-1]))
+
+
+def sentiment(compound: float) -> str:
+    """The class of a compound score."""
+    if compound < -BOUND:
+        return NEGATIVE
+    return POSITIVE if compound > BOUND else NEUTRAL

@@ -5,21 +5,21 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
+from empathy_eval.base.errors import Problem, input_error, nearest_column, refuse
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import WHOLE, csv_rows
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import file_of
-from empathy_eval.metrics.conversation import ROLES, context_of
-from empathy_eval.metrics.empathy_score.inputs import told
-from empathy_eval.metrics.protocol import Context
-from empathy_eval.training.contrasts import BOTH, RANKING, REFERENCE, REGRESSION, Data, Reader, Seen, Task
+from empathy_eval.metrics.empathy_score.students import told
+from empathy_eval.metrics.protocol import ROLES, Context, context_of
+from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, Data, Seen, Task, batches_of
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
 SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
@@ -44,8 +44,7 @@ def read_labelled(paths: Sequence[Path]) -> list[Labelled]:
         InputError: if a file cannot be read, lacks a column, or holds a row that breaks the schema; all problems at once.
     """
     found = [one for path in paths for one in _of_file(path)]
-    if problems := [one for one in found if isinstance(one, Problem)]:
-        raise InputError(problems)
+    refuse([one for one in found if isinstance(one, Problem)])
     return [one for one in found if isinstance(one, Labelled)]
 
 
@@ -75,13 +74,10 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
 
 def _messages(cell: str) -> str | list[Any]:
     """The list that a cell holds as JSON, or the cell itself."""
-    if not cell.lstrip().startswith("[{"):
-        return cell
-    try:
-        value = json_value(cell)
-    except Refused:
-        return cell
-    return value if isinstance(value, list) else cell
+    with suppress(Refused):
+        if cell.lstrip().startswith("[{") and isinstance(value := json_value(cell), list):
+            return value
+    return cell
 
 
 def turns_of(text: str) -> Context:
@@ -192,11 +188,11 @@ def _order(one: Single) -> Any:
 
 def _of_contrasts(task: Task) -> tuple[list[Single], list[Pair], Seen]:
     """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
-    reader, pairs = Reader(task), list[Pair]()
-    for batch in reader.batches():
+    seen, pairs = Seen(task.release), list[Pair]()
+    for batch in batches_of(task, seen):
         contexts = map(told, batch.winners.contexts)
         pairs += [Pair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
-    return [], pairs, reader.seen
+    return [], pairs, seen
 
 
 def _of_teacher(task: Task) -> tuple[list[Single], list[Pair], Seen]:

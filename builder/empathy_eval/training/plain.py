@@ -1,4 +1,4 @@
-"""The plain trainer: by feature the mean difference of pairs over the spread, shrunk where chance could have made it.
+"""The trainers of the kinds ``plain`` and ``encoder``: by feature the mean difference of pairs over the spread, shrunk by chance.
 
 For feature j, over all n pairs of the contrasts, with x the features of winners and losers:
 
@@ -13,42 +13,23 @@ sums are of whole numbers or exactly rounded: the same bytes on any machine, fro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import replace
+from importlib import metadata
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.metrics.empathy_score.features import UNIT, Features, sentences
-from empathy_eval.metrics.empathy_score.plain import Direction
-from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.metrics import bertscore
+from empathy_eval.metrics.empathy_score.encoders import Columns, encoder_named
+from empathy_eval.metrics.empathy_score.plain import UNIT, Direction, Features, Shares, sentences, word_lists
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.training.contrasts import Data, Reader, Task
-from empathy_eval.training.kinds import Trained
+from empathy_eval.training.task import Seen, Task, Trained, batches_of
 
 SHRINKAGE, CLIP, PLACES = 4, 3, 6
 Kept = NDArray[np.int32]
 Whole = NDArray[np.signedinteger[Any]]
-
-
-@dataclass(frozen=True)
-class Direct:
-    """What a direction is made of: the features of winners and of losers in millionths, row by row."""
-
-    winners: Whole
-    losers: Whole
-
-
-class Range:
-    """The fewest and the most words of the texts that were seen."""
-
-    def __init__(self) -> None:
-        self.bounds: list[int] = []
-
-    def take(self, side: Segments) -> None:
-        """Takes note of texts."""
-        lengths = [sum(len(words) for words, _ in sentences(text)) for text in side.texts]
-        self.bounds = [min([*self.bounds[:1], *lengths]), max([*self.bounds[1:], *lengths])]
 
 
 def train(task: Task) -> Trained:
@@ -57,50 +38,67 @@ def train(task: Task) -> Trained:
     Raises:
         InputError: if there are no pairs, or a file of the release is damaged.
     """
-    reader = Reader(task)
-    features, winners, losers, words = Features(word_lists()), list[Kept](), list[Kept](), Range()
-    for batch in reader.batches():
-        for rows, side in ((winners, batch.winners), (losers, batch.losers)):
-            # Half the memory: a million fits.
-            rows.append(features.of(side).astype(np.int32))
-            words.take(side)
-    return trained(Direct(np.concatenate(winners), np.concatenate(losers)), reader.seen.data, words)
+    return _trained(task, Features(word_lists()).of)
 
 
-def trained(direct: Direct, data: Data, words: Range) -> Trained:
+def train_over_encoder(task: Task) -> Trained:
+    """Trains a model over plain features and embeddings by an encoder that stays as it is.
+
+    Raises:
+        InputError: if packages are missing, the encoder is none, there are no pairs, or a file of the release is damaged.
+    """
+    encoder = encoder_named(task.encoder)
+    made = _trained(task, Columns(encoder).of)
+    settings = {
+        "embedding": "mean of tokens, length 1, of the reply, and its product with that of the seeker's last turn",
+        "embedding_places": bertscore.PLACES,
+        "encoder_files": encoder.files, **{name: metadata.version(name) for name in ("bert-score", "torch", "transformers")},
+    }  # fmt: skip
+    return replace(made, settings={**made.settings, **settings}, encoder={"name": encoder.name, "sha256": encoder.sha256})
+
+
+def _trained(task: Task, features: Callable[[Segments], Shares]) -> Trained:
     """The model of these features, of which the first are those of the word lists."""
-    lists, learned = word_lists(), direction(direct)
+    seen, won, lost, bounds = Seen(task.release), list[Kept](), list[Kept](), list[int]()
+    for batch in batches_of(task, seen):
+        for rows, side in ((won, batch.winners), (lost, batch.losers)):
+            # Half the memory: a million fits.
+            rows.append(features(side).astype(np.int32))
+            lengths = [sum(len(words) for words, _ in sentences(text)) for text in side.texts]
+            # The fewest and the most words of a text.
+            bounds = [min([*bounds[:1], *lengths]), max([*bounds[1:], *lengths])]
+    winners, losers = np.concatenate(won), np.concatenate(lost)
+    lists, learned = word_lists(), direction(winners, losers)
     settings = {
         "form": "mean-difference-over-pooled-spread", "shrinkage": SHRINKAGE, "clip": CLIP, "places": PLACES, "score": "logistic",
         "context": "the seeker's last turn", "scored": "shares of words and sentences",
     }  # fmt: skip
     told = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
     low, high = (
-        [getattr(np, end)([side[:, place] for side in (direct.winners, direct.losers)]) / UNIT for place in range(len(lists.names))]
+        [getattr(np, end)([side[:, place] for side in (winners, losers)]) / UNIT for place in range(len(lists.names))]
         for end in ("min", "max")
     )
     ranges = {name: [float(one), float(other)] for name, one, other in zip(lists.names, low, high, strict=True)}
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
     return Trained(
-        arrays, settings, len(direct.winners), data, {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
+        arrays, settings, len(winners), seen.data, {"languages": ["en"], "words": bounds, "features": ranges}, told,
         sources=({"name": "vaderSentiment, its lexicon (the signs of its words)", "licence": "MIT"},),
     )  # fmt: skip
 
 
-def direction(direct: Direct) -> Direction:
-    """What these pairs teach."""
-    both = (direct.winners, direct.losers)
-    means, spreads = _moments(*both)
-    _, of_winners = _moments(direct.winners)
-    _, of_losers = _moments(direct.losers)
-    gained, of_gained = _moments(direct.winners - direct.losers)
+def direction(winners: Whole, losers: Whole) -> Direction:
+    """What pairs teach with these features of winners and of losers in millionths, row by row."""
+    means, spreads = _moments(winners, losers)
+    _, of_winners = _moments(winners)
+    _, of_losers = _moments(losers)
+    gained, of_gained = _moments(winners - losers)
     weights = [
-        _weight(gain, math.sqrt((one**2 + other**2) / 2), spread, len(direct.winners))
+        _weight(gain, math.sqrt((one**2 + other**2) / 2), spread, len(winners))
         for gain, one, other, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
     ]
     cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
     learned = Direction(cut[0], cut[1], cut[2], 1.0, CLIP)
-    sums = [one for side in both for one in learned.sums(side).tolist()]
+    sums = [one for side in (winners, losers) for one in learned.sums(side).tolist()]
     middle = math.fsum(sums) / len(sums)
     scale = math.sqrt(math.fsum((one - middle) ** 2 for one in sums) / len(sums))
     return replace(learned, scale=round(scale, PLACES))

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder
+from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check
 from empathy_eval.base.stages import stage
 from empathy_eval.base.templates import environment
-from empathy_eval.base.text import ENGLISH
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.contrasts import RAW, STANCE
-from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.dataset import column, files_of, read_manifest
 from empathy_eval.design.provenance import Provenance, Result, file_of
-from empathy_eval.metrics.empathy_score.kinds import scorer_of
+from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
+from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
+from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance, accuracies
+from empathy_eval.evaluation.inversion.results import MetricRow
+from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, Sums, log_odds
 from empathy_eval.metrics.empathy_score.model_folder import (
     CARD,
     CHECKSUMS,
@@ -31,16 +41,139 @@ from empathy_eval.metrics.empathy_score.model_folder import (
     identity,
     is_model,
     is_packaged,
+    tensor_bytes,
 )
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
-from empathy_eval.metrics.empathy_score.tensors import tensor_bytes
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.training.contrasts import Task
-from empathy_eval.training.kinds import Trained, trainer_of
-from empathy_eval.training.worth import worth_of
+from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.protocol import MeanMetric, Segments
+from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.vader import PositiveShare
+from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.statistics.ranking import wins
+from empathy_eval.training.task import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Batch, Task, Trained, batches_of, hashes, trainer_of
 
-CARD_TEMPLATE = "card.md.j2"
-LICENCE = "CC BY 4.0"
+
+class Longer(Length):
+    """The number of words, of which more is held to be kind."""
+
+    higher_is_better = True
+    form = f"{Length.form}|right:more-is-kind"
+
+
+class WordsAlone(MeanMetric):
+    """The sum of what each word weighs: the log odds of its counts in winners over those in losers, as the shortcut audit has them."""
+
+    reads = ()
+
+    def __init__(self, name: str, weights: Mapping[str, int], settings: Mapping[str, Any]) -> None:
+        self.name, self._weights = name, weights
+        self.signature = signature_line(counts="words,empathy-eval,casefolded", form=f"log-odds,alpha={ALPHA}", **settings)
+
+    @classmethod
+    def of(cls, name: str, batches: Iterable[Batch], **settings: object) -> WordsAlone:
+        """Learned from these pairs."""
+        kind, cold, pairs = Counter[str](), Counter[str](), 0
+        for batch in batches:
+            pairs += len(batch.ids)
+            for counts, side in ((kind, batch.winners), (cold, batch.losers)):
+                for text in side.texts:
+                    counts.update(words(text))
+        known = sorted({*kind, *cold})
+        one, other = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
+        weights = log_odds(Sums(one, other, np.zeros(0, dtype=np.int64), pairs))
+        return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
+
+    def score(self, text: str) -> float:
+        """The sum over its words; one that was not seen weighs nothing."""
+        return sum(self._weights.get(word, 0) for word in words(text)) / UNIT
+
+
+# Of its own, so that nothing but the data of a release decides what is written.
+CHANCE = Chance(1000, EXCHANGES, 2026)
+AT_EQUAL_CLOSENESS = EQUAL_CLOSENESS["equal-closeness"]
+Figures = dict[str, Any]
+
+
+def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
+    """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
+    rows = [metric, *_baselines(task, pairs)]
+    held = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
+    configs = sorted({"pairs", "controls", *(CONTRASTS[name][0] for name in task.contrasts)})
+    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
+    contrasts = list(task.contrasts) if pairs and not task.teacher else []
+    return {
+        "data": hashes(task.release, read),
+        "trained_on": {"pairs": pairs, "contrasts": contrasts, "splits": list(task.splits)},
+        "signatures": {one.name: one.signature for one in rows},
+        "splits": {split: _on_stand(rows, task, split) for split in held},
+    }
+
+
+def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
+    """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
+    quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
+    told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
+    # What a teacher taught has no pairs of its own.
+    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {told['learned']}"
+    found.append(WordsAlone.of(name, batches_of(quiet), **told))
+    if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
+        told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
+        equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
+        found.append(WordsAlone.of("words alone, equal closeness", batches_of(equal), **told))
+    return [*found, Longer(), PositiveShare()]
+
+
+def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+    stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
+    measured = stand.measured()
+    beside = [one for one in measured.comparisons if one.one == rows[0].name]
+    first = STANCE if measured.controls else RAW
+    found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
+    return {
+        **found,
+        RAW: _accuracies(measured.inversion, RAW),
+        **_own(rows, task, split),
+        **{
+            name: {group: _accuracies(some, next(iter(some[0].differences))) for group, some in groups.items() if some}
+            for name, groups in measured.groups.items()
+            if name in ("manner", "manner, as released")
+        },
+        "minus": {"contrast": first, **{one.other: _minus(one.accuracy) for one in beside if one.contrast == first}},
+        "interval": CHANCE.signature(stand.pairs.clusters),
+    }  # fmt: skip
+
+
+def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
+    return {row.metric: _told(row.differences[contrast].accuracy, row.pairs) for row in rows}
+
+
+def _told(one: Estimate | None, pairs: int) -> Figures:
+    return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
+
+
+def _minus(gap: Tested) -> Figures:
+    """By how much the student is more often right than another."""
+    return {"accuracy": gap.value, "low": gap.low, "high": gap.high, "p": gap.p, "holm": gap.holm}
+
+
+def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+    """The accuracies over the student's own contrasts that are not among those of the stand."""
+    found: Figures = {}
+    for contrast in task.contrasts:
+        config, winner, loser = CONTRASTS[contrast]
+        if winner == REFERENCE:
+            corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
+            won = [wins(_scores(one, corpus, corpus.references), _scores(one, corpus, corpus.variants[loser])) for one in rows]
+            right = accuracies(won, corpus.clusters, CHANCE)
+            found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
+        elif config == CROSSED and (items := read_items(task.release, [split])):
+            crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
+            found[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
+    return found
+
+
+def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
+    return np.round(np.asarray(metric.score_all(Segments(texts, corpus.references, corpus.contexts)), dtype=np.float64), metric.places)
 
 
 @dataclass(frozen=True, repr=False)
@@ -90,7 +223,7 @@ def train(task: Task, kind: str, out: Path) -> Model:
         files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
         model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
         stage("measuring the model")
-        metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
+        metrics = worth_of(EmpathyScore.of(model), task, learned.pairs)
         metrics |= {"training": learned.training} if learned.training else {}
         files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
         for name, data in files.items():
@@ -112,7 +245,7 @@ def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]
         "splits": list(task.splits),
         "release": {**named, "data": learned.data.sha256, "rows": learned.data.rows},
         "encoder": learned.encoder,
-        "sources": [{"name": "the release {name} {version}".format(**named), "licence": LICENCE}, *map(dict, learned.sources)],
+        "sources": [{"name": "the release {name} {version}".format(**named), "licence": "CC BY 4.0"}, *map(dict, learned.sources)],
         "settings": dict(learned.settings),
         "training_range": learned.training_range,
     }
@@ -122,7 +255,7 @@ def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: Traine
     weights = learned.arrays["weights"].tolist() if config["kind"] == "plain" else []
     names = config["features"]["names"] if weights else []
     ordered = sorted(zip(names, weights, strict=True), key=lambda one: (-abs(one[1]), one[0]))
-    template = environment(data_folder("empathyscore")).get_template(CARD_TEMPLATE)
+    template = environment(data_folder("empathyscore")).get_template("card.md.j2")
     return template.render(config=config, metrics=metrics, weights=ordered).strip() + "\n"
 
 

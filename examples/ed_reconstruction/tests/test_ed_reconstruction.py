@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.metrics.embedder import Embedder
+from empathy_eval.metrics.bertscore import Embedder
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval_ed_reconstruction import EdReconstruction, StandIn, fitted_to
 from empathy_eval_ed_reconstruction.features import Features

@@ -15,8 +15,7 @@ from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.metrics.conversation import context_of, reply_of
-from empathy_eval.metrics.protocol import Context, Segments
+from empathy_eval.metrics.protocol import Context, Segments, context_of, reply_of
 from empathy_eval.metrics.scoring import Pairs
 
 SUFFIX = ".jsonl"

@@ -11,8 +11,7 @@ import numpy as np
 from empathy_eval.base.errors import InputError, missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
 from empathy_eval.evaluation.shortcuts.bag_of_words import Counts
-from empathy_eval.metrics.bertscore import PLACES
-from empathy_eval.metrics.embedder import Embedder
+from empathy_eval.metrics.bertscore import PLACES, Embedder
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.weights import FILE, PACKAGED, folder_of
 

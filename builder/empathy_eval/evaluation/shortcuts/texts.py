@@ -22,8 +22,7 @@ from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import Direction
 from empathy_eval.evaluation.shortcuts.bag_of_words import Counts, Lexicon, Readings
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
-from empathy_eval.metrics.empathy_score.features import UNIT, Features, Shares
-from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.metrics.empathy_score.plain import UNIT, Features, Shares, word_lists
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of

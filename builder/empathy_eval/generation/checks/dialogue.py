@@ -9,9 +9,8 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Limits
 from empathy_eval.design.language import FIRST_PERSON, OPENING, Language
-from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.planning import Plan
-from empathy_eval.design.taxonomy import Taxonomy
+from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, breaches
 from empathy_eval.generation.outcomes import Turn
 from empathy_eval.generation.patterns import load_patterns
 

@@ -1,16 +1,26 @@
-"""Encoders that models are made with: found by name, folder or hash, and known by the hashes of their files."""
+"""Encoders that models are made with: found by name, folder or hash, and known by the hashes of their files; the kind ``encoder``.
+
+A model of that kind is a weighted sum as in the plain model, of its features and of embeddings by a frozen encoder. Beside the plain
+features stand the embedding of the reply, and its product, dimension by dimension, with that of what the seeker said last. Both texts of a
+pair answer the same words, so those words alone could never tell them apart.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.parsing import json_value
+from empathy_eval.metrics.bertscore import PLACES, Embedder
 from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
+from empathy_eval.metrics.empathy_score.plain import UNIT, Shares, direction_of, said_last, shares_of
+from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.weights import AT_HAND, FILE, PACKAGED, at_hand, codeless, folder_of, label_of
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
@@ -21,17 +31,14 @@ OTHERWISE = f"leave it out: {PACKAGED} comes as a package"
 
 @dataclass(frozen=True)
 class Encoder:
-    """An encoder: its folder, a name that tells no path, the SHA-256 of its weights, and those of what else changes a number."""
+    """An encoder: its folder, a name that tells no path, the SHA-256 of its weights, those of what else changes a number, and its
+    ``config.json``."""
 
     folder: Path
     name: str
     sha256: str
     files: Mapping[str, str]
-
-    @property
-    def shape(self) -> dict[str, Any]:
-        """Its ``config.json``."""
-        return _shape(self.folder)
+    shape: Mapping[str, Any]
 
 
 def encoder_named(named: str) -> Encoder:
@@ -68,28 +75,61 @@ def _encoder(folder: Path, name: str) -> Encoder:
             raise input_error(folder, f"holds no {one}", "save the model and its tokenizer there with save_pretrained of transformers")
     if not codeless(folder):
         raise input_error(folder, "requires custom code, which is not run", f"name another encoder, or {OTHERWISE}")
-    _shape(folder)
-    return Encoder(folder, name, digest_file(folder / FILE), {one: digest_file(folder / one) for one in (CONFIG, TOKENIZER)})
+    if (shape := shape_of((folder / CONFIG).read_bytes())) is None:
+        what = f"does not describe an encoder: model_type, hidden_size and num_hidden_layers, at most {MOST_LAYERS:,} of these"
+        raise input_error(folder / CONFIG, what, "use an encoder such as RoBERTa or MiniLM")
+    return Encoder(folder, name, digest_file(folder / FILE), {one: digest_file(folder / one) for one in (CONFIG, TOKENIZER)}, shape)
 
 
-def _shape(folder: Path) -> dict[str, Any]:
+def shape_of(config: bytes) -> dict[str, Any] | None:
+    """What a ``config.json`` says, if it says what an encoder has. What counts layers is bounded: each is built before a weight is looked
+    at."""
     try:
-        shape: dict[str, Any] = json.loads((folder / CONFIG).read_bytes())
-        if is_shape(shape):
-            return shape
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        pass
-    fix = "use an encoder such as RoBERTa or MiniLM"
-    what = f"does not describe an encoder: model_type, hidden_size and num_hidden_layers, at most {MOST_LAYERS:,} of these"
-    raise input_error(folder / CONFIG, what, fix)
+        value = json_value(config.decode())
+        layers = [one for name, one in value.items() if "layer" in name and isinstance(one, int)]
+        whole = isinstance(value["model_type"], str) and all(isinstance(value[name], int) for name in ("hidden_size", "num_hidden_layers"))
+        return dict(value) if whole and max(layers) <= MOST_LAYERS else None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return None
 
 
-def is_shape(value: Mapping[str, Any]) -> bool:
-    """Whether a ``config.json`` says what an encoder has. What counts layers is bounded: each is built before a weight is looked at.
+class Columns:
+    """What a frozen encoder makes of replies, in millionths as the plain features are."""
 
-    Raises:
-        KeyError, TypeError, AttributeError: for what is none.
-    """
-    layers = [one for name, one in value.items() if "layer" in name and isinstance(one, int)]
-    said = isinstance(value["model_type"], str) and all(isinstance(value[name], int) for name in ("hidden_size", "num_hidden_layers"))
-    return said and max(layers) <= MOST_LAYERS
+    def __init__(self, encoder: Encoder) -> None:
+        """Loads the encoder.
+
+        Raises:
+            InputError: if its packages are not installed.
+        """
+        self._embedder = Embedder(str(encoder.folder), encoder.shape["num_hidden_layers"])
+        self._embedder.cut(encoder.shape)
+
+    def of(self, segments: Segments) -> Shares:
+        """The plain features, the embedding, and its products: shape (texts, columns)."""
+        many, said = len(segments.texts), [said_last(context) for context in segments.contexts or [()] * len(segments.texts)]
+        # Embeddings are whole numbers of their last place, and so their products are cut alike everywhere.
+        whole = np.rint(self._embedder.embedded([*segments.texts, *said]) * 10**PLACES).astype(np.int64)
+        reply, last = whole[:many], whole[many:]
+        unit = UNIT // 10**PLACES
+        return np.concatenate([shares_of(segments), reply * unit, reply * last * unit // 10**PLACES], axis=1)
+
+
+class Embedded:
+    """A model of the kind ``encoder`` at work."""
+
+    keep, share, places = True, False, PLACES
+
+    def __init__(self, folder: ModelFolder) -> None:
+        """Takes the weights of a folder, and finds its encoder.
+
+        Raises:
+            InputError: if it was made with another encoder or other word lists, its arrays do not fit, or packages are missing.
+        """
+        encoder = encoder_of(folder)
+        self.direction = direction_of(folder, 2 * encoder.shape["hidden_size"])
+        self._columns = Columns(encoder)
+
+    def parts(self, segments: Segments) -> dict[str, Array]:
+        """How empathetic each text is; such a model has no other part."""
+        return {"content": self.direction.scores(self._columns.of(segments)) if segments.texts else np.zeros(0)}

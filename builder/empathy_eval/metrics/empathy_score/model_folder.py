@@ -1,18 +1,67 @@
-"""A model of EmpathyScore is a folder: what it was made of, its weights, what it is worth, its card, and the hash of each of these."""
+"""A model of EmpathyScore is a folder: what it was made of, its weights, what it is worth, its card, and the hash of each of these.
+
+Its weights are arrays in a safetensors file, written with the same bytes every time and read without running anything. The format is 8
+bytes with the length of a JSON header, the header, and the arrays end to end. Here they lie in the order of their names, and there are no
+metadata: with two keys of them the bytes of other writers are random.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import InputError, Problem, input_error, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import check
-from empathy_eval.metrics.empathy_score.tensors import Arrays, arrays_of
+
+KINDS = {"F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4"}
+NAMES = {np.dtype(kind): name for name, kind in KINDS.items()}
+LONGEST_HEADER = 2**20
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def tensor_bytes(arrays: Mapping[str, NDArray[np.generic]]) -> bytes:
+    """The file that holds these arrays."""
+    header, parts, start = dict[str, object](), list[bytes](), 0
+    for name in sorted(arrays):
+        kind = NAMES[arrays[name].dtype.newbyteorder("<")]
+        parts.append(np.ascontiguousarray(arrays[name], dtype=KINDS[kind]).tobytes())
+        end = start + len(parts[-1])
+        header[name] = {"dtype": kind, "shape": list(arrays[name].shape), "data_offsets": [start, end]}
+        start = end
+    head = json.dumps(header, separators=(",", ":")).encode()
+    head += b" " * (-len(head) % 8)
+    return b"".join([len(head).to_bytes(8, "little"), head, *parts])
+
+
+def arrays_of(data: bytes, where: object) -> Arrays:
+    """The arrays of such a file.
+
+    Raises:
+        InputError: if it is none, or holds what an own file would not.
+    """
+    try:
+        length = int.from_bytes(data[:8], "little")
+        if length > LONGEST_HEADER:
+            raise ValueError(f"a header of {length:,} bytes")
+        header = json.loads(data[8 : 8 + length])
+        header.pop("__metadata__", None)
+        body, found = memoryview(data)[8 + length :], Arrays()
+        for name, one in header.items():
+            start, end = one["data_offsets"]
+            found[name] = np.frombuffer(body[start:end], dtype=KINDS[one["dtype"]]).reshape(one["shape"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise input_error(where, f"is not a readable safetensors file: {error}", "fetch or train the model again") from error
+    return found
+
 
 CONFIG, WEIGHTS, WORTH, CARD, CHECKSUMS = "config.json", "model.safetensors", "metrics.json", "README.md", "checksums.txt"
 HASHED = (CARD, CONFIG, WORTH, WEIGHTS)
@@ -68,8 +117,7 @@ def read_model(model: str) -> ModelFolder:
         if (found := digest_bytes(held[name])) != told[name]:
             what = f"was changed: its SHA-256 is {found[:12]}…, {CHECKSUMS} says {told[name][:12]}…"
             problems.append(Problem(str(path / name), what, ANEW))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     config = _json(held[CONFIG], path / CONFIG)
     check(config, "empathyscore_config", path / CONFIG)
     name = model if is_packaged(model) else path.resolve().name

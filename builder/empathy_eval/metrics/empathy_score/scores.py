@@ -9,17 +9,52 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from pkgutil import resolve_name
+from typing import Any, Protocol
 
 import numpy as np
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.metrics.empathy_score.features import UNIT, Features, sentences
-from empathy_eval.metrics.empathy_score.kinds import Scorer, scorer_of
 from empathy_eval.metrics.empathy_score.model_folder import ModelFolder, read_model
-from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.metrics.empathy_score.plain import UNIT, sentences, shares_of, word_lists
 from empathy_eval.metrics.protocol import SEEDS, Array, MeanMetric, Segments
+
+# Kind: the class that scores with it, made from a ModelFolder. It is imported when a model of the kind is loaded. What trains one is a row
+# of ``training/task``.
+KINDS = {
+    "plain": "empathy_eval.metrics.empathy_score.plain:Plain",
+    "encoder": "empathy_eval.metrics.empathy_score.encoders:Embedded",
+    "students": "empathy_eval.metrics.empathy_score.students:Students",
+}
+
+
+class Scorer(Protocol):
+    """A model at work. Scores lie in [0, 1], higher is more empathetic."""
+
+    # Whether its scores are costly and are kept; whether it can be pickled and runs in several processes.
+    keep: bool
+    share: bool
+    # Decimal places that are the same in every process.
+    places: int
+
+    def parts(self, segments: Segments) -> Mapping[str, Array]:
+        """By part of the model the score of each text, shape (texts,): ``content`` is how empathetic it is by what it says, ``flow`` how
+        well it goes on from its context."""
+
+
+def scorer_of(folder: ModelFolder) -> Scorer:
+    """The scorer of a model.
+
+    Raises:
+        InputError: if this version knows no such kind, or what the model needs is not there.
+    """
+    kind = folder.config["kind"]
+    if kind not in KINDS:
+        raise input_error(folder.path, f'is of the kind "{kind}", which this version does not know', f"use one of {', '.join(KINDS)}")
+    scorer: Scorer = resolve_name(KINDS[kind])(folder)
+    return scorer
+
 
 # Of the words of the curated seeds' replies 48 % and more are fillers (the, to, is …), of replies in other languages hardly any.
 FILLERS_AT_LEAST = 0.35
@@ -83,7 +118,7 @@ class TrainingRange:
 
     def _features(self, segments: Segments) -> Iterator[tuple[int, str]]:
         """Texts that have more or less of a feature than any training text, by how many of these the model cuts."""
-        shares = Features(word_lists()).of(segments) / UNIT
+        shares = shares_of(segments) / UNIT
         out = (shares < self.low - HALF) | (shares > self.high + HALF)
         beyond = (out & (np.abs(shares - self.means) > self.clip * self.spreads)).sum(axis=1)
         for row in np.flatnonzero(out.any(axis=1)).tolist():
@@ -140,7 +175,8 @@ class EmpathyScore(MeanMetric):
 
     def score_all(self, segments: Segments) -> Any:
         """The scores of texts, one each, in their order."""
-        return sum(weight * getattr(self._scorer, part)(segments) for part, weight in self._weights.items())
+        found = self._scorer.parts(segments)
+        return sum(weight * found[part] for part, weight in self._weights.items())
 
     def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
         """(row, reason) of texts unlike those that the model was trained on, by language, length and features."""

@@ -1,20 +1,224 @@
-"""The kind ``students``: networks that were taught to say of a reply how well it goes on (flow) and what it gives (content)."""
+"""The kind ``students``: networks that were taught to say of a reply how well it goes on (flow) and what it gives (content).
+
+They read the end of the conversation and the reply, as a pair in the form of the tokenizer of their encoder. A network is an encoder for
+each part, or one for both, and on its first token a head that ends in a number from 0 to 1.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, input_error
-from empathy_eval.base.parsing import Refused, json_value
-from empathy_eval.metrics.bertscore import device
-from empathy_eval.metrics.empathy_score.encoders import is_shape
-from empathy_eval.metrics.empathy_score.inputs import Inputs, told
-from empathy_eval.metrics.empathy_score.model_folder import ANEW, ENCODER, OF_STUDENTS, TOKENIZER, ModelFolder
-from empathy_eval.metrics.empathy_score.networks import Design, loaded, require, scored
-from empathy_eval.metrics.protocol import Array, Segments
+from empathy_eval.base.errors import input_error, missing_package
+from empathy_eval.metrics.bertscore import TOKENS, batches, device, places_of
+from empathy_eval.metrics.empathy_score.encoders import shape_of
+from empathy_eval.metrics.empathy_score.model_folder import ANEW, ENCODER, OF_STUDENTS, TOKENIZER, Arrays, ModelFolder
+from empathy_eval.metrics.protocol import Array, Context, Segments
+
+if TYPE_CHECKING:
+    import torch
+
+SPEAKERS = {"seeker": "Seeker", "helper": "Helper"}
+# The ids of the tokens of a pair, and of which text each is.
+Ids = tuple[list[int], list[int]]
+
+
+def told(context: Context) -> str:
+    """A conversation as text: a line a turn, each with who speaks."""
+    return "\n".join(f"{SPEAKERS.get(turn['role'], turn['role'])}: {' '.join(turn['text'].split())}" for turn in context)
+
+
+class Inputs:
+    """Pairs of a conversation and a reply as ids.
+
+    The reply is kept whole, and of the conversation the last turns that fit, turns dropped from the front. Of a turn too long by itself the
+    end is kept, and of a reply too long by itself the beginning.
+    """
+
+    def __init__(self, tokenizer: bytes, most: int) -> None:
+        """Takes a ``tokenizer.json``; ``most`` is the number of tokens that a pair has at most.
+
+        Raises:
+            InputError: if it cannot be read.
+        """
+        from tokenizers import Tokenizer
+
+        try:
+            self._tokenizer: Any = Tokenizer.from_str(tokenizer.decode())
+        # The library raises plain exceptions.
+        except Exception as error:
+            raise input_error("tokenizer.json", f"cannot be read: {str(error)[:200]}", ANEW) from error
+        self._tokenizer.no_truncation()
+        self._tokenizer.no_padding()
+        self._most = most - self._tokenizer.num_special_tokens_to_add(True)
+
+    def of(self, contexts: Sequence[str], replies: Sequence[str]) -> list[Ids]:
+        """The ids of each pair."""
+        before, after = (self._tokenizer.encode_batch(list(texts), add_special_tokens=False) for texts in (contexts, replies))
+        return [self._pair(*one) for one in zip(contexts, before, after, strict=True)]
+
+    def _pair(self, context: str, before: Any, after: Any) -> Ids:
+        after.truncate(self._most)
+        room = self._most - len(after.ids)
+        if len(before.ids) > room:
+            before.truncate(_kept(context, [start for start, _ in before.offsets], room), direction="left")
+        pair = self._tokenizer.post_process(before, after)
+        return pair.ids, pair.type_ids
+
+
+def _kept(context: str, starts: Sequence[int], room: int) -> int:
+    """How many of the last tokens are kept: those of the most whole turns that fit, or as many as fit where not even one does."""
+    turns = [0, *(place + 1 for place, sign in enumerate(context) if sign == "\n")]
+    counts = [sum(start >= turn for start in starts) for turn in turns]
+    return next((count for count in counts if 0 < count <= room), room)
+
+
+HIDDEN, DROPOUT = 256, 0.1
+SHARED = "encoder"
+# Attention whose sums are of one order on every machine of a kind.
+PLAINLY = {"attn_implementation": "eager"}
+
+
+def require() -> None:
+    """Looks whether the packages of students are there.
+
+    Raises:
+        InputError: if they are not.
+    """
+    try:
+        import tokenizers  # noqa: F401
+        import torch  # noqa: F401
+        import transformers  # noqa: F401
+    except ImportError as error:
+        raise missing_package("empathyscore: students", "bertscore", 'use a model of the kind "plain"') from error
+
+
+@dataclass(frozen=True)
+class Design:
+    """The parts that a network scores, whether they share an encoder, and the ``config.json`` of it."""
+
+    parts: tuple[str, ...]
+    shared: bool
+    shape: Mapping[str, Any]
+
+    @property
+    def types(self) -> bool:
+        """Whether the encoder tells the two texts of a pair apart by type."""
+        return int(self.shape.get("type_vocab_size", 0)) > 1
+
+
+def started(design: Design, folder: Path, seed: int) -> torch.nn.ModuleDict:
+    """A network whose encoders are those of a folder, and whose heads are drawn from a seed, which torch then has."""
+    import torch
+    from transformers import AutoModel
+    from transformers.utils.logging import disable_progress_bar
+
+    disable_progress_bar()
+
+    def encoder() -> Any:
+        return _bare(AutoModel.from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True, local_files_only=True, **PLAINLY))
+
+    torch.manual_seed(seed)
+    return _network(design, encoder)
+
+
+def loaded(design: Design, arrays: Arrays, where: object) -> torch.nn.ModuleDict:
+    """The network with these weights.
+
+    Raises:
+        InputError: if they are not of its shape.
+    """
+    import torch
+    from transformers import AutoConfig, AutoModel
+
+    def encoder() -> Any:
+        shape = {name: one for name, one in design.shape.items() if name not in ("model_type", "dtype", "torch_dtype")}
+        config = AutoConfig.for_model(design.shape["model_type"], **shape)
+        return _bare(AutoModel.from_config(config, dtype=torch.float32, **PLAINLY))
+
+    def shapes(network: torch.nn.ModuleDict) -> dict[str, tuple[int, ...]]:
+        return {name: tuple(one.shape) for name, one in network.state_dict().items()}
+
+    try:
+        # Only the shapes at first: what a stranger's file says may be larger than the memory.
+        with torch.device("meta"):
+            told = shapes(_network(design, encoder))
+        if told != {name: one.shape for name, one in arrays.items()}:
+            raise ValueError("weights of another shape")
+        if not all(np.isfinite(one).all() for one in arrays.values()):
+            raise ValueError("weights that are not numbers")
+        with torch.random.fork_rng():
+            network = _network(design, encoder)
+    except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
+        raise input_error(
+            where, f"does not hold valid weights of students: {str(error)[:200]}", "fetch or train the model again"
+        ) from error
+    network.load_state_dict({name: torch.from_numpy(one.copy()) for name, one in arrays.items()})
+    return network.eval()
+
+
+def arrays_of(network: torch.nn.ModuleDict) -> Arrays:
+    """The weights of a network."""
+    return {name: one.detach().cpu().numpy().copy() for name, one in network.state_dict().items()}
+
+
+def forward(network: torch.nn.ModuleDict, tensors: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """By part the scores of a batch, each in [0, 1]."""
+    scores: dict[str, torch.Tensor] = {}
+    shared = network[SHARED](**tensors).last_hidden_state[:, 0] if SHARED in network else None
+    for part in [name.removesuffix("_head") for name in network if name.endswith("_head")]:
+        first = network[f"{part}_{SHARED}"](**tensors).last_hidden_state[:, 0] if shared is None else shared
+        scores[part] = network[f"{part}_head"](first).squeeze(-1)
+    return scores
+
+
+def padded(ids: Sequence[Ids], design: Design, device: str) -> dict[str, Any]:
+    """A batch as the encoder takes it."""
+    import torch
+
+    longest, pad = max(len(one) for one, _ in ids), design.shape.get("pad_token_id") or 0
+    tokens = torch.tensor([[*one, *[pad] * (longest - len(one))] for one, _ in ids])
+    mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one, _ in ids])
+    found = {"input_ids": tokens, "attention_mask": mask}
+    if design.types:
+        found["token_type_ids"] = torch.tensor([[*kinds, *[0] * (longest - len(kinds))] for _, kinds in ids])
+    return {name: one.to(device) for name, one in found.items()}
+
+
+def scored(network: torch.nn.ModuleDict, ids: Sequence[Ids], design: Design) -> dict[str, Any]:
+    """By part the scores of pairs, as an array in their order; nothing is dropped out."""
+    import torch
+
+    device = next(network.parameters()).device.type
+    found = {part: np.zeros(len(ids)) for part in design.parts}
+    network.eval()
+    with torch.inference_mode():
+        for rows in batches([len(one) for one, _ in ids], TOKENS[device]):
+            for part, scores in forward(network, padded([ids[row] for row in rows], design, device)).items():
+                found[part][rows] = scores.double().cpu().numpy()
+    return found
+
+
+def _network(design: Design, encoder: Any) -> torch.nn.ModuleDict:
+    from torch.nn import GELU, Dropout, Linear, ModuleDict, Sequential, Sigmoid
+
+    encoders = {SHARED: encoder()} if design.shared else {f"{part}_{SHARED}": encoder() for part in design.parts}
+    heads = {
+        f"{part}_head": Sequential(Linear(design.shape["hidden_size"], HIDDEN), GELU(), Dropout(DROPOUT), Linear(HIDDEN, 1), Sigmoid())
+        for part in design.parts
+    }
+    return ModuleDict({**encoders, **heads})
+
+
+def _bare(model: Any) -> Any:
+    """An encoder without what nothing here reads."""
+    if hasattr(model, "pooler"):
+        model.pooler = None
+    return model
 
 
 class Students:
@@ -32,43 +236,21 @@ class Students:
         if set(folder.files) != set(OF_STUDENTS):
             raise input_error(folder.path, f"does not hold exactly the files of students: {' and '.join(OF_STUDENTS)}", ANEW)
         settings = folder.config["settings"]
-        shape, most, shared = _shape(folder), settings.get("max_tokens"), settings.get("shared")
+        if (shape := shape_of(folder.files[ENCODER])) is None:
+            raise input_error(folder.path / ENCODER, "is not the shape of an encoder", ANEW)
+        most, shared = settings.get("max_tokens"), settings.get("shared")
         if not isinstance(most, int) or not isinstance(shared, bool):
             raise input_error(folder.path, 'has no valid "max_tokens" and "shared" in its settings', ANEW)
         self._design = Design(tuple(folder.config["parts"]), shared, shape)
-        if not 8 <= most <= self._design.places:
-            raise input_error(folder.path, f"takes {most} tokens, but its encoder takes at most {self._design.places}", ANEW)
-        self._last: tuple[Segments, dict[str, Array]] | None = None
+        if not 8 <= most <= (places := places_of(shape)):
+            raise input_error(folder.path, f"takes {most} tokens, but its encoder takes at most {places}", ANEW)
         self._inputs = Inputs(folder.files[TOKENIZER], most)
         self._network: Any = loaded(self._design, folder.arrays, folder.path).to(device())
 
-    def content(self, segments: Segments) -> Array:
-        """How empathetic each text is by what it says."""
-        return self._parts(segments)["content"]
-
-    def flow(self, segments: Segments) -> Array:
-        """How well each text goes on from its context."""
-        return self._parts(segments)["flow"]
-
-    def _parts(self, segments: Segments) -> dict[str, Array]:
-        """Both parts are asked for one after the other, and are made together."""
-        if self._last is None or self._last[0] is not segments:
-            self._last = (segments, self._scores(segments))
-        return self._last[1]
-
-    def _scores(self, segments: Segments) -> dict[str, Array]:
+    def parts(self, segments: Segments) -> dict[str, Array]:
+        """How empathetic each text is by what it says, and how well it goes on from its context."""
         contexts = [told(one) for one in segments.contexts] or [""] * len(segments.texts)
         place = {one: row for row, one in enumerate(dict.fromkeys(zip(contexts, segments.texts, strict=True)))}
         found = scored(self._network, self._inputs.of(*map(list, zip(*place, strict=True))) if place else [], self._design)
         rows = [place[one] for one in zip(contexts, segments.texts, strict=True)]
         return {part: one[rows] if rows else np.zeros(0) for part, one in found.items()}
-
-
-def _shape(folder: ModelFolder) -> Mapping[str, Any]:
-    try:
-        shape = json_value(folder.files[ENCODER].decode())
-        if is_shape(shape):
-            return dict(shape)
-    except (Refused, InputError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
-        pass
-    raise input_error(folder.path / ENCODER, "is not the shape of an encoder", ANEW)

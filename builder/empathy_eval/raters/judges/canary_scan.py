@@ -11,7 +11,7 @@ from empathy_eval.design.canary import CANARY, called, holds_canary
 from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
 from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
-from empathy_eval.metrics.conversation import reply_of
+from empathy_eval.metrics.protocol import reply_of
 from empathy_eval.raters.judges.folder import ATTACKS
 
 MEANS = "the training data of the model may contain this benchmark, so its scores on it mean little"

@@ -18,7 +18,7 @@ from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, inpu
 from empathy_eval.base.files import room_for
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.metrics.score_cache import user_cache
+from empathy_eval.metrics.scoring import user_cache
 
 # HTTPError is the base of all failures of the client beneath, which is another package in each major version of the library.
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from empathy_eval.metrics.bertscore import PLACES
-from empathy_eval.metrics.embedder import Embedder
+from empathy_eval.metrics.bertscore import PLACES, Embedder
 from empathy_eval.metrics.empathy_score.encoders import encoder_named
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.weights import PACKAGED

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from empathy_eval.metrics.bertscore import PLACES
-from empathy_eval.metrics.embedder import Embedder
+from empathy_eval.metrics.bertscore import PLACES, Embedder
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.weights import PACKAGED

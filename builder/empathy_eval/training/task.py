@@ -1,22 +1,28 @@
-"""The pairs that students learn from: of each contrast the text that should score higher, the other one, and the turns before them."""
+"""A task of training: its settings, its kind, and the pairs that students learn from.
+
+Of each contrast a pair is the text that should score higher, the other one, and the turns before them.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import chain, count
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.hashing import canonical_json, derived_random, digest_bytes, digest_file
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, file_of
+from empathy_eval.metrics.empathy_score.model_folder import Arrays
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.weights import PACKAGED
 
-BOTH, REGRESSION, RANKING = OBJECTIVES = ("both", "regression", "ranking")
+BOTH, REGRESSION, RANKING = "both", "regression", "ranking"
 Step = tuple[list[int], list[int]]
 
 
@@ -63,17 +69,12 @@ class Course:
         """
         own = self._shuffled("singles", epoch, singles)
         many = -(-singles // self.singles) if singles else -(-pairs // self.pairs)
-        cycled, drawn = self._cycled(epoch, pairs), list[Step]()
+        # Round after round of all pairs.
+        cycled, drawn = chain.from_iterable(self._shuffled(f"pairs {number}", epoch, pairs) for number in count()), list[Step]()
         for step in range(many):
             least = self.pairs if singles else min(self.pairs, pairs - step * self.pairs)
             drawn.append((own[step * self.singles : (step + 1) * self.singles], [next(cycled) for _ in range(least)] if pairs else []))
         return drawn
-
-    def _cycled(self, epoch: int, pairs: int) -> Iterator[int]:
-        round_ = 0
-        while pairs:
-            yield from self._shuffled(f"pairs {round_}", epoch, pairs)
-            round_ += 1
 
     def _shuffled(self, what: str, epoch: int, many: int) -> list[int]:
         places = list(range(many))
@@ -92,10 +93,8 @@ CONTRASTS = {
 }
 # Of a crossed item each reply fits one context: its two pairs, as the columns of context, winner and loser.
 FITTING = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
-DEFAULT = ("reference>apathetic",)
 # A name for both contrasts at equal closeness.
 EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>far_apathetic")}
-DEFAULT_SPLITS = ("train",)
 
 
 @dataclass(frozen=True)
@@ -106,8 +105,8 @@ class Task:
     """
 
     release: Path
-    contrasts: tuple[str, ...] = DEFAULT
-    splits: tuple[str, ...] = DEFAULT_SPLITS
+    contrasts: tuple[str, ...] = ("reference>apathetic",)
+    splits: tuple[str, ...] = ("train",)
     progress: Callable[[int], None] = field(default=lambda pairs: None, compare=False)
     teacher: str | None = None
     encoder: str = PACKAGED
@@ -131,8 +130,7 @@ def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], prog
     ]
     for where, some in (("--contrasts", asked), ("--split", splits)):
         problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Task(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
 
 
@@ -203,37 +201,93 @@ class Seen:
         return Data(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
-class Reader:
-    """Reads the pairs of a task a batch at a time, and knows the hashes of all that it has read."""
+def batches_of(task: Task, seen: Seen | None = None) -> Iterator[Batch]:
+    """All pairs of a task, contrast by contrast, a batch at a time; its progress is told of each. ``seen`` takes note of all that is read.
 
-    def __init__(self, task: Task) -> None:
-        self._task = task
-        self.seen = Seen(task.release)
-
-    def batches(self) -> Iterator[Batch]:
-        """All pairs, contrast by contrast; the progress of the task is told of each.
-
-        Raises:
-            InputError: if a file is missing or damaged, or there are no pairs.
-        """
-        for contrast in self._task.contrasts:
-            config, winner, loser = CONTRASTS[contrast]
-            crossed = config == "crossed"
-            key, sides = ("crossed_id", FITTING) if crossed else ("pair_id", (("context", winner, loser),))
-            names = [key, *dict.fromkeys(name for side in sides for name in side)]
-            for split in self._task.splits:
-                for rows in self.seen.rows_of(config, split, names):
-                    self.seen.take(contrast, rows)
-                    ids = [row[key] for row in rows]
-                    for side in sides:
-                        contexts, winners, losers = ([row[name] for row in rows] for name in side)
-                        yield Batch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
-                        self._task.progress(len(rows))
-        if not self.seen:
-            what = f"holds no pairs of {', '.join(self._task.contrasts)} in {', '.join(self._task.splits)}"
-            raise input_error(self._task.release, what, "name other contrasts or splits, or a release with controls")
+    Raises:
+        InputError: if a file is missing or damaged, or there are no pairs.
+    """
+    seen = Seen(task.release) if seen is None else seen
+    for contrast in task.contrasts:
+        config, winner, loser = CONTRASTS[contrast]
+        crossed = config == "crossed"
+        key, sides = ("crossed_id", FITTING) if crossed else ("pair_id", (("context", winner, loser),))
+        names = [key, *dict.fromkeys(name for side in sides for name in side)]
+        for split in task.splits:
+            for rows in seen.rows_of(config, split, names):
+                seen.take(contrast, rows)
+                ids = [row[key] for row in rows]
+                for side in sides:
+                    contexts, winners, losers = ([row[name] for row in rows] for name in side)
+                    yield Batch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
+                    task.progress(len(rows))
+    if not seen:
+        what = f"holds no pairs of {', '.join(task.contrasts)} in {', '.join(task.splits)}"
+        raise input_error(task.release, what, "name other contrasts or splits, or a release with controls")
 
 
 def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
     """The SHA-256 of files of a release by their name in it."""
     return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}
+
+
+# Kind: the function that trains it from a Task. It is imported when a student of the kind is trained; what scores with it is a row of
+# ``metrics/empathy_score/scores``.
+TRAINERS = {
+    "plain": "empathy_eval.training.plain:train",
+    "encoder": "empathy_eval.training.plain:train_over_encoder",
+    "students": "empathy_eval.training.students:train",
+}
+# What only some kinds take: the argument, and the kinds.
+TAKEN = {"encoder": ("students", "encoder"), **dict.fromkeys(("teacher", "also", "objective", "shared", "max_tokens"), ("students",))}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What was learned: the arrays, all settings that could change a number, how many pairs taught it, what was read of
+    the release, the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
+
+    ``contrasts`` are those that taught it, None where all of the task did; ``files`` lie beside the weights; ``training`` is what is
+    told of the training itself.
+    """
+
+    arrays: Arrays
+    settings: Mapping[str, Any]
+    pairs: int
+    data: Data
+    training_range: Mapping[str, Any]
+    features: Mapping[str, Any] | None = None
+    encoder: Mapping[str, Any] | None = None
+    parts: tuple[str, ...] = ("content",)
+    sources: tuple[Mapping[str, str], ...] = ()
+    contrasts: tuple[str, ...] | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+
+
+def trainer_of(kind: str) -> Callable[[Task], Trained]:
+    """The trainer of a kind.
+
+    Raises:
+        InputError: if there is no such kind.
+    """
+    refuse(unknown(kind))
+    found: Callable[[Task], Trained] = resolve_name(TRAINERS[kind])
+    return found
+
+
+def unknown(kind: str) -> list[Problem]:
+    """What is wrong with the name of a kind."""
+    fix = f"use one of these: {', '.join(TRAINERS)}{nearest(kind, TRAINERS)}"
+    return [] if kind in TRAINERS else [Problem("--kind", f'"{kind}" is not known', fix)]
+
+
+def stray(kind: str, given: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
+    return unknown(kind) or [
+        Problem(
+            f"--{name.replace('_', '-')}", f"does not apply to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}"
+        )
+        for name in given
+        if kind not in TAKEN[name]
+    ]
