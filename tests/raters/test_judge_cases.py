@@ -15,8 +15,8 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.raters.judges.annotating import Design, annotations_of
-from empathy_eval.raters.judges.cases import TEXTS, Stratum, cases_of, dialogues_of, sample_of, spread_out
-from empathy_eval.raters.judges.sources import Placed
+from empathy_eval.raters.judges.cases import Stratum, cases_of, dialogues_of, sample_of, spread_out
+from empathy_eval.raters.judges.sources import TEXTS, Placed
 from hypothesis import given
 from hypothesis import strategies as st
 
