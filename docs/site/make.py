@@ -144,7 +144,21 @@ def gallery(folder: Path) -> None:
         _run("build", name, "--out", work / name, *(["--offline"] if name == "pilot" else []))
         judged = _annotated(work) if name == "pilot" else []
         _run("release", work / name, "--out", folder / name, "--version", version, *judged, *fast)
-    _run("review", "export", folder / "demo", "--out", work / "review", "--pairs", "12", "--dialogues", "2", "--raters", "6", "--per-item", "2")
+    _run(
+        "review",
+        "export",
+        folder / "demo",
+        "--out",
+        work / "review",
+        "--pairs",
+        "12",
+        "--dialogues",
+        "2",
+        "--raters",
+        "6",
+        "--per-item",
+        "2",
+    )
     page = next(iter(sorted((work / "review").rglob("*.html"))))
     shutil.copy(page, folder / "review.html")
     _run("agree", DOCS / "agreement.csv", "--judge", "judge-a", "--page", folder / "agreement.html")
