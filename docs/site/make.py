@@ -31,7 +31,8 @@ JSON = {
 ERRORS = """\
 # Errors
 
-Every error says where something is wrong, what is wrong with the value quoted, and how to fix it. All problems of a file are reported at once.
+Every error says where something is wrong, what is wrong with the value quoted, and how to fix it. All problems of a file are reported
+at once.
 
 | exit status | Python | meaning |
 | --- | --- | --- |
@@ -50,7 +51,8 @@ Every error says where something is wrong, what is wrong with the value quoted, 
 
 def stage(source: Path) -> None:
     """Copies all documents into one folder; links that leave the documents become plain text."""
-    pages = {path.name: path for path in (*DOCS.glob("*.md"), *HERE.glob("*.md"))} | {name: ROOT / path for name, path in OTHERS.items()}
+    pages = {path.name: path for path in (*DOCS.glob("*.md"), *HERE.glob("*.md"))}
+    pages |= {name: ROOT / path for name, path in OTHERS.items()}
     for name, path in pages.items():
         (source / name).write_text("".join(_linked(path.read_text(encoding="utf-8"), set(pages))), encoding="utf-8")
     shutil.copytree(DOCS / "figures", source / "figures")
@@ -91,7 +93,7 @@ def _cli() -> Iterator[str]:
 
 def _verbs(parser: argparse.ArgumentParser, level: int) -> Iterator[str]:
     for part in (action for action in parser._actions if isinstance(action, argparse._SubParsersAction)):
-        for name, verb in part.choices.items():
+        for verb in part.choices.values():
             yield f"{'#' * level} {verb.prog.removeprefix('empathy-eval ')}\n\n```text\n{verb.format_help()}```\n\n"
             yield from _verbs(verb, level + 1)
 
@@ -177,7 +179,7 @@ def _annotated(work: Path) -> list[str | Path]:
 
 def _run(*arguments: str | Path) -> None:
     command = [sys.executable, "-m", "empathy_eval", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
 
@@ -198,8 +200,8 @@ def main() -> None:
     if not options.no_gallery:
         gallery(source / "extra" / "gallery")
     command = [sys.executable, "-m", "sphinx", "-b", "html", "-W", "--keep-going", "-q", str(source), str(options.out / "html")]
-    status = subprocess.run(command, check=False).returncode
-    print(f"site: {options.out / 'html' / 'index.html'}")
+    status = subprocess.run(command, check=False).returncode  # noqa: S603
+    sys.stdout.write(f"site: {options.out / 'html' / 'index.html'}\n")
     sys.exit(status)
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent.parent
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, without the gallery's pages. Sphinx ends with an error for any warning."""
     out = tmp_path_factory.mktemp("site")
-    command = [sys.executable, ROOT / "docs" / "site" / "make.py", "--out", out, "--no-gallery"]
+    command = [sys.executable, str(ROOT / "docs" / "site" / "make.py"), "--out", str(out), "--no-gallery"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "html"
@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 def test_every_verb_name_key_and_column_is_in_the_reference(site: Path) -> None:
     text = {name: Page(site / f"{name}.html").text for name in ("reference/cli", "reference/python", "configuration", "reference/columns")}
-    verbs = re.findall(r"^  (\w+) ", make_parser().format_help(), re.MULTILINE)
+    verbs = re.findall(r"^    (\w+) ", make_parser().format_help(), re.MULTILINE)
     assert len(verbs) > 15 and all(f"usage: empathy-eval {verb}" in text["reference/cli"] for verb in verbs)
     assert all(name in text["reference/python"] for name in empathy_eval.__all__ if name[0] != "_" and not name.endswith("Error"))
     assert all(column in text["reference/columns"] for column in yaml.safe_load((ROOT / "release" / "columns.yaml").read_text()))
