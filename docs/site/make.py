@@ -111,13 +111,13 @@ def _python() -> Iterator[str]:
 
 
 def _columns() -> Iterator[str]:
-    from empathy_eval.design.dataset import COLUMNS
+    from empathy_eval.design.dataset import COLUMNS, OPTIONAL
 
     told: dict[str, str] = yaml.safe_load((ROOT / "release" / "columns.yaml").read_text(encoding="utf-8"))
     yield "# Columns\n\nEach config of a release is loaded with `datasets.load_dataset(RELEASE, CONFIG)`.\n\n"
-    for config, columns in COLUMNS.items():
+    for config, columns in {**COLUMNS, **OPTIONAL}.items():
         yield f"## {config}\n\n| column | what it holds |\n| --- | --- |\n"
-        yield from (f"| `{name}` | {told.get(name, '')} |\n" for name in columns)
+        yield from (f"| `{name}` | {told.get(name, '')} |\n" for name in columns.names)
         yield "\n"
 
 
