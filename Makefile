@@ -62,9 +62,10 @@ check-long: .venv/installed
 golden: .venv/installed
 	$(BIN)/python -m tests.golden
 
-# docs/configuration.md, from the descriptions in schemas/input.
+# docs/configuration.md, from the descriptions in schemas/input; and the documentation site with its gallery, in build/site.
 docs: .venv/installed
 	$(BIN)/python docs/configuration.py
+	$(BIN)/python docs/site/make.py
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
