@@ -21,6 +21,8 @@ from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
 GROUP = "empathy_eval.models"
+# Models that come with the package, by the kind that a configuration names.
+BUILT_IN = {"transformers": "empathy_eval.completions.models.local:LocalModel"}
 TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
 # Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
 IN_FLIGHT, THREADS = 64, 8
@@ -53,13 +55,13 @@ class TextModel:
 
     async def complete(self, request: Request) -> Completion:
         """The answer as a completion."""
-        return Completion(await _beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
+        return Completion(await beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
 
     async def close(self) -> None:
         """Gives back what it holds, at the end of a build or a round of it; it may be asked again. Nothing, unless a subclass says so."""
 
 
-async def _beside(work: Callable[[], Any]) -> Any:
+async def beside(work: Callable[[], Any]) -> Any:
     """The result of work in a thread that nothing waits for once the run has ended: a second Ctrl-C does not."""
     future = Future[tuple[Any, BaseException | None]]()
     future.set_running_or_notify_cancel()
@@ -178,7 +180,7 @@ def _found(role: str, config: ModelConfig, given: Any) -> Any:
     if given is None and config.kind == "given":
         what = f'"{config.model}" was passed in from Python and is not available here'
         raise input_error(f"models: {role}", what, f"pass it in again: build(…, models={{'{role}': …}})")
-    model = plugins.made(GROUP, config.kind, config.parameters) if given is None else given
+    model = plugins.made(GROUP, config.kind, config.parameters, BUILT_IN) if given is None else given
     where = f"models: {role}"
     if isinstance(model, type):
         raise input_error(where, f"{model.__name__} is a class, not a model", f"pass an instance: {model.__name__}(…)")
