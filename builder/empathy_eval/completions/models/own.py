@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -14,6 +15,7 @@ from empathy_eval.base.errors import EmpathyEvalError, JobError, input_error, jo
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
 from empathy_eval.completions.answer_text import SURROGATE
+from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger_rows import LARGEST
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
@@ -82,8 +84,13 @@ async def beside(work: Callable[[], Any]) -> Any:
 class OwnModel:
     """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it."""
 
-    def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> None:
+    def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None, budget: Budget | None = None) -> None:
         self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
+        # Only of a model that says how many tokens it writes at most can the tokens be bounded.
+        self._longest: int | None = getattr(model, "max_tokens", None)
+        self._budget = budget if budget is not None and self._longest is not None else None
+        if self._budget:
+            self._budget.count(self.name)
         self._turns = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
         # The requests that it has and has not answered.
         self.sending = 0
@@ -114,14 +121,20 @@ class OwnModel:
             if error := self._stopped():
                 raise error
             self.sending += 1
+            token, worst, used = uuid.uuid4().hex, Usage(request.size, 0, self._longest or 0), Usage()
+            if self._budget:
+                await self._budget.reserve(token, self.name, worst)
             try:
                 found: Any = await self._model.complete(request)
+                used = getattr(found, "usage", used)
             except (NoAnswer, EmpathyEvalError):
                 raise
             except Exception as error:
                 raise self._failed(error) from error
             finally:
                 self.sending -= 1
+                if self._budget:
+                    self._budget.settle(token, self.name, worst, used)
         if not _storable(found):
             gave = f"returned no completion with a text: {str(found)[:80]!r}"
             if isinstance(self._model, TextModel) and not isinstance(found.text, str):
