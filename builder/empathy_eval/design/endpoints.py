@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
@@ -89,6 +90,15 @@ class Asks(Protocol):
 
     def misfit(self, published: dict[str, Any]) -> str | None:
         """What a folder of that configuration holds, if that is none of this one's; None if it is."""
+
+
+def shown(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A model as it is published: without its delivery, and of weights on this machine without their path."""
+    told = {name: value for name, value in raw.items() if name not in DELIVERY}
+    parameters = raw.get("parameters", {})
+    if raw["kind"] == "transformers" and isinstance(parameters.get("model"), str) and Path(parameters["model"]).exists():
+        told["parameters"] = {**parameters, "model": Path(parameters["model"]).name}
+    return told
 
 
 def model_of(raw: Mapping[str, Any]) -> ModelConfig:

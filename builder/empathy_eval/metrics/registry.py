@@ -32,18 +32,19 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "empathyscore": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {}),
     "empathyscore-content": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "content"}),
     "empathyscore-flow": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "flow"}),
+    "nll": ("empathy_eval.metrics.nll:Nll", {}),
     "dist-1": ("empathy_eval.metrics.ngrams:Dist", {"order": 1}),
     "dist-2": ("empathy_eval.metrics.ngrams:Dist", {"order": 2}),
     "dist-4": ("empathy_eval.metrics.ngrams:Dist", {"order": 4}),
 }
 # What is in a report only where its model is named: a release of before has no row of it.
-OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore-flow")
+OF_A_MODEL = ("bertscore", "nll", "empathyscore", "empathyscore-content", "empathyscore-flow")
 # What is in a report only where it is named.
 BY_NAME = ("sentlink",)
 # Metrics that count tokens, which are those of the texts' language.
 OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
 # The extra whose packages a metric needs.
-EXTRAS = {"bertscore": "bertscore"}
+EXTRAS = {"bertscore": "bertscore", "nll": "local"}
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}

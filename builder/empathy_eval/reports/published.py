@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from empathy_eval.base.causal_lm import weights_of
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.configuration import ROLES
@@ -27,6 +28,8 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
         return configuration
 
     def named(name: str, model: str) -> str:
+        if name == "nll":
+            return weights_of(model, settings[name].get("revision"), "report: nll: model").name if name not in without else "left-out"
         listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
         return shown(model) if listed(model) or name not in without else "left-out"
 

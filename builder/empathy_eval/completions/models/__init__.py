@@ -44,7 +44,7 @@ def asked_models(
     """
     own = own_models(configured, given)
     # A model that is there for several things has one bound of what it is asked at once.
-    guarded = {id(model): OwnModel(model, stopped) for model in own.values()}
+    guarded = {id(model): OwnModel(model, stopped, budget) for model in own.values()}
     made: dict[str, Model] = {role: guarded[id(model)] for role, model in own.items()}
     if sent := {role: one for role, one in configured.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.

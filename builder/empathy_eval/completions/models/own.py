@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
@@ -14,6 +15,7 @@ from empathy_eval.base.errors import EmpathyEvalError, JobError, input_error, jo
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
 from empathy_eval.completions.answer_text import SURROGATE
+from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger_rows import LARGEST
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
@@ -21,6 +23,8 @@ from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
 GROUP = "empathy_eval.models"
+# Models that come with the package, by the kind that a configuration names.
+BUILT_IN = {"transformers": "empathy_eval.completions.models.local:LocalModel"}
 TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
 # Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
 IN_FLIGHT, THREADS = 64, 8
@@ -53,13 +57,13 @@ class TextModel:
 
     async def complete(self, request: Request) -> Completion:
         """The answer as a completion."""
-        return Completion(await _beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
+        return Completion(await beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
 
     async def close(self) -> None:
         """Gives back what it holds, at the end of a build or a round of it; it may be asked again. Nothing, unless a subclass says so."""
 
 
-async def _beside(work: Callable[[], Any]) -> Any:
+async def beside(work: Callable[[], Any]) -> Any:
     """The result of work in a thread that nothing waits for once the run has ended: a second Ctrl-C does not."""
     future = Future[tuple[Any, BaseException | None]]()
     future.set_running_or_notify_cancel()
@@ -80,8 +84,13 @@ async def _beside(work: Callable[[], Any]) -> Any:
 class OwnModel:
     """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it."""
 
-    def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> None:
+    def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None, budget: Budget | None = None) -> None:
         self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
+        # Only of a model that says how many tokens it writes at most can the tokens be bounded.
+        self._longest: int | None = getattr(model, "max_tokens", None)
+        self._budget = budget if budget is not None and self._longest is not None else None
+        if self._budget:
+            self._budget.count(self.name)
         self._turns = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
         # The requests that it has and has not answered.
         self.sending = 0
@@ -112,14 +121,20 @@ class OwnModel:
             if error := self._stopped():
                 raise error
             self.sending += 1
+            token, worst, used = uuid.uuid4().hex, Usage(request.size, 0, self._longest or 0), Usage()
+            if self._budget:
+                await self._budget.reserve(token, self.name, worst)
             try:
                 found: Any = await self._model.complete(request)
+                used = getattr(found, "usage", used)
             except (NoAnswer, EmpathyEvalError):
                 raise
             except Exception as error:
                 raise self._failed(error) from error
             finally:
                 self.sending -= 1
+                if self._budget:
+                    self._budget.settle(token, self.name, worst, used)
         if not _storable(found):
             gave = f"returned no completion with a text: {str(found)[:80]!r}"
             if isinstance(self._model, TextModel) and not isinstance(found.text, str):
@@ -178,7 +193,7 @@ def _found(role: str, config: ModelConfig, given: Any) -> Any:
     if given is None and config.kind == "given":
         what = f'"{config.model}" was passed in from Python and is not available here'
         raise input_error(f"models: {role}", what, f"pass it in again: build(…, models={{'{role}': …}})")
-    model = plugins.made(GROUP, config.kind, config.parameters) if given is None else given
+    model = plugins.made(GROUP, config.kind, config.parameters, BUILT_IN) if given is None else given
     where = f"models: {role}"
     if isinstance(model, type):
         raise input_error(where, f"{model.__name__} is a class, not a model", f"pass an instance: {model.__name__}(…)")

@@ -18,7 +18,7 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.protocol import Model
-from empathy_eval.design.endpoints import DELIVERY, ModelConfig, model_of
+from empathy_eval.design.endpoints import ModelConfig, model_of, shown
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
 from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
 from empathy_eval.design.prompts import Prompts, load_prompts
@@ -105,7 +105,7 @@ class Annotating:
         value = {
             "release": dict(self.release), "rubric": self.rubric.name, "rubric_hash": self.rubric.hash,
             "turns": self.design.turns, "variants": list(self.design.variants), "samples_of_a_text": self.design.samples,
-            "judge": {name: one for name, one in self.judge.items() if name not in DELIVERY},
+            "judge": shown(self.judge),
             "samples": self.samples, "repairs": self.repairs,
         }  # fmt: skip
         return dict(json.loads(canonical_json(value)))

@@ -1,0 +1,95 @@
+"""Models in the process: the same answer twice, JSON by a grammar, batches, and the errors of weights that cannot be used."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+from empathy_eval.base.causal_lm import weights_of
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.schemas import violations
+from empathy_eval.completions.models.local import LocalModel
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.requests import About, Completion, Request
+
+from tests.doubles.tiny_lm import tiny_lm
+
+pytestmark = pytest.mark.e2e
+SCHEMA = "named_answer"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_lm(tmp_path_factory.mktemp("tiny") / "model")
+
+
+def requests(model: LocalModel, count: int = 1) -> list[Request]:
+    bodies = [model.body([{"role": "user", "content": f"say {'something ' * (1 + place)}{place}"}], SCHEMA) for place in range(count)]
+    return [Request(body, model.endpoint, About("001-00000", "self_chat", place)) for place, body in enumerate(bodies)]
+
+
+def answers(model: LocalModel, asked: list[Request]) -> list[Completion]:
+    async def all_of_them() -> list[Completion]:
+        return list(await asyncio.gather(*map(model.complete, asked)))
+
+    return asyncio.run(all_of_them())
+
+
+def test_the_same_request_has_the_same_answer_which_its_sample_changes(folder: Path) -> None:
+    one, other = (LocalModel(str(folder), temperature=1.0, structure="instruction", max_tokens=20) for _ in range(2))
+    (asked,) = requests(one)
+    (first,), (second,) = answers(one, [asked]), answers(other, [asked])
+    assert first == second and first.text and first.finish == "length" and first.usage.output_tokens == 20
+    (third,) = answers(one, [Request(asked.body, asked.endpoint, asked.about, sample=1)])
+    assert third.text != first.text
+
+
+def test_an_answer_under_a_grammar_is_json_of_its_schema(folder: Path) -> None:
+    pytest.importorskip("xgrammar")
+    model = LocalModel(str(folder), temperature=1.0, max_tokens=400, batch=2)
+    whole = [one for one in answers(model, requests(model, 4)) if one.finish == "stop"]
+    assert whole and all(not list(violations(json.loads(one.text), SCHEMA)) for one in whole)
+
+
+def test_a_batch_gives_what_its_requests_give_alone(folder: Path) -> None:
+    alone, together = (LocalModel(str(folder), structure="instruction", max_tokens=12, batch=batch) for batch in (1, 4))
+    asked = requests(alone, 4)
+    assert [one.text for one in answers(alone, asked)] == [one.text for one in answers(together, asked)]
+
+
+def test_other_weights_are_another_model(folder: Path, tmp_path: Path) -> None:
+    other = tiny_lm(tmp_path / "model", seed=1)
+    names = {weights_of(str(folder)).name, weights_of(str(other)).name}
+    assert len(names) == 2 and all(name.startswith("model@") for name in names)
+
+
+@pytest.mark.parametrize(
+    ("made", "what"),
+    [
+        (lambda path: path.mkdir(), "holds no config.json with safetensors"),
+        (lambda path: None, "is no folder and no file, and the Hub does not provide it"),
+        (lambda path: (tiny_lm(path) / "config.json").write_text('{"auto_map": {}}'), "asks for code of its own"),
+        (lambda path: (tiny_lm(path) / "model.safetensors").rename(path / "pytorch_model.bin"), "pickled weights are not loaded"),
+    ],
+)
+def test_weights_that_cannot_be_used_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: object, what: str) -> None:
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    made(tmp_path / "one")  # type: ignore[operator]
+    with pytest.raises(InputError, match=what):
+        LocalModel(str(tmp_path / "one"))
+
+
+def test_a_request_that_cannot_be_read_has_no_answer(tmp_path: Path) -> None:
+    short, mute = (LocalModel(str(tiny_lm(tmp_path / name, **given)), structure="instruction", max_tokens=4)
+                   for name, given in (("short", {"places": 8}), ("mute", {"template": None})))  # fmt: skip
+    for model, what in ((short, "but the model reads 8"), (mute, "has no chat template")):
+        with pytest.raises(NoAnswer, match=what):
+            answers(model, requests(model))
+
+
+@pytest.mark.parametrize(("setting", "value"), [("temperature", -1), ("top_p", 0), ("batch", 0), ("structure", "yaml"), ("max_tokens", 0)])
+def test_settings_out_of_range_are_refused(setting: str, value: object) -> None:
+    with pytest.raises(InputError, match="out of range"):
+        LocalModel("anything", **{setting: value})  # type: ignore[arg-type]
