@@ -2,27 +2,56 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.schemas import hidden, schema, validator, violations
+from empathy_eval.base.errors import input_error
+from empathy_eval.raters.agreement.columns import SHOWN, Columns, Form, number_of, repeated
 from empathy_eval.statistics.estimate import Codes, Floats
 
-SCHEMA = "ratings_row"
 RATING_COLUMNS = ("item", "rater", "criterion", "rating")
 # The criterion of a table that has no such column.
 ONLY = "rating"
 # A scale with more steps is no rating scale, and its tables of step by step would not fit into memory.
 STEPS = 101
-SHOWN = 100
 MISSING = -1
+
+
+def _plain(value: object) -> object:
+    """A text or a number; of anything else its text, which the schema refuses."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
+
+
+def _of_object(row: Mapping[str, Any], name: str) -> object:
+    """The value of a column; None of a missing rating, and of what is not said in a column beside those of ratings."""
+    if name in RATING_COLUMNS[:3]:
+        return _plain(row.get(name, ONLY if name == "criterion" else ""))
+    value = row.get(name)
+    return value if value is None else _plain(value) if name == "rating" else str(_plain(value))
+
+
+@lru_cache(maxsize=4096)
+def _number(cell: str) -> float | str:
+    """The finite number that a cell holds, or its text, which the schema refuses."""
+    return cell.strip() if math.isnan(number := number_of(cell.strip())) else number
+
+
+FORM = Form(
+    "ratings_row",
+    "the first line names the columns: item,rater,rating and, if there are several, criterion, with commas between them",
+    keys=("rating",),
+    keys_fix="write the rating, or null if it is missing",
+    of_object=_of_object,
+    of_cell=dict.fromkeys(RATING_COLUMNS, str.strip) | {"rating": _number},
+    absent={"criterion": ONLY},
+)
 
 
 @dataclass(frozen=True)
@@ -84,12 +113,12 @@ class Table:
         Raises:
             InputError: for rows that break the schema and ratings given twice, all at once; for a table without a rating.
         """
-        gathered = Gathering("ratings", "row")
-        for number, (item, rater, rating, *criterion) in enumerate(rows, start=1):
-            # NaN is the only value that differs from itself.
-            if rating is not None and rating == rating:
-                gathered.add(number, (item, rater, criterion[0] if criterion else ONLY, rating))
-        return gathered.table()
+        columns = Columns(FORM, unit="row")
+        columns.faults.files.append("ratings")
+        # NaN is the only value that differs from itself.
+        there = ((number, (*row, ONLY)[:4]) for number, row in enumerate(rows, 1) if row[2] is not None and row[2] == row[2])
+        columns.add(there, {"item": 0, "rater": 1, "rating": 2, "criterion": 3})
+        return table_of(columns)
 
     def rows(self) -> Iterator[tuple[str, str, float, str]]:
         """The rows, as :meth:`of` takes them."""
@@ -121,79 +150,34 @@ class Table:
         return Ratings(len(items), self.raters, scale, item, self.rater[rows], step)
 
 
-@dataclass
-class Gathering:
-    """Collects rows as numbers, so that a million of them stay small, and reports all that is wrong with them at once."""
+def table_of(columns: Columns) -> Table:
+    """The table of all rows that were read.
 
-    where: str
-    unit: str
-    problems: list[tuple[int, str, str]] = field(default_factory=list)
-    unsaid: int = 0
-    places: array[int] = field(default_factory=lambda: array("q"))
-    values: tuple[dict[Any, int], ...] = field(default_factory=lambda: tuple({} for _ in RATING_COLUMNS))
-    codes: tuple[array[int], ...] = field(default_factory=lambda: tuple(array("q") for _ in RATING_COLUMNS))
+    Raises:
+        InputError: with everything that is wrong, in the order of the rows.
+    """
+    kept, where = columns.note_broken(), columns.faults.files[0]
+    codes = {name: columns.codes(name) for name in RATING_COLUMNS}
+    _note_repeated(columns, kept, [codes[name][kept] for name in RATING_COLUMNS[:3]])
+    columns.faults.refuse()
+    if not len(columns.line):
+        raise input_error(where, "holds no rating", "give it a row for every rating")
+    (items, item), (raters, rater), (criteria, criterion) = (_sorted(codes[name], columns.values[name]) for name in RATING_COLUMNS[:3])
+    rating = np.array([float(value) for value in columns.values["rating"]])[codes["rating"]]
+    table = Table(items, raters, criteria, item, rater, criterion, rating)
+    _check_steps(table, where)
+    return table
 
-    def add(self, place: int, row: Sequence[Any]) -> None:
-        """Adds a row, its values in the order of ``RATING_COLUMNS``; ``place`` is its line or row number."""
-        self.places.append(place)
-        for values, codes, value in zip(self.values, self.codes, row, strict=True):
-            codes.append(values.setdefault(value, len(values)))
 
-    def problem(self, place: int, what: str, fix: str) -> None:
-        """Notes what is wrong at a place; beyond the first hundred faults they are only counted."""
-        if len(self.problems) < SHOWN:
-            self.problems.append((place, what, fix))
-        else:
-            self.unsaid += 1
-
-    def table(self) -> Table:
-        """The table of all rows.
-
-        Raises:
-            InputError: with everything that is wrong, in the order of the rows.
-        """
-        codes = [np.frombuffer(column, dtype=np.int64) for column in self.codes]
-        self._note_repeated(codes, self._note_broken(codes))
-        if self.problems:
-            said = [Problem(f"{self.where}: {self.unit} {place}", what, fix) for place, what, fix in sorted(self.problems)]
-            rest = [Problem(self.where, f"{self.unsaid} more problems", "fix these first")] if self.unsaid else []
-            raise InputError(said + rest)
-        if not self.places:
-            raise input_error(self.where, "holds no rating", "give it a row for every rating")
-        (items, item), (raters, rater), (criteria, criterion) = map(_sorted, codes[:3], self.values[:3])
-        rating = np.array([float(value) for value in self.values[3]])[codes[3]]
-        table = Table(items, raters, criteria, item, rater, criterion, rating)
-        _check_steps(table, self.where)
-        return table
-
-    def _note_broken(self, codes: Sequence[Codes]) -> NDArray[np.bool_]:
-        """Notes which rows break the schema, looking at every different value of a column once."""
-        properties = schema(SCHEMA)["properties"]
-        broken = np.zeros(len(self.places), dtype=bool)
-        for name, values, column in zip(RATING_COLUMNS, self.values, codes, strict=True):
-            judge = validator(SCHEMA).evolve(schema=properties[name])
-            broken |= np.array([not judge.is_valid(value) or bool(hidden(value)) for value in values], dtype=bool)[column]
-        known = [list(values) for values in self.values]
-        rows = np.flatnonzero(broken)
-        for row in rows[:SHOWN]:
-            value = {name: values[column[row]] for name, values, column in zip(RATING_COLUMNS, known, codes, strict=True)}
-            for place, what, fix in violations(value, SCHEMA, by_hand=True):
-                self.problem(self.places[row], f"{place} {what}", fix)
-        self.unsaid += len(rows[SHOWN:])
-        return broken
-
-    def _note_repeated(self, codes: Sequence[Codes], broken: NDArray[np.bool_]) -> None:
-        """Notes each row whose item, rater and criterion an earlier row has."""
-        kept = np.flatnonzero(~broken)
-        sizes = [len(values) for values in self.values]
-        keys = ((codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2])[kept]
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        again = np.flatnonzero(first[inverse] != np.arange(len(keys)))
-        items, raters, criteria, _ = (list(values) for values in self.values)
-        for row, before in zip(kept[again[:SHOWN]], kept[first[inverse[again[:SHOWN]]]], strict=True):
-            rating = f'"{raters[codes[1][row]]}" rates "{items[codes[0][row]]}" on "{criteria[codes[2][row]]}"'
-            self.problem(self.places[row], f"{rating} again, after {self.unit} {self.places[before]}", "keep one of the two")
-        self.unsaid += len(again[SHOWN:])
+def _note_repeated(columns: Columns, kept: Codes, codes: Sequence[Codes]) -> None:
+    """Notes each row whose item, rater and criterion an earlier row has, of the rows ``kept`` with their codes."""
+    again, before = repeated(*codes)
+    items, raters, criteria = (list(columns.values[name]) for name in RATING_COLUMNS[:3])
+    for row, first in zip(again[:SHOWN].tolist(), before.tolist(), strict=False):
+        item, rater, criterion = (code[row] for code in codes)
+        what = f'"{raters[rater]}" rates "{items[item]}" on "{criteria[criterion]}" again, after {columns.faults.unit}'
+        columns.faults.add(int(columns.line[kept[row]]), f"{what} {columns.line[kept[first]]}", "keep one of the two")
+    columns.faults.unsaid += len(again[SHOWN:])
 
 
 def _sorted(column: Codes, values: dict[str, int]) -> tuple[tuple[str, ...], Codes]:

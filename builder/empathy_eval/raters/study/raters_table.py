@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,15 +14,11 @@ import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import csv_rows, json_rows
-from empathy_eval.evaluation.external.score_file import DELIMITERS
-from empathy_eval.raters.agreement.read import NUMBER
+from empathy_eval.raters.agreement.columns import Faults, csv_table, json_objects, number_of
 from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.columns import Faults
 from empathy_eval.raters.study.ratings import Study, Table, tables_of
 from empathy_eval.statistics.estimate import Codes, Floats
 
-SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
 HEADER = "the first line names the columns: rater and optionally group,seconds,checks,checks_failed and others"
 MOST_COLUMNS = 50
@@ -64,14 +60,14 @@ class RatersTable:
     def numbers(self, column: str) -> Floats | None:
         """The numbers of a column, NaN where nothing is told; None where a cell is no number, or no more than ten differ."""
         cells = self.cells[column]
-        found = np.array([math.nan if one is None else _number(one) for one in cells])
+        found = np.array([math.nan if one is None else number_of(one) for one in cells])
         words = any(one is not None and math.isnan(number) for one, number in zip(cells, found.tolist(), strict=True))
         return None if words or len(np.unique(found[~np.isnan(found)])) <= FEW_NUMBERS else found
 
     def values(self, column: str) -> Values:
         """The values of a column, numbers by their size."""
         cells = self.cells[column]
-        known = {one: _number(one) for one in cells if one is not None}
+        known = {one: number_of(one) for one in cells if one is not None}
         if not any(map(math.isnan, known.values())):
             # 1 and 1.0 are one value.
             known_as = {one: f"{number:.12g}" for one, number in known.items()}
@@ -107,6 +103,7 @@ def read_raters(path: Path, study: Study) -> RatersTable:
             than shown, odd numbers, or no rater of the study: all at once, with lines.
     """
     faults = Faults()
+    faults.files.append(str(path))
     rows = list(_rows(path, faults))
     columns = list(dict.fromkeys(name for _, row in rows for name in row if name != RATER))
     if len(columns) > MOST_COLUMNS:
@@ -117,14 +114,14 @@ def read_raters(path: Path, study: Study) -> RatersTable:
     lines, kept = dict[str, int](), list[tuple[int, dict[str, str]]]()
     for line, row in rows:
         for what, fix in _odd(row, lines, study, place):
-            faults.add(0, line, what, fix)
+            faults.add(line, what, fix)
         lines.setdefault(row[RATER], line)
         if row[RATER] in place:
             kept.append((place[row[RATER]], row))
     if not kept and not faults.found:
         what = "lists no rater of the study" if rows else "lists no rater"
         faults.of_file(0, what, "use the names of raters from the ratings")
-    faults.refuse([str(path)], [])
+    faults.refuse()
     cells: dict[str, list[str | None]] = {name: [None] * len(study.raters) for name in columns}
     for rater, row in kept:
         for name, value in row.items():
@@ -148,33 +145,18 @@ def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: 
 
 def _rows(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, str]]]:
     """(line, what its cells say) of rows that fit the schema; cells that say nothing are left out, faults of others are noted."""
-    for line, row in _objects(path, faults) if path.suffix.lower() == ".jsonl" else _lines(path, faults):
-        told = {name: value for name, value in row.items() if not (value is None or (isinstance(value, str) and not value.strip()))}
-        if broken := list(violations(told, SCHEMA, by_hand=True)):
-            for where, what, fix in broken:
-                faults.add(0, line, f"{where} {what}".strip(), fix)
-        else:
-            yield line, {name: _text(value) for name, value in told.items()}
-
-
-def _objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, row in json_rows(path):
-        if isinstance(row, Problem):
-            faults.add(0, line, row.what, row.fix)
-        else:
-            yield line, row
-
-
-def _lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    rows = csv_rows(path, DELIMITERS.get(path.suffix.lower(), ","))
-    _, header = next(rows, (0, []))
-    names = [name.strip() for name in header]
-    _check_header(path, names)
+    rows: Iterable[tuple[int, dict[str, Any]]] = json_objects(path, faults)
+    if path.suffix.lower() != ".jsonl":
+        names, lines = csv_table(path, faults)
+        _check_header(path, names)
+        rows = ((line, dict(zip(names, row, strict=True))) for line, row in lines)
     for line, row in rows:
-        if len(row) == len(names):
-            yield line, dict(zip(names, row, strict=True))
-        elif any(cell.strip() for cell in row):
-            faults.add(0, line, f"has {len(row)} cells, but the header has {len(names)}", "quote cells that contain commas")
+        told = {name: value for name, value in row.items() if not (value is None or (isinstance(value, str) and not value.strip()))}
+        if broken := list(violations(told, "raters_row", by_hand=True)):
+            for where, what, fix in broken:
+                faults.add(line, f"{where} {what}".strip(), fix)
+        else:
+            yield line, {name: value.strip() if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:
@@ -186,11 +168,3 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
     if wrong:
         fix = HEADER + nearest_column(names, [name for name in (RATER,) if name not in names])
         raise InputError([Problem(f"{path}: line 1", f'the header "{shown}" {one}', fix) for one in wrong])
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else json.dumps(value)
-
-
-def _number(text: str) -> float:
-    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else math.nan

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Problem, nearest
 from empathy_eval.base.hashing import digest_file
+from empathy_eval.raters.agreement.columns import Columns, Form, Unfit
 from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.columns import Columns
 from empathy_eval.raters.study.scale import MOST_GROUPS, MOST_STRATA, Named, Rows, Scale, odd_labels, scale_of
 from empathy_eval.statistics.estimate import Codes
 
@@ -22,6 +24,23 @@ STRATA = ("valence", "stratum")
 WITHOUT = "raters are permuted within the whole study, regardless of the items they saw"
 NO_BLOCKS = f"the ratings have no blocks: {WITHOUT}"
 Mask = NDArray[np.bool_]
+
+
+def _of_object(row: Mapping[str, Any], name: str) -> object:
+    """A text, a number or nothing, as a blank rating is; anything else as what no cell may hold."""
+    value = row.get(name)
+    if not isinstance(value, str | int | float | None) or isinstance(value, bool):
+        return Unfit(json.dumps(value))
+    return None if name == "rating" and isinstance(value, str) and not value.strip() else value
+
+
+FORM = Form(
+    "study_row",
+    "the first line names the columns: item,group,rater,rating and optionally stratum,valence,block,criterion",
+    keys=("item", "group", "rater", "rating"),
+    keys_fix="write each of them; null marks a missing rating",
+    of_object=_of_object,
+)
 
 
 # So many names of a column are told where one of them is to be chosen.
@@ -124,7 +143,7 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
         InputError: for files that cannot be read; for what is no study between subjects (a rater in two groups or blocks, an item in two
             strata, or rated twice by a rater), odd ratings, labels, criteria and groups: all at once, with lines.
     """
-    columns, said = Columns(), odd_labels(reading.labels)
+    columns, said = Columns(FORM), odd_labels(reading.labels)
     for path in (*paths, *add):
         columns.read(path)
     rows = Rows(columns, columns.note_broken())
@@ -132,7 +151,7 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
     if len(rows.row):
         said += _odd_groups(group[0], reading.baseline)
     if chosen is None or len(group[0]) > MOST_GROUPS:
-        columns.faults.refuse(columns.files, said)
+        columns.faults.refuse(said)
     rows = _each_file_gives(rows, chosen or "")
     if len(rows.row):
         group = rows.named("group")
@@ -141,7 +160,7 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
         if len(given := np.unique(scale.place)) == 1 and not columns.faults.found:
             what = f'has only one category: every rating is "{scale.labels[given[0]]}"'
             columns.faults.of_file(0, what, "give it ratings in at least two categories")
-    columns.faults.refuse(columns.files, said)
+    columns.faults.refuse(said)
     return replace(made, criterion=chosen or None, tables=tables_of(paths, add))
 
 
@@ -163,9 +182,9 @@ def _each_file_gives(rows: Rows, criterion: str) -> Rows:
     """The rows on a criterion ("": all); notes each file that has none, or has rows without a criterion where others have one."""
     columns, names = rows.columns, rows.named("criterion")
     of = names[1] == (names[0].index(criterion) if criterion else MISSING)
-    read, file = np.bincount(columns.file, minlength=len(columns.files)), columns.file[rows.row]
-    chosen, without = (np.bincount(file[one], minlength=len(columns.files)) for one in (of, names[1] == MISSING))
-    for number in range(len(columns.files)):
+    read, file = np.bincount(columns.file, minlength=len(columns.faults.files)), columns.file[rows.row]
+    chosen, without = (np.bincount(file[one], minlength=len(columns.faults.files)) for one in (of, names[1] == MISSING))
+    for number in range(len(columns.faults.files)):
         if not read[number] and not columns.faults.of(number):
             columns.faults.of_file(number, "holds no rating", "give it a row for every rating, or leave the file out")
         elif criterion and without[number]:
@@ -194,7 +213,7 @@ def _added(rows: Rows, group: Named, stored: int) -> tuple[str, ...]:
     """The groups that the files after the first ones bring; notes each that was there already."""
     file = rows.columns.file[rows.row]
     known, new = set(group[1][file < stored].tolist()), list[str]()
-    for number in range(stored, len(rows.columns.files)):
+    for number in range(stored, len(rows.columns.faults.files)):
         places, first = np.unique(group[1][file == number], return_index=True)
         for place, row in zip(places.tolist(), np.flatnonzero(file == number)[first].tolist(), strict=True):
             if place in known:

@@ -16,10 +16,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# The corrected p-values of a test that stands alone so far, and the number of its family.
-NOT_YET = (None, None, None, None, 1)
-
-
 @dataclass(frozen=True)
 class Gain:
     """How much larger (percent) a group's share of a category is than the baseline's; the interval is by rater.

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from empathy_eval.base.errors import Problem
-from empathy_eval.raters.agreement.read import NUMBER
+from empathy_eval.raters.agreement.columns import NUMBER, SHOWN, Columns, number_of, repeated
 from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.columns import SHOWN, Columns
 from empathy_eval.statistics.estimate import Codes
 
 Named = tuple[tuple[str, ...], Codes]
@@ -49,12 +48,12 @@ class Rows:
     def fault(self, row: int, what: str, fix: str) -> None:
         """Notes what is wrong with one of these rows."""
         place = self.row[row]
-        self.columns.faults.add(int(self.columns.file[place]), int(self.columns.line[place]), what, fix)
+        self.columns.faults.add(int(self.columns.line[place]), what, fix, int(self.columns.file[place]))
 
     def at(self, row: int, here: int) -> str:
         """Where one of these rows is, as told at another."""
         file, line = self.columns.file[self.row[row]], self.columns.line[self.row[row]]
-        return f"line {line}" + ("" if file == self.columns.file[self.row[here]] else f" of {self.columns.files[file]}")
+        return f"line {line}" + ("" if file == self.columns.file[self.row[here]] else f" of {self.columns.faults.files[file]}")
 
     def faults(self, rows: Codes, before: Codes, what: Sequence[str], fix: str) -> None:
         """Notes faults of rows, each with the row that came before it."""
@@ -87,11 +86,9 @@ class Rows:
 
     def each_once(self, rater: Named, item: Named) -> None:
         """Notes each row whose item its rater rated before."""
-        key = rater[1] * max(len(item[0]), 1) + item[1]
-        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-        again = np.flatnonzero(first[inverse] != np.arange(len(key)))
+        again, before = repeated(rater[1], item[1])
         told = [f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating' for row in again[:SHOWN].tolist()]
-        self.faults(again, first[inverse[again]], told, "keep one of the two")
+        self.faults(again, before, told, "keep one of the two")
 
 
 MOST_CATEGORIES = 11
@@ -195,7 +192,7 @@ def _said(number: float) -> str:
 
 def _key(text: str) -> float | str:
     """What a rating or label is told by: a number by its value, anything else as it is."""
-    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else text
+    return text if math.isnan(number := number_of(text)) else number
 
 
 def odd_labels(labels: Sequence[str]) -> list[Problem]:
