@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.table_text import lined
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.balance import Attention, Balance, Balanced, Compared
+    from empathy_eval.raters.study.balance import Attention, Balance, Balanced
     from empathy_eval.raters.study.results import Gain, Pairwise, Part, Studied
     from empathy_eval.statistics.chi_square import Test
 
@@ -68,7 +68,7 @@ def _attention(attention: Attention, draws: int) -> list[str]:
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 
 
-def _rater_test(test: Compared, holm: float | None, draws: int) -> tuple[str, ...]:
+def _rater_test(test: Test, holm: float | None, draws: int) -> tuple[str, ...]:
     star = "*" if test.p_by == "permutation" else ""
     name = NAMES.get(test.p_by, "chi-squared")
     df = "" if test.df is None else str(test.df)

@@ -91,18 +91,19 @@ class Test:
     """A chi-squared test of a table of counts; what is not defined is None.
 
     ``p`` is always that of chi-squared, which takes ratings for independent; ``permutation`` is that of exchanging raters. ``p_by`` says
-    which of them the tool goes by: permutation where an expected count is below five. ``v`` is Cramér's V, ``n`` the number of ratings,
-    ``why`` says why there is no figure or which p the tool goes by.
+    which of them the tool goes by: permutation where an expected count is below five. ``v`` is Cramér's V, ``n`` the number of ratings;
+    None of a test over raters, where few people may not be told, and which may be Kruskal and Wallis' of numbers. ``why`` says why there
+    is no figure or which p the tool goes by.
     """
 
     statistic: float | None
     df: int | None
     p: float | None
     v: float | None
-    n: int
+    n: int | None
     least_expected: float | None
     permutation: float | None
-    p_by: Literal["chi-square", "permutation"]
+    p_by: Literal["chi-square", "permutation", "kruskal-wallis"]
     why: str | None
     signature: str
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import File
-from empathy_eval.raters.study.balance import DIGITS, FEWEST, NO_VALUES, Attention, Compared, balance, rounded, sizes, tellings
+from empathy_eval.raters.study.balance import DIGITS, FEWEST, NO_VALUES, Attention, balance, rounded, sizes, tellings
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable
 from empathy_eval.raters.study.ratings import Study
@@ -32,7 +32,7 @@ def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, 
     if not table.has_checks:
         return None
     told = tellings(table, study)[None]
-    values, cells = ((), ()) if told is None else (told[0].names, tuple(tuple(row) for row in told[1].tolist()))
+    values, cells = ((), ()) if told is None else (told[0].names, tuple(map(tuple, told[1].tolist())))
     left_out = np.nan_to_num(table.failed) > 0.5
     fewer, holds = _without(study, left_out, whole, chance, alpha)
     notes = []
@@ -52,7 +52,7 @@ def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, 
 
 def _without(
     study: Study, left_out: NDArray[np.bool_], whole: Test, chance: tuple[int, int], alpha: float
-) -> tuple[Compared | None, bool | None]:
+) -> tuple[Test | None, bool | None]:
     """The omnibus test without some raters, and whether its p is on the same side of ``alpha``; None where it is not defined."""
     fewer = without(study, left_out)
     drawn = permuted(fewer, [Wanted()], *chance)[0] if whole.permutation is not None else math.nan
@@ -64,7 +64,7 @@ def _without(
         return None, None
     signature = f"{test.signature}|digits:{DIGITS}"
     statistic, chi_square, v = (rounded(one) for one in (test.statistic, test.p, test.v))
-    compared = Compared(statistic, test.df, chi_square, v, None, test.permutation, test.p_by, None, signature)
+    compared = replace(test, statistic=statistic, p=chi_square, v=v, n=None, least_expected=None, why=None, signature=signature)
     return compared, (p < alpha) == (known < alpha)
 
 

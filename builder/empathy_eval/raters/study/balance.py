@@ -14,7 +14,7 @@ from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.raters.agreement.table import MISSING
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable, Values
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, figure, pearson, tested
+from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, Test, figure, pearson, tested
 from empathy_eval.statistics.estimate import Codes, Floats
 from empathy_eval.statistics.ranking import holm
 
@@ -22,27 +22,11 @@ from empathy_eval.statistics.ranking import holm
 FEWEST = 5
 
 
-@dataclass(frozen=True)
-class Compared:
-    """A test of what the raters' table says, over raters; what is not defined is None, and ``why`` says so.
-
-    ``permutation`` is the p of tables with the same margins, and gone by where an expected count is below five.
-    """
-
-    statistic: float | None
-    df: int | None
-    p: float | None
-    v: float | None
-    least_expected: float | None
-    permutation: float | None
-    p_by: Literal["chi-square", "permutation", "kruskal-wallis"]
-    why: str | None
-    signature: str
-
-    @property
-    def gone_by(self) -> float | None:
-        """The p that the tool goes by, and that is corrected."""
-        return self.permutation if self.p_by == "permutation" else self.p
+# The groups of a study with their numbers of raters, in its order.
+Groups = tuple[tuple[str, int], ...]
+# Numbers by group and value, and the lower quartile, median and upper quartile by group.
+Cells = tuple[tuple[int, ...], ...]
+Quartiles = tuple[tuple[float | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -58,13 +42,13 @@ class Balanced:
 
     column: str
     kind: Literal["values", "numbers"]
-    values: tuple[str, ...]
-    cells: tuple[tuple[int, ...], ...]
-    quartiles: tuple[tuple[float | None, float | None, float | None], ...]
-    test: Compared | None
-    holm: float | None
-    family: int
-    why: str | None
+    values: tuple[str, ...] = ()
+    cells: Cells = ()
+    quartiles: Quartiles = ()
+    test: Test | None = None
+    holm: float | None = None
+    family: int = 0
+    why: str | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +58,7 @@ class Balance:
     ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
     """
 
-    groups: tuple[tuple[str, int], ...]
+    groups: Groups
     columns: tuple[Balanced, ...]
     untold: int
     unknown: int
@@ -91,10 +75,10 @@ class Attention:
     that of all raters.
     """
 
-    groups: tuple[tuple[str, int], ...]
+    groups: Groups
     values: tuple[str, ...]
-    cells: tuple[tuple[int, ...], ...]
-    without: Compared | None
+    cells: Cells
+    without: Test | None
     holds: bool | None
     alpha: float
     why: str | None
@@ -226,17 +210,14 @@ def balance(table: RatersTable, study: Study, permutations: int = 2000, seed: in
     columns = [
         _of_values(name, told[name], study, (permutations, seed))
         if name not in numbers
-        else Balanced(name, "numbers", (), (), (), None, None, 0, COPIED)
+        else Balanced(name, "numbers", why=COPIED)
         if name in copies
         else _of_numbers(name, numbers[name], study)
         for name in table.columns
     ]
-    p = [one.test.gone_by for one in columns if one.test is not None and one.test.gone_by is not None]
-    corrected = iter(holm(p))
-    columns = [
-        replace(one, holm=figure(next(corrected)), family=len(p)) if one.test is not None and one.test.gone_by is not None else one
-        for one in columns
-    ]
+    p = {place: one.test.gone_by for place, one in enumerate(columns) if one.test is not None and one.test.gone_by is not None}
+    for place, value in zip(p, holm(list(p.values())), strict=True):
+        columns[place] = replace(columns[place], holm=figure(value), family=len(p))
     signature = signature_line(balance="raters", fewest=FEWEST, pooled="rarest-first", few_numbers=FEW_NUMBERS, corrected="holm")
     return Balance(sizes(study), tuple(columns), table.untold, table.unknown, tuple(_notes(table, columns)), signature)
 
@@ -270,26 +251,18 @@ def attentive(table: RatersTable) -> Iterator[Classes]:
         yield Classes(("none", "some, or not told"), np.minimum(level, 1), (some, some + blank))
 
 
-def sizes(study: Study) -> tuple[tuple[str, int], ...]:
+def sizes(study: Study) -> Groups:
     """The groups with their numbers of raters."""
     return tuple(zip(study.groups, np.bincount(study.group_of, minlength=len(study.groups)).tolist(), strict=True))
 
 
 def _of_values(name: str, told: tuple[Classes, Counts] | None, study: Study, chance: tuple[int, int]) -> Balanced:
     if told is None:
-        return Balanced(name, "values", (), (), (), None, None, 0, NO_VALUES)
+        return Balanced(name, "values", why=NO_VALUES)
     classes, counts = told
-    test = tested(Counted(study.groups, classes.names, counts), drawn(counts, *chance, name), settings(*chance))
-    compared = Compared(
-        test.statistic, test.df, test.p, test.v, test.least_expected, test.permutation, test.p_by, test.why, test.signature
-    )  # fmt: skip
-    cells = tuple(tuple(row) for row in counts.tolist())
-    return Balanced(name, "values", classes.names, cells, (), compared, None, 0, None)
-
-
-def settings(permutations: int, seed: int) -> str:
-    """The settings behind the p of tables that are drawn."""
-    return signature_line(permutations=permutations, unit="rater", within="study", seed=seed, numpy=np.__version__)
+    line = signature_line(permutations=chance[0], unit="rater", within="study", seed=chance[1], numpy=np.__version__)
+    test = tested(Counted(study.groups, classes.names, counts), drawn(counts, *chance, name), line)
+    return Balanced(name, "values", classes.names, tuple(map(tuple, counts.tolist())), test=replace(test, n=None))
 
 
 def drawn(counts: Counts, permutations: int, seed: int, *name: str) -> float | None:
@@ -310,18 +283,18 @@ def drawn(counts: Counts, permutations: int, seed: int, *name: str) -> float | N
 def _of_numbers(name: str, numbers: Floats, study: Study) -> Balanced:
     """A column of numbers: a group's median and quartiles, and whether groups differ."""
     groups = [np.sort(some[~np.isnan(some)]) for some in (numbers[study.group_of == one] for one in range(len(study.groups)))]
-    quartiles = tuple((quartile(some, 0.25), quartile(some, 0.5), quartile(some, 0.75)) for some in groups)
+    quartiles = tuple(tuple(quartile(some, part) for part in QUARTER) for some in groups)
     enough = [some for some in groups if len(some) >= FEWEST]
     signature = signature_line(test="kruskal-wallis", ties="corrected", fewest=FEWEST, digits=DIGITS)
     if len(enough) < 2 or len(np.unique(np.concatenate(enough))) < 2:
-        return Balanced(name, "numbers", (), (), quartiles, None, None, 0, NO_NUMBERS)
+        return Balanced(name, "numbers", quartiles=quartiles, why=NO_NUMBERS)
     from scipy.stats import kruskal
 
     found = kruskal(*enough)
     why = None if len(enough) == len(groups) else f"groups with fewer than {FEWEST} known numbers are left out"
     statistic, p = rounded(float(found.statistic)), rounded(float(found.pvalue))
-    test = Compared(statistic, len(enough) - 1, p, None, None, None, "kruskal-wallis", why, signature)
-    return Balanced(name, "numbers", (), (), quartiles, test, None, 0, None)
+    test = Test(statistic, len(enough) - 1, p, None, None, None, None, "kruskal-wallis", why, signature)
+    return Balanced(name, "numbers", quartiles=quartiles, test=test)
 
 
 def copied(numbers: Mapping[str, Floats], study: Study) -> set[str]:

@@ -22,7 +22,6 @@ from empathy_eval.statistics.chi_square import Counted, Test, figure, tested
 from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
 from empathy_eval.statistics.ranking import benjamini_hochberg, holm
 
-
 # The category of a comparison by all of them.
 ALL = -1
 
@@ -108,8 +107,9 @@ def _part(piece: Piece, found: Mapping[Comparison, Corrected]) -> Part:
         [(one, *found[one]) for one in found if one.kind == kind] for kind in ("omnibus", "category", "pair", "gain")
     )
     return Part(
-        piece.name, tuple(map(tuple, counts.tolist())), shares, omnibus[1], **omnibus[2], by_category=tuple(test for _, test, _ in by_category),
-        pairwise=tuple(Pairwise(*(study.groups[place] for place in one.groups), test, **corrected) for one, test, corrected in pairs),
+        piece.name, tuple(map(tuple, counts.tolist())), shares, omnibus[1], **omnibus[2],
+        by_category=tuple(test for _, test, _ in by_category),
+        pairwise=tuple(Pairwise(study.groups[one.groups[0]], study.groups[one.groups[1]], test, **corrected) for one, test, corrected in pairs),
         gains=tuple(gain(study, one.groups[1], one.category, test, corrected) for one, test, corrected in gains),
     )  # fmt: skip
 
@@ -263,18 +263,20 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
     # The only rating of a rater is as good as an independent one.
     found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
-    known, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
-    mean = max(1.0, float((weights * effects)[known].sum() / weights[known].sum())) if known.any() else None
+    there, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
+    mean = max(1.0, float((weights * effects)[there].sum() / weights[there].sum())) if there.any() else None
     signature = signature_line(
         power="noncentral-chi-square", effect=asked.effect, alpha=asked.alpha, wanted=asked.power, df=df, design_effect="Rao-Scott,mean"
     )
-    aim = (asked.effect, asked.alpha, asked.power, df, needed(asked.effect, df, asked.alpha, asked.power), len(ratings.rater))
+    figures, why = dict[str, Any].fromkeys(("effective_ratings", "reached", "smallest_w", "design_effect")), None
     if mean is None:
         why = "no design effect is known: " + (next((one.why for one in spreads if one.why), None) or "no ratings")
-        return Powered(*aim, None, None, None, None, signature, why)
-    worth = len(ratings.rater) / mean
-    known = (worth, reached(worth, asked.effect, df, asked.alpha), smallest(worth, df, asked.alpha, asked.power), mean)
-    return Powered(*aim, *map(figure, known), signature)
+    else:
+        worth = len(ratings.rater) / mean
+        known = (worth, reached(worth, asked.effect, df, asked.alpha), smallest(worth, df, asked.alpha, asked.power), mean)
+        figures = dict(zip(figures, map(figure, known), strict=True))
+    least = needed(asked.effect, df, asked.alpha, asked.power)
+    return Powered(asked.effect, asked.alpha, asked.power, df, least, len(ratings.rater), **figures, signature=signature, why=why)
 
 
 def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
