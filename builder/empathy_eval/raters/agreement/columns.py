@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import hidden, schema, validator, violations
@@ -25,6 +24,8 @@ NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 SHOWN = 100
 # Rows that are taken apart at once: so few that they stay near the processor, which is three times as fast as thousands.
 AT_ONCE = 256
+# What is known of rows beside their columns: the file, by its place.
+FILE = "file"
 
 
 def number_of(text: str) -> float:
@@ -48,6 +49,11 @@ class Faults:
             self.found[len(self.files) - 1 if file is None else file, line, what] = (f": {self.unit} {line}", fix)
         else:
             self.unsaid += 1
+
+    def first(self, rows: Codes) -> list[int]:
+        """Those of some faulty rows that are told, with a fault each; the others are counted."""
+        self.unsaid += len(rows[SHOWN:])
+        return [int(row) for row in rows[:SHOWN]]
 
     def of_file(self, file: int, what: str, fix: str) -> None:
         """Notes a fault of a whole file."""
@@ -132,22 +138,21 @@ class Columns:
         self._names = (*schema(form.schema)["properties"], *more)
         self.faults = Faults(unit)
         self.values = {name: _Places() for name in self._names}
-        self._codes = {name: array("i") for name in self._names}
-        self._lines, self._file = array("i"), array("i")
+        self._codes = {name: array("i") for name in (*self._names, FILE)}
+        self.lines = array("i")
 
     def codes(self, name: str) -> Codes:
-        """The place of each row among the values of a column."""
+        """The place of each row among the values of a column, or of its ``FILE`` among the files."""
         return np.frombuffer(self._codes[name], dtype=np.int32).astype(np.int64)
 
-    @property
-    def line(self) -> NDArray[np.int32]:
-        """The line of each row."""
-        return np.frombuffer(self._lines, dtype=np.int32)
+    def fault(self, row: int, what: str, fix: str) -> None:
+        """Notes what is wrong with a row."""
+        self.faults.add(self.lines[row], what, fix, self._codes[FILE][row])
 
-    @property
-    def file(self) -> NDArray[np.int32]:
-        """The place of each row's file."""
-        return np.frombuffer(self._file, dtype=np.int32)
+    def at(self, row: int, here: int) -> str:
+        """Where a row is, as told at another."""
+        file = self._codes[FILE][row]
+        return f"line {self.lines[row]}" + ("" if file == self._codes[FILE][here] else f" of {self.faults.files[file]}")
 
     def read(self, path: Path) -> None:
         """Adds the rows of a CSV, TSV or JSONL file, by its suffix; other columns are passed over.
@@ -196,8 +201,8 @@ class Columns:
         while some := list(islice(rest, AT_ONCE)):
             lines, values = zip(*some, strict=True)
             columns: list[Iterable[Any]] = list(zip(*values, strict=True))
-            self._lines.extend(lines)
-            self._file.extend([file] * len(lines))
+            self.lines.extend(lines)
+            self._codes[FILE].extend([file] * len(lines))
             for name in self._names:
                 column = columns[places[name]] if name in places else [self._form.absent.get(name)] * len(lines)
                 if cells and name in places and name in self._form.of_cell:
@@ -207,7 +212,7 @@ class Columns:
     def note_broken(self) -> Codes:
         """Notes which rows break the schema, and returns the places of the others; looks at every different value of a column once."""
         named = self._form.schema
-        broken, properties = np.zeros(len(self._lines), dtype=bool), schema(named)["properties"]
+        broken, properties = np.zeros(len(self.lines), dtype=bool), schema(named)["properties"]
         for name, said in properties.items():
             valid = validator(named).evolve(schema=said).is_valid
             # Most values are texts, which need no validator.
@@ -216,13 +221,11 @@ class Columns:
             if any(odd):
                 broken |= np.array(odd)[self.codes(name)]
         known = {name: list(self.values[name]) for name in properties}
-        rows = np.flatnonzero(broken)
-        for row in rows[:SHOWN].tolist():
+        for row in self.faults.first(np.flatnonzero(broken)):
             value = {name: values[self._codes[name][row]] for name, values in known.items()}
             told = {name: json.loads(one.text) if isinstance(one, Unfit) else one for name, one in value.items() if one is not None}
             for place, what, fix in violations(told, named, by_hand=True):
-                self.faults.add(self._lines[row], f"{place} {what}", fix, self._file[row])
-        self.faults.unsaid += len(rows[SHOWN:])
+                self.fault(row, f"{place} {what}", fix)
         return np.flatnonzero(~broken)
 
 

@@ -28,25 +28,25 @@ class Facts:
     def note(self, columns: Columns) -> None:
         """Notes what the rows of a table say of their rater and their criterion."""
         names = ("rater", "criterion", *FACTS)
-        values, lines = [list(columns.values[name]) for name in names], dict[tuple[int, ...], int]()
-        for line, row in zip(columns.line.tolist(), zip(*(columns.codes(name).tolist() for name in names), strict=True), strict=True):
-            lines.setdefault(row, line)
-        for row, line in lines.items():
-            rater, criterion, *cells = (known[place] for known, place in zip(values, row, strict=True))
+        values, first = [list(columns.values[name]) for name in names], dict[tuple[int, ...], int]()
+        for row, said in enumerate(zip(*(columns.codes(name).tolist() for name in names), strict=True)):
+            first.setdefault(said, row)
+        for said, row in first.items():
+            rater, criterion, *cells = (known[place] for known, place in zip(values, said, strict=True))
             told = {name: text for name, cell in zip(FACTS, cells, strict=True) if cell is not None and (text := cell.strip())}
             for name, what, fix in list(violations(told, "ratings_about", by_hand=True)):
-                columns.faults.add(line, f"{name} {what}", fix)
+                columns.fault(row, f"{name} {what}", fix)
                 told.pop(name, None)
             for name, text in told.items():
-                self._say(columns, line, (name, str({"rater": rater, "criterion": criterion}[FACTS[name]])), text)
+                self._say(columns, row, (name, str({"rater": rater, "criterion": criterion}[FACTS[name]])), text)
 
-    def _say(self, columns: Columns, line: int, about: tuple[str, str], text: str) -> None:
+    def _say(self, columns: Columns, row: int, about: tuple[str, str], text: str) -> None:
         name, of = about
         known = self.said[name].setdefault(of, text)
-        before = self._first.setdefault(about, f"line {line} of {columns.faults.files[-1]}")
+        before = self._first.setdefault(about, f"line {columns.lines[row]} of {columns.faults.files[-1]}")
         if known != text:
             what = f'gives the {FACTS[name]} "{of}" the {name} "{text}", but {before} says "{known}"'
-            columns.faults.add(line, what, f"give each {FACTS[name]} one {name}")
+            columns.fault(row, what, f"give each {FACTS[name]} one {name}")
 
 
 def read_tables(paths: Sequence[Path], facts: Facts | None = None) -> Table:

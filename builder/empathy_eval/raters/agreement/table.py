@@ -13,10 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.raters.agreement.columns import SHOWN, Columns, Form, number_of, repeated
+from empathy_eval.raters.agreement.columns import Columns, Form, number_of, repeated
 from empathy_eval.statistics.estimate import Codes, Floats
 
-RATING_COLUMNS = ("item", "rater", "criterion", "rating")
+KEY = ("item", "rater", "criterion")
+RATING_COLUMNS = (*KEY, "rating")
 # The criterion of a table that has no such column.
 ONLY = "rating"
 # A scale with more steps is no rating scale, and its tables of step by step would not fit into memory.
@@ -31,7 +32,7 @@ def _plain(value: object) -> object:
 
 def _of_object(row: Mapping[str, Any], name: str) -> object:
     """The value of a column; None of a missing rating, and of what is not said in a column beside those of ratings."""
-    if name in RATING_COLUMNS[:3]:
+    if name in KEY:
         return _plain(row.get(name, ONLY if name == "criterion" else ""))
     value = row.get(name)
     return value if value is None else _plain(value) if name == "rating" else str(_plain(value))
@@ -156,28 +157,34 @@ def table_of(columns: Columns) -> Table:
     Raises:
         InputError: with everything that is wrong, in the order of the rows.
     """
-    kept, where = columns.note_broken(), columns.faults.files[0]
-    codes = {name: columns.codes(name) for name in RATING_COLUMNS}
-    _note_repeated(columns, kept, [codes[name][kept] for name in RATING_COLUMNS[:3]])
-    columns.faults.refuse()
-    if not len(columns.line):
-        raise input_error(where, "holds no rating", "give it a row for every rating")
-    (items, item), (raters, rater), (criteria, criterion) = (_sorted(codes[name], columns.values[name]) for name in RATING_COLUMNS[:3])
-    rating = np.array([float(value) for value in columns.values["rating"]])[codes["rating"]]
-    table = Table(items, raters, criteria, item, rater, criterion, rating)
-    _check_steps(table, where)
+    faults, kept = columns.faults, columns.note_broken()
+    codes, known = [columns.codes(name) for name in KEY], [list(columns.values[name]) for name in KEY]
+    again, before = (kept[places] for places in repeated(*(code[kept] for code in codes)))
+    for row, first in zip(faults.first(again), before.tolist(), strict=False):
+        item, rater, criterion = (values[code[row]] for values, code in zip(known, codes, strict=True))
+        what = f'"{rater}" rates "{item}" on "{criterion}" again, after {faults.unit} {columns.lines[first]}'
+        columns.fault(row, what, "keep one of the two")
+    faults.refuse()
+    if not columns.lines:
+        raise input_error(faults.files[0], "holds no rating", "give it a row for every rating")
+    (items, item), (raters, rater), (criteria, criterion) = (
+        _sorted(code, columns.values[name]) for code, name in zip(codes, KEY, strict=True)
+    )
+    table = Table(
+        items,
+        raters,
+        criteria,
+        item,
+        rater,
+        criterion,
+        np.array([float(value) for value in columns.values["rating"]])[columns.codes("rating")],
+    )
+    for place, name in enumerate(table.criteria):
+        steps = len(np.unique(table.rating[table.criterion == place]))
+        if steps > STEPS:
+            what = f'{steps} different ratings on "{name}"; a scale has at most {STEPS}'
+            raise input_error(faults.files[0], what, "round the ratings to the steps of their scale, including means of a crowd")
     return table
-
-
-def _note_repeated(columns: Columns, kept: Codes, codes: Sequence[Codes]) -> None:
-    """Notes each row whose item, rater and criterion an earlier row has, of the rows ``kept`` with their codes."""
-    again, before = repeated(*codes)
-    items, raters, criteria = (list(columns.values[name]) for name in RATING_COLUMNS[:3])
-    for row, first in zip(again[:SHOWN].tolist(), before.tolist(), strict=False):
-        item, rater, criterion = (code[row] for code in codes)
-        what = f'"{raters[rater]}" rates "{items[item]}" on "{criteria[criterion]}" again, after {columns.faults.unit}'
-        columns.faults.add(int(columns.line[kept[row]]), f"{what} {columns.line[kept[first]]}", "keep one of the two")
-    columns.faults.unsaid += len(again[SHOWN:])
 
 
 def _sorted(column: Codes, values: dict[str, int]) -> tuple[tuple[str, ...], Codes]:
@@ -186,11 +193,3 @@ def _sorted(column: Codes, values: dict[str, int]) -> tuple[tuple[str, ...], Cod
     place = np.empty(len(names), dtype=np.int64)
     place[[values[name] for name in names]] = np.arange(len(names))
     return tuple(names), place[column]
-
-
-def _check_steps(table: Table, where: str) -> None:
-    for place, criterion in enumerate(table.criteria):
-        steps = len(np.unique(table.rating[table.criterion == place]))
-        if steps > STEPS:
-            what = f'{steps} different ratings on "{criterion}"; a scale has at most {STEPS}'
-            raise input_error(where, what, "round the ratings to the steps of their scale, including means of a crowd")

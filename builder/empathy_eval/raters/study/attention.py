@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import asdict, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.design.provenance import File
 from empathy_eval.raters.study.balance import DIGITS, FEWEST, NO_VALUES, Attention, balance, rounded, sizes, tellings
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable
@@ -89,6 +87,6 @@ def with_raters(studied: Studied, study: Study, table: RatersTable) -> Studied:
     """What a study says, and what is told of its raters."""
     chance = (studied.settings["permutations"], studied.settings["seed"])
     found = attention(table, study, studied.whole.omnibus, chance, studied.settings["alpha"])
-    source: dict[str, Any] | None = None if table.source is None else {"name": table.source.name, "sha256": table.source.sha256}
+    source = None if table.source is None else asdict(table.source)
     told = replace(studied, settings={**studied.settings, "raters": source}, balance=balance(table, study, *chance), attention=found)
-    return told.beside([File(**source)] if source else ())
+    return told.beside([table.source] if table.source else ())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable, Values
+from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, Test, figure, pearson, tested
 from empathy_eval.statistics.estimate import Codes, Floats
@@ -104,6 +104,10 @@ class Classes:
     parts: tuple[int, ...] = ()
 
 
+# Classes with the numbers of raters in them, shape (groups, classes).
+Told = tuple[Classes, Counts]
+
+
 class Telling:
     """Which classes of raters may be told, after those that were: of raters of these groups."""
 
@@ -112,25 +116,23 @@ class Telling:
         # Classes that were told, and those that can be worked out of them, as the place of each rater.
         self._known = list[Codes]()
 
-    def counts(self, classes: Classes) -> Counts:
-        """How many raters of each group are in each class, shape (groups, classes)."""
-        return self._cells(classes.place, len(classes.names))
+    def first(self, candidates: Iterable[Classes]) -> Told | None:
+        """The first candidate that may be told, which is kept as told; None where none may.
 
-    def first(self, candidates: Iterable[Classes]) -> Classes | None:
-        """The first candidate that may be told, which is kept as told; None where none may."""
+        There are two classes or more, each with five raters of every group, and no part has one to four.
+        """
         for one in candidates:
-            if self._few_in_none(one) and (known := self._worked_out(one.place)) is not None:
+            counts = self._cells(one.place, len(one.names))
+            enough = len(one.names) > 1 and counts.min() >= FEWEST and not any(0 < part < FEWEST for part in one.parts)
+            if enough and (known := self._worked_out(one.place)) is not None:
                 self._known += known
-                return one
+                return one, counts
         return None
 
     def _cells(self, place: Codes, number: int) -> Counts:
+        """How many raters of each group are in each class, shape (groups, classes)."""
         cells = np.bincount(self._group_of * number + place, minlength=self._groups * number)
         return cells.reshape(self._groups, number)
-
-    def _few_in_none(self, one: Classes) -> bool:
-        """Whether there are two classes or more, each with five raters of every group, and no part has one to four."""
-        return len(one.names) > 1 and bool((self.counts(one) >= FEWEST).all()) and all(part == 0 or part >= FEWEST for part in one.parts)
 
     def _worked_out(self, place: Codes) -> list[Codes] | None:
         """These classes and what can be worked out of them and of those known before; None if that is one to four raters of a group."""
@@ -163,26 +165,23 @@ def _either(some: NDArray[np.bool_]) -> tuple[bytes, bytes]:
     return np.packbits(some).tobytes(), np.packbits(~some).tobytes()
 
 
-def poolings(values: Values, group_of: Codes, groups: int) -> Iterator[Classes]:
+def poolings(table: RatersTable, column: str, group_of: Codes, groups: int) -> Iterator[Classes]:
     """The values of a column with rare ones pooled, from as fine as may be: the rarest that is left goes into the pool next."""
-    number = len(values.names)
+    values, place = table.values(column)
+    number = len(values)
     # A last column for raters of whom nothing is told.
-    place = np.where(values.place == MISSING, number, values.place)
+    place = np.where(place == MISSING, number, place)
     counts = np.bincount(group_of * (number + 1) + place, minlength=groups * (number + 1)).reshape(groups, number + 1)
     totals = counts.sum(axis=0)
     kept = [one for one in range(number) if counts[:, one].min() >= FEWEST]
-    for rarest in [None, *sorted(kept, key=lambda one: (totals[one], values.names[one]))]:
+    for rarest in [None, *sorted(kept, key=lambda one: (totals[one], values[one]))]:
         kept = [one for one in kept if one != rarest]
         known = np.full(number + 1, len(kept))
         known[kept] = np.arange(len(kept))
         others, silent = int(totals[:-1].sum() - totals[kept].sum()), int(totals[-1])
         rest = OTHERS if not silent else (BOTH if others else NOT_TOLD)
-        names = [_shortened(values.names[one]) for one in kept] + [rest] * (others + silent > 0)
-        yield Classes(tuple(names), known[place], (others, others + silent - values.absent) if silent else ())
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 80 else f"{name[:79]}…"
+        names = [name if len(name := values[one]) <= 80 else f"{name[:79]}…" for one in kept] + [rest] * (others + silent > 0)
+        yield Classes(tuple(names), known[place], (others, others + silent - table.untold) if silent else ())
 
 
 NO_VALUES = f"not reported: there are no two values, or sets of values, with at least {FEWEST} raters in each group"
@@ -222,19 +221,15 @@ def balance(table: RatersTable, study: Study, permutations: int = 2000, seed: in
     return Balance(sizes(study), tuple(columns), table.untold, table.unknown, tuple(_notes(table, columns)), signature)
 
 
-def tellings(table: RatersTable, study: Study) -> dict[str | None, tuple[Classes, Counts] | None]:
+def tellings(table: RatersTable, study: Study) -> dict[str | None, Told | None]:
     """By column of values what may be told of it: its classes with their counts by group, or None; checks of attention have no name."""
     groups = len(study.groups)
     telling = Telling(study.group_of, groups)
     columns = [name for name in table.columns if table.numbers(name) is None]
-    wanted: dict[str | None, Iterator[Classes]] = {name: poolings(table.values(name), study.group_of, groups) for name in columns}
+    wanted: dict[str | None, Iterator[Classes]] = {name: poolings(table, name, study.group_of, groups) for name in columns}
     if table.has_checks:
         wanted[None] = attentive(table)
-    found = dict[str | None, tuple[Classes, Counts] | None]()
-    for name, candidates in wanted.items():
-        classes = telling.first(candidates)
-        found[name] = None if classes is None else (classes, telling.counts(classes))
-    return found
+    return {name: telling.first(candidates) for name, candidates in wanted.items()}
 
 
 def attentive(table: RatersTable) -> Iterator[Classes]:
@@ -256,7 +251,7 @@ def sizes(study: Study) -> Groups:
     return tuple(zip(study.groups, np.bincount(study.group_of, minlength=len(study.groups)).tolist(), strict=True))
 
 
-def _of_values(name: str, told: tuple[Classes, Counts] | None, study: Study, chance: tuple[int, int]) -> Balanced:
+def _of_values(name: str, told: Told | None, study: Study, chance: tuple[int, int]) -> Balanced:
     if told is None:
         return Balanced(name, "values", why=NO_VALUES)
     classes, counts = told

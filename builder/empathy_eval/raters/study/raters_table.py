@@ -14,9 +14,10 @@ import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import violations
+from empathy_eval.design.provenance import File, file_of
 from empathy_eval.raters.agreement.columns import Faults, csv_table, json_objects, number_of
 from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.ratings import Study, Table, tables_of
+from empathy_eval.raters.study.ratings import Study
 from empathy_eval.statistics.estimate import Codes, Floats
 
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
@@ -24,18 +25,6 @@ HEADER = "the first line names the columns: rater and optionally group,seconds,c
 MOST_COLUMNS = 50
 # A column of no more different numbers is one of values: such numbers say how often each of them is there.
 FEW_NUMBERS = 10
-
-
-@dataclass(frozen=True)
-class Values:
-    """What a column says of raters: its values in order, and the place of each rater among them, ``MISSING`` where nothing is told.
-
-    ``absent`` of the raters are not in the table.
-    """
-
-    names: tuple[str, ...]
-    place: Codes
-    absent: int
 
 
 @dataclass(frozen=True)
@@ -50,7 +39,7 @@ class RatersTable:
     cells: Mapping[str, Sequence[str | None]]
     untold: int
     unknown: int
-    source: Table | None = None
+    source: File | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -64,20 +53,16 @@ class RatersTable:
         words = any(one is not None and math.isnan(number) for one, number in zip(cells, found.tolist(), strict=True))
         return None if words or len(np.unique(found[~np.isnan(found)])) <= FEW_NUMBERS else found
 
-    def values(self, column: str) -> Values:
-        """The values of a column, numbers by their size."""
+    def values(self, column: str) -> tuple[tuple[str, ...], Codes]:
+        """The values of a column in order, numbers by their size, and the place of each rater, ``MISSING`` where nothing is told."""
         cells = self.cells[column]
         known = {one: number_of(one) for one in cells if one is not None}
-        if not any(map(math.isnan, known.values())):
-            # 1 and 1.0 are one value.
-            known_as = {one: f"{number:.12g}" for one, number in known.items()}
-            names = sorted(set(known_as.values()), key=float)
-        else:
-            known_as = {one: one for one in known}
-            names = sorted(known_as)
-        places = {one: place for place, one in enumerate(names)}
-        place = np.array([MISSING if one is None else places[known_as[one]] for one in cells], dtype=np.int64)
-        return Values(tuple(names), place, self.untold)
+        words = any(map(math.isnan, known.values()))
+        # 1 and 1.0 are one value.
+        known_as = {one: one if words else f"{number:.12g}" for one, number in known.items()}
+        names = tuple(sorted(set(known_as.values()), key=None if words else float))
+        places = {one: names.index(name) for one, name in known_as.items()}
+        return names, np.array([MISSING if one is None else places[one] for one in cells], dtype=np.int64)
 
     @cached_property
     def failed(self) -> Floats:
@@ -127,7 +112,7 @@ def read_raters(path: Path, study: Study) -> RatersTable:
         for name, value in row.items():
             if name != RATER:
                 cells[name][rater] = value
-    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), *tables_of([path], ()))
+    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), file_of(path))
 
 
 def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: Mapping[str, int]) -> Iterator[tuple[str, str]]:

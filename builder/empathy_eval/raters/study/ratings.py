@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Problem, nearest
-from empathy_eval.base.hashing import digest_file
-from empathy_eval.raters.agreement.columns import Columns, Form, Unfit
+from empathy_eval.design.provenance import File, file_of
+from empathy_eval.raters.agreement.columns import FILE, Columns, Form, Unfit
 from empathy_eval.raters.agreement.table import MISSING
 from empathy_eval.raters.study.scale import MOST_GROUPS, MOST_STRATA, Named, Rows, Scale, odd_labels, scale_of
 from empathy_eval.statistics.estimate import Codes
@@ -48,14 +48,9 @@ MOST_NAMED = 20
 
 
 @dataclass(frozen=True)
-class Table:
-    """A file that ratings came from, by its name and content; ``added`` says that it brought groups that came later.
+class Table(File):
+    """A file that ratings came from; ``added`` says that it brought groups that came later."""
 
-    ``sha256`` (hex) is None of a pipe, which can be read but once.
-    """
-
-    name: str
-    sha256: str | None
     added: bool
 
 
@@ -63,9 +58,8 @@ def tables_of(paths: Sequence[Path], add: Sequence[Path]) -> tuple[Table, ...]:
     """What is told of files: names that are alike with as many of the folders above them as tell them apart."""
     whole = list(dict.fromkeys([*paths, *add]))
     parts = next((size for size in range(1, 100) if len({one.parts[-size:] for one in whole}) == len(whole)), 1)
-    names = {one: Path(*one.parts[-parts:]).as_posix() for one in whole}
     told = [(one, False) for one in paths] + [(one, True) for one in add]
-    return tuple(Table(names[one], digest_file(one) if one.is_file() else None, added) for one, added in told)
+    return tuple(Table(Path(*one.parts[-parts:]).as_posix(), file_of(one).sha256, added) for one, added in told)
 
 
 @dataclass(frozen=True)
@@ -105,25 +99,22 @@ class Study:
     @cached_property
     def _of_raters(self) -> Codes:
         """The counts of all raters, which many figures ask for."""
-        counted = self._counted(self.rater, len(self.raters), None)
-        counted.setflags(write=False)
-        return counted
+        return self._counted(self.rater, len(self.raters))
 
     @cached_property
     def _of_groups(self) -> Codes:
-        counted = self._counted(self.group_of[self.rater], len(self.groups), None)
-        counted.setflags(write=False)
-        return counted
+        return self._counted(self.group_of[self.rater], len(self.groups))
 
     def only(self, where: Mask) -> Study:
         """The study of some of the ratings, with all names and raters as they are."""
         strata = {name: (names, place[where]) for name, (names, place) in self.strata.items()}
         return replace(self, rater=self.rater[where], item=self.item[where], category=self.category[where], strata=strata)
 
-    def _counted(self, of: Codes, number: int, where: Mask | None) -> Codes:
-        cells = of * len(self.labels) + self.category
-        counted = np.bincount(cells if where is None else cells[where], minlength=number * len(self.labels))
-        return counted.reshape(number, len(self.labels))
+    def _counted(self, of: Codes, number: int, where: Mask | slice = slice(None)) -> Codes:
+        cells = (of * len(self.labels) + self.category)[where]
+        counted = np.bincount(cells, minlength=number * len(self.labels)).reshape(number, len(self.labels))
+        counted.setflags(write=False)
+        return counted
 
 
 @dataclass(frozen=True)
@@ -182,7 +173,7 @@ def _each_file_gives(rows: Rows, criterion: str) -> Rows:
     """The rows on a criterion ("": all); notes each file that has none, or has rows without a criterion where others have one."""
     columns, names = rows.columns, rows.named("criterion")
     of = names[1] == (names[0].index(criterion) if criterion else MISSING)
-    read, file = np.bincount(columns.file, minlength=len(columns.faults.files)), columns.file[rows.row]
+    read, file = np.bincount(columns.codes(FILE), minlength=len(columns.faults.files)), columns.codes(FILE)[rows.row]
     chosen, without = (np.bincount(file[one], minlength=len(columns.faults.files)) for one in (of, names[1] == MISSING))
     for number in range(len(columns.faults.files)):
         if not read[number] and not columns.faults.of(number):
@@ -211,7 +202,7 @@ def _odd_groups(names: Sequence[str], baseline: str) -> list[Problem]:
 
 def _added(rows: Rows, group: Named, stored: int) -> tuple[str, ...]:
     """The groups that the files after the first ones bring; notes each that was there already."""
-    file = rows.columns.file[rows.row]
+    file = rows.columns.codes(FILE)[rows.row]
     known, new = set(group[1][file < stored].tolist()), list[str]()
     for number in range(stored, len(rows.columns.faults.files)):
         places, first = np.unique(group[1][file == number], return_index=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from empathy_eval.base.errors import Problem
-from empathy_eval.raters.agreement.columns import NUMBER, SHOWN, Columns, number_of, repeated
+from empathy_eval.raters.agreement.columns import NUMBER, Columns, number_of, repeated
 from empathy_eval.raters.agreement.table import MISSING
 from empathy_eval.statistics.estimate import Codes
 
@@ -45,21 +45,11 @@ class Rows:
         found[used] = [places[values[place].strip()] for place in used]
         return names, found[codes]
 
-    def fault(self, row: int, what: str, fix: str) -> None:
-        """Notes what is wrong with one of these rows."""
+    def fault(self, row: int, what: str, fix: str, before: int | None = None) -> None:
+        """Notes what is wrong with one of these rows, and at which other row it began."""
         place = self.row[row]
-        self.columns.faults.add(int(self.columns.line[place]), what, fix, int(self.columns.file[place]))
-
-    def at(self, row: int, here: int) -> str:
-        """Where one of these rows is, as told at another."""
-        file, line = self.columns.file[self.row[row]], self.columns.line[self.row[row]]
-        return f"line {line}" + ("" if file == self.columns.file[self.row[here]] else f" of {self.columns.faults.files[file]}")
-
-    def faults(self, rows: Codes, before: Codes, what: Sequence[str], fix: str) -> None:
-        """Notes faults of rows, each with the row that came before it."""
-        for row, other, one in zip(rows.tolist(), before.tolist(), what, strict=False):
-            self.fault(row, f"{one} at {self.at(other, row)}", fix)
-        self.columns.faults.unsaid += len(rows) - len(what)
+        at = "" if before is None else f" at {self.columns.at(self.row[before], place)}"
+        self.columns.fault(place, what + at, fix)
 
     def held(self, of: Named, by: Named, said: str, fix: str) -> Codes:
         """What each of some names holds of others, as a rater holds a group; notes each that holds two. ``MISSING`` holds nothing."""
@@ -71,24 +61,22 @@ class Rows:
         first[found] = known[at]
         own[found] = value[known][at]
         rows = np.flatnonzero((value != MISSING) & (value != own[place]))
-        rows = rows[np.sort(np.unique(place[rows], return_index=True)[1])]
-        told = [said.format(names[place[row]], others[value[row]], others[own[place[row]]]) for row in rows[:SHOWN].tolist()]
-        self.faults(rows, first[place[rows]], told, fix)
+        for row in self.columns.faults.first(rows[np.sort(np.unique(place[rows], return_index=True)[1])]):
+            self.fault(row, said.format(names[place[row]], others[value[row]], others[own[place[row]]]), fix, first[place[row]])
         return own
 
     def all_hold(self, of: Named, own: Codes, said: str, fix: str) -> None:
         """Notes each name that holds nothing where others hold something."""
-        lacking = np.flatnonzero(own == MISSING)
         _, first = np.unique(of[1], return_index=True)
-        for place in lacking[:SHOWN].tolist():
+        for place in self.columns.faults.first(np.flatnonzero(own == MISSING)):
             self.fault(int(first[place]), said.format(of[0][place]), fix)
-        self.columns.faults.unsaid += len(lacking[SHOWN:])
 
     def each_once(self, rater: Named, item: Named) -> None:
         """Notes each row whose item its rater rated before."""
         again, before = repeated(rater[1], item[1])
-        told = [f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating' for row in again[:SHOWN].tolist()]
-        self.faults(again, before, told, "keep one of the two")
+        for row, first in zip(self.columns.faults.first(again), before.tolist(), strict=False):
+            again_rated = f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating'
+            self.fault(row, again_rated, "keep one of the two", first)
 
 
 MOST_CATEGORIES = 11
@@ -105,11 +93,6 @@ class Scale:
     place: Codes
     note: str | None = None
 
-    @property
-    def named(self) -> Named:
-        """The labels and the places."""
-        return self.labels, self.place
-
 
 def scale_of(rows: Rows, labels: Sequence[str]) -> Scale:
     """The category of each row; notes what is none.
@@ -121,16 +104,15 @@ def scale_of(rows: Rows, labels: Sequence[str]) -> Scale:
     texts = [str(one).strip() for one in rows.columns.values["rating"]]
     keys = [_key(one) for one in texts]
     codes = rows.columns.codes("rating")[rows.row]
-    used = np.unique(codes).tolist()
+    used, first = (found.tolist() for found in np.unique(codes, return_index=True))
     known = {_key(one): place for place, one in reversed(list(enumerate(labels)))}
     if labels and all(keys[place] in known for place in used):
         return Scale(tuple(labels), np.array([known.get(one, MISSING) for one in keys])[codes])
-    if faults := _no_categories(texts, keys, used, known):
-        first = np.full(len(texts), len(codes))
-        np.minimum.at(first, codes, np.arange(len(codes)))
-        rows.columns.faults.unsaid += len(faults[SHOWN:])
-        for place, what in faults[:SHOWN]:
-            rows.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {what}', _mending(labels))
+    if odd := _no_categories(texts, keys, used, known):
+        first_of = dict(zip(used, first, strict=True))
+        for at in rows.columns.faults.first(np.arange(len(odd))):
+            place, what = odd[at]
+            rows.fault(first_of[place], f'the rating "{texts[place][:80]}" is {what}', _mending(labels))
         return Scale(tuple(labels), codes * 0)
     numbers = np.array([one if isinstance(one, float) else math.nan for one in keys])[codes]
     steps, of = np.unique(numbers, return_inverse=True)

@@ -101,7 +101,7 @@ def parts(pieces: Sequence[Piece], by_raters: Iterator[float], settings: str) ->
 
 
 def _part(piece: Piece, found: Mapping[Comparison, Corrected]) -> Part:
-    study, counts = piece.study, piece.study.counts()
+    study, names, counts = piece.study, piece.study.groups, piece.study.counts()
     shares = tuple(tuple(map(_defined, row)) for row in shares_of(counts).tolist())
     (omnibus,), by_category, pairs, gains = (
         [(one, *found[one]) for one in found if one.kind == kind] for kind in ("omnibus", "category", "pair", "gain")
@@ -109,7 +109,7 @@ def _part(piece: Piece, found: Mapping[Comparison, Corrected]) -> Part:
     return Part(
         piece.name, tuple(map(tuple, counts.tolist())), shares, omnibus[1], **omnibus[2],
         by_category=tuple(test for _, test, _ in by_category),
-        pairwise=tuple(Pairwise(study.groups[one.groups[0]], study.groups[one.groups[1]], test, **corrected) for one, test, corrected in pairs),
+        pairwise=tuple(Pairwise(names[one.groups[0]], names[one.groups[1]], test, **corrected) for one, test, corrected in pairs),
         gains=tuple(gain(study, one.groups[1], one.category, test, corrected) for one, test, corrected in gains),
     )  # fmt: skip
 
