@@ -18,9 +18,8 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands import options as pages
 from empathy_eval.commands.study_tables import p_of
-from empathy_eval.raters.study.balance import Attention, Balance, Balanced
 from empathy_eval.raters.study.ratings import Reading, read_study
-from empathy_eval.raters.study.results import Studied
+from empathy_eval.raters.study.results import Attention, Balance, Balanced, Studied
 from empathy_eval.reports import study_page as of_pages
 from empathy_eval.reports.study_page import axis_of, kept, page, percents
 from empathy_eval.statistics.chi_square import Test

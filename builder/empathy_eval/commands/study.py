@@ -141,7 +141,7 @@ def study(
     if not people:
         found = studied_of(ratings, asked)
     else:
-        from empathy_eval.raters.study.attention import with_raters
+        from empathy_eval.raters.study.balance import with_raters
         from empathy_eval.raters.study.raters_table import read_raters
 
         known = read_raters(people[0], ratings)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.table_text import lined
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.balance import Attention, Balance, Balanced
-    from empathy_eval.raters.study.results import Gain, Pairwise, Part, Studied
+    from empathy_eval.raters.study.results import Attention, Balance, Balanced, Gain, Pairwise, Part, Studied
     from empathy_eval.statistics.chi_square import Test
 
 

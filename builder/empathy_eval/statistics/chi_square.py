@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.statistics.estimate import Codes, Floats
@@ -15,6 +16,7 @@ from empathy_eval.statistics.estimate import Codes, Floats
 LEAST_EXPECTED = 5
 # Significant digits: beyond them figures may differ from machine to machine.
 DIGITS = 12
+Count = TypeVar("Count", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,7 @@ class Counted:
     @classmethod
     def of_category(cls, rows: tuple[str, ...], label: str, place: int, counts: Codes) -> Counted:
         """One category against all others."""
-        both = np.stack([counts[:, place], counts.sum(axis=1) - counts[:, place]], axis=1)
-        return cls(rows, (f'"{label}"', f'anything but "{label}"'), both)
+        return cls(rows, (f'"{label}"', f'anything but "{label}"'), one_and_rest(counts, place))
 
     @property
     def gaps(self) -> str:
@@ -37,6 +38,12 @@ class Counted:
         groups = [f'"{name}" has no rating here' for name, row in zip(self.rows, self.counts, strict=True) if not row.sum()]
         empty = [f"nobody gave {name} here" for name, column in zip(self.columns, self.counts.T, strict=True) if not column.sum()]
         return "; ".join(groups + empty)
+
+
+def one_and_rest(counts: NDArray[Count], category: int) -> NDArray[Count]:
+    """Counts by category, shape (..., categories), as those of one and of the rest."""
+    one = counts[..., category]
+    return np.stack([one, counts.sum(axis=-1) - one], axis=-1)
 
 
 def expected(counts: Codes) -> Floats:

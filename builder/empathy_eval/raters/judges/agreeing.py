@@ -19,8 +19,8 @@ from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
 from empathy_eval.raters.agreement.agree import Tag, TagAudit, odd_options
 from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel, frameworks_of, off_scale
-from empathy_eval.raters.agreement.read import Facts
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
+from empathy_eval.raters.agreement.table import Facts
 from empathy_eval.raters.judges.as_scores import ratings_of, sampled
 from empathy_eval.raters.judges.folder import AGAIN, Folder, read_annotations
 from empathy_eval.raters.judges.tag_audit import PEOPLE, planned_in, signed_by, signed_by_people, tag_audit, tags_of_judge, tags_of_people

@@ -1,90 +1,29 @@
-"""How alike the groups of a study are in what the raters' table says of raters; few people are never told (:mod:`few_people`)."""
+"""How alike the groups of a study are in what the raters' table says of raters, and how these did on checks of attention.
+
+Few people are never told: no figure is of fewer than five raters.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.raters.agreement.table import MISSING
+from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
+from empathy_eval.raters.study.results import Attention, Balance, Balanced, Groups, Studied
 from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, Test, figure, pearson, tested
 from empathy_eval.statistics.estimate import Codes, Floats
 from empathy_eval.statistics.ranking import holm
 
 # A cell with fewer raters is not told, and cannot be worked out.
 FEWEST = 5
-
-
-# The groups of a study with their numbers of raters, in its order.
-Groups = tuple[tuple[str, int], ...]
-# Numbers by group and value, and the lower quartile, median and upper quartile by group.
-Cells = tuple[tuple[int, ...], ...]
-Quartiles = tuple[tuple[float | None, ...], ...]
-
-
-@dataclass(frozen=True)
-class Balanced:
-    """One column of the raters' table by group, groups in the order of the study.
-
-    Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
-    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
-    a column before. Of a column of ``numbers`` there are ``quartiles``
-    (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
-    ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
-    """
-
-    column: str
-    kind: Literal["values", "numbers"]
-    values: tuple[str, ...] = ()
-    cells: Cells = ()
-    quartiles: Quartiles = ()
-    test: Test | None = None
-    holm: float | None = None
-    family: int = 0
-    why: str | None = None
-
-
-@dataclass(frozen=True)
-class Balance:
-    """How alike the groups are in what the raters' table says; ``groups`` are names and numbers of raters, as the study has them.
-
-    ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
-    """
-
-    groups: Groups
-    columns: tuple[Balanced, ...]
-    untold: int
-    unknown: int
-    notes: tuple[str, ...]
-    signature: str
-
-
-@dataclass(frozen=True)
-class Attention:
-    """How raters did on checks of attention, by group: how many failed ``values`` such as "none" or "more than half" of theirs.
-
-    ``cells`` (groups, values) are none below five, as of :class:`Balanced`. ``without`` is the omnibus test once more without those who
-    failed more than half, to three digits, where they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as
-    that of all raters.
-    """
-
-    groups: Groups
-    values: tuple[str, ...]
-    cells: Cells
-    without: Test | None
-    holds: bool | None
-    alpha: float
-    why: str | None
-    notes: tuple[str, ...]
-    signature: str
-
 
 OTHERS, NOT_TOLD, BOTH = "other values", "not told", "other values, or not told"
 # What can be worked out of very many columns is not followed further: no more of them are told.
@@ -348,3 +287,79 @@ def _notes(table: RatersTable, columns: list[Balanced]) -> Iterator[str]:
         yield MEDIANS
     if any(one.test is not None and one.test.p_by == "permutation" for one in columns):
         yield f"if an expected count is below {LEAST_EXPECTED}, the p-value of the permutation test is used"
+
+
+FEW_FAILED = (
+    f"fewer than {FEWEST} raters failed more than half of their checks: the test without them is not reported, because it would reveal "
+    "their ratings"
+)
+
+
+def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, int], alpha: float = 0.05) -> Attention | None:
+    """How many raters of each group failed none, some and most of their checks, and the omnibus test without those who failed most.
+
+    ``whole`` is the omnibus test of all raters, ``chance`` exchanges and seed of permutations. None for a table without checks.
+    """
+    if not table.has_checks:
+        return None
+    told = tellings(table, study)[None]
+    values, cells = ((), ()) if told is None else (told[0].names, tuple(map(tuple, told[1].tolist())))
+    left_out = np.nan_to_num(table.failed) > 0.5
+    fewer, holds = _without(study, left_out, whole, chance, alpha)
+    notes = []
+    if left_out.sum() < FEWEST:
+        fewer = None
+        notes.append(FEW_FAILED)
+    if holds is not None:
+        side = "below" if (_p(whole) or 0) < alpha else "not below"
+        now = side if holds else ("not below" if side == "below" else "below")
+        by = "by rater" if whole.permutation is not None else "by chi-squared"
+        without_them = f"{now} it without those who failed more than half of their checks"
+        notes.append(f"the omnibus p-value {by} is {side} {alpha:g} with all raters, and {without_them}")
+    signature = signature_line(attention="checks-failed", fewest=FEWEST, alpha=alpha)
+    why = NO_VALUES if told is None else None
+    return Attention(sizes(study), values, cells, fewer, holds, alpha, why, tuple(notes), signature)
+
+
+def _without(
+    study: Study, left_out: NDArray[np.bool_], whole: Test, chance: tuple[int, int], alpha: float
+) -> tuple[Test | None, bool | None]:
+    """The omnibus test without some raters, and whether its p is on the same side of ``alpha``; None where it is not defined."""
+    fewer = without(study, left_out)
+    drawn = permuted(fewer, [Wanted()], *chance)[0] if whole.permutation is not None else math.nan
+    settings = whole.signature.partition("|permutations:")[2]
+    test = tested(Counted(study.groups, study.labels, fewer.counts()), None if math.isnan(drawn) else drawn, f"permutations:{settings}")
+    p, known = _p(test), _p(whole)
+    # Where a group or category is gone, it would be told of whom it was.
+    if test.statistic is None or test.p is None or test.v is None or test.df != whole.df or p is None or known is None:
+        return None, None
+    signature = f"{test.signature}|digits:{DIGITS}"
+    statistic, chi_square, v = (rounded(one) for one in (test.statistic, test.p, test.v))
+    compared = replace(test, statistic=statistic, p=chi_square, v=v, n=None, least_expected=None, why=None, signature=signature)
+    return compared, (p < alpha) == (known < alpha)
+
+
+def _p(test: Test) -> float | None:
+    """The p by rater where there is one, for ratings of a rater depend on each other."""
+    return test.p if test.permutation is None else test.permutation
+
+
+def without(study: Study, left_out: NDArray[np.bool_]) -> Study:
+    """The study without some of its raters; groups, items and labels stay as they are."""
+    kept = ~left_out
+    place = np.cumsum(kept) - 1
+    rows = kept[study.rater]
+    fewer = study.only(rows)
+    return replace(
+        fewer, raters=tuple(np.array(study.raters, dtype=object)[kept]), group_of=study.group_of[kept], rater=place[fewer.rater],
+        block_of=None if study.block_of is None else study.block_of[kept],
+    )  # fmt: skip
+
+
+def with_raters(studied: Studied, study: Study, table: RatersTable) -> Studied:
+    """What a study says, and what is told of its raters."""
+    chance = (studied.settings["permutations"], studied.settings["seed"])
+    found = attention(table, study, studied.whole.omnibus, chance, studied.settings["alpha"])
+    source = None if table.source is None else asdict(table.source)
+    told = replace(studied, settings={**studied.settings, "raters": source}, balance=balance(table, study, *chance), attention=found)
+    return told.beside([table.source] if table.source else ())

@@ -61,8 +61,8 @@ class RatersTable:
         # 1 and 1.0 are one value.
         known_as = {one: one if words else f"{number:.12g}" for one, number in known.items()}
         names = tuple(sorted(set(known_as.values()), key=None if words else float))
-        places = {one: names.index(name) for one, name in known_as.items()}
-        return names, np.array([MISSING if one is None else places[one] for one in cells], dtype=np.int64)
+        places = {name: place for place, name in enumerate(names)}
+        return names, np.array([MISSING if one is None else places[known_as[one]] for one in cells], dtype=np.int64)
 
     @cached_property
     def failed(self) -> Floats:

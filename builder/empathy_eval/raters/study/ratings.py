@@ -138,16 +138,16 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
     for path in (*paths, *add):
         columns.read(path)
     rows = Rows(columns, columns.note_broken())
-    group, chosen = rows.named("group"), _criterion(rows, reading.criterion, said)
+    group, chosen = rows.named("group", reading.baseline), _criterion(rows, reading.criterion, said)
     if len(rows.row):
         said += _odd_groups(group[0], reading.baseline)
     if chosen is None or len(group[0]) > MOST_GROUPS:
         columns.faults.refuse(said)
     rows = _each_file_gives(rows, chosen or "")
     if len(rows.row):
-        group = rows.named("group")
+        group = rows.named("group", reading.baseline)
         scale = scale_of(rows, reading.labels)
-        made = _study(rows, _first(group, reading.baseline), scale, _added(rows, group, len(paths)))
+        made = _study(rows, group, scale, _added(rows, group, len(paths)))
         if len(given := np.unique(scale.place)) == 1 and not columns.faults.found:
             what = f'has only one category: every rating is "{scale.labels[given[0]]}"'
             columns.faults.of_file(0, what, "give it ratings in at least two categories")
@@ -212,13 +212,6 @@ def _added(rows: Rows, group: Named, stored: int) -> tuple[str, ...]:
             new.append(group[0][place])
         known |= set(places.tolist())
     return tuple(sorted(set(new)))
-
-
-def _first(named: Named, name: str) -> Named:
-    """The same names with one of them, where it is among them, before the others."""
-    names = (*(one for one in named[0] if one == name), *(one for one in named[0] if one != name))
-    places = {one: place for place, one in enumerate(names)}
-    return names, np.array([places[one] for one in named[0]])[named[1]]
 
 
 def _study(rows: Rows, group: Named, scale: Scale, added: tuple[str, ...]) -> Study:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.printed import data_frame
 from empathy_eval.design.provenance import KEYS, Result
-from empathy_eval.raters.study.balance import Attention, Balance, Balanced, Groups
 from empathy_eval.statistics.chi_square import Test
 
 if TYPE_CHECKING:
@@ -119,6 +118,70 @@ class Group:
     ratings: int
     items: int
     added: bool
+
+
+# The groups of a study with their numbers of raters, in its order.
+Groups = tuple[tuple[str, int], ...]
+# Numbers by group and value, and the lower quartile, median and upper quartile by group.
+Cells = tuple[tuple[int, ...], ...]
+Quartiles = tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """One column of the raters' table by group, groups in the order of the study.
+
+    Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
+    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
+    a column before. Of a column of ``numbers`` there are ``quartiles``
+    (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
+    ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
+    """
+
+    column: str
+    kind: Literal["values", "numbers"]
+    values: tuple[str, ...] = ()
+    cells: Cells = ()
+    quartiles: Quartiles = ()
+    test: Test | None = None
+    holm: float | None = None
+    family: int = 0
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How alike the groups are in what the raters' table says; ``groups`` are names and numbers of raters, as the study has them.
+
+    ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
+    """
+
+    groups: Groups
+    columns: tuple[Balanced, ...]
+    untold: int
+    unknown: int
+    notes: tuple[str, ...]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How raters did on checks of attention, by group: how many failed ``values`` such as "none" or "more than half" of theirs.
+
+    ``cells`` (groups, values) are none below five, as of :class:`Balanced`. ``without`` is the omnibus test once more without those who
+    failed more than half, to three digits, where they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as
+    that of all raters.
+    """
+
+    groups: Groups
+    values: tuple[str, ...]
+    cells: Cells
+    without: Test | None
+    holds: bool | None
+    alpha: float
+    why: str | None
+    notes: tuple[str, ...]
+    signature: str
 
 
 CORRECTED = ("holm", "benjamini_hochberg", "holm_by_rater", "benjamini_hochberg_by_rater", "family")

@@ -31,15 +31,15 @@ class Rows:
     columns: Columns
     row: Codes
 
-    def named(self, name: str) -> Named:
+    def named(self, name: str, first: str | None = None) -> Named:
         """The names in a column in order, and the place of each row among them; ``MISSING`` where its file has no such column.
 
-        Names that are all numbers are in the order of these: 2 before 10.
+        Names that are all numbers are in the order of these: 2 before 10. One of them may be the ``first``.
         """
         values = list(self.columns.values[name])
         codes = self.columns.codes(name)[self.row]
         used = [place for place in np.unique(codes).tolist() if values[place] is not None]
-        names = in_order({values[place].strip() for place in used})
+        names = tuple(sorted(in_order({values[place].strip() for place in used}), key=lambda one: one != first))
         places = {one: place for place, one in enumerate(names)}
         found = np.full(len(values), MISSING)
         found[used] = [places[values[place].strip()] for place in used]

@@ -201,23 +201,28 @@ def study(ratings: Study, asked: Asked) -> Studied:
     Raises:
         InputError: for columns that are not there, and numbers out of range.
     """
+    from scipy.special import chdtri
+
     if problems := asked.problems(ratings):
         raise InputError(problems)
     by = tuple(ratings.strata) if asked.by is None else tuple(dict.fromkeys(asked.by))
     pieces = {None: [Piece(None, None, ratings)]} | {name: Piece.of(ratings, name) for name in by}
     wanted = [one for piece in chain(*pieces.values()) for one in piece.wanted()]
-    drawn = iter(permuted(ratings, wanted, asked.permutations, asked.seed) if asked.permutations else [math.nan] * len(wanted))
+    drawn = iter(permuted(ratings, wanted, asked.permutations, asked.seed))
     within = "study" if ratings.block_of is None else "block"
     chance = signature_line(permutations=asked.permutations, unit="rater", within=within, seed=asked.seed, numpy=np.__version__)
     found = {name: parts(some, drawn, chance) for name, some in pieces.items()}
     (whole,) = found.pop(None)
     spreads = tuple(spread(ratings, group, category) for group in range(len(ratings.groups)) for category in range(len(ratings.labels)))
+    # Below it all but alpha of the omnibus statistics lie when groups make no difference and ratings are independent.
+    if_independent = None if whole.omnibus.df is None else figure(float(chdtri(whole.omnibus.df, asked.alpha)))
     groups, baseline, how = _groups(ratings), ratings.groups[0], {**asdict(asked), "by": by}
     notes = [*_notes(ratings, groups), *_too_few([whole, *chain(*found.values())], asked)]
     return Studied(
         {"baseline": baseline, **how, "within": within, "criterion": ratings.criterion, "tables": [asdict(one) for one in ratings.tables]},
         groups, ratings.labels, whole, {str(name): some for name, some in found.items()}, spreads,
-        *_null_points(ratings, whole.omnibus.df, asked), _powered(ratings, spreads, asked), None, None,
+        _defined(null_point(ratings, asked.permutations, asked.seed, 1 - asked.alpha)), if_independent,
+        _powered(ratings, spreads, asked), None, None,
         (*notes, *(exchanges(ratings, asked.alpha) if asked.permutations else ())), f"{_signature(ratings, by)}|{chance}",
         provenance=Provenance.of(
             files=[File(one.name, one.sha256) for one in ratings.tables], baseline=baseline, criterion=ratings.criterion,
@@ -234,15 +239,6 @@ def _signature(ratings: Study, by: Sequence[str]) -> str:
     return signature_line(
         study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", criterion=criterion, tables=held
     )  # fmt: skip
-
-
-def _null_points(ratings: Study, df: int | None, asked: Asked) -> tuple[float | None, float | None]:
-    """Below which omnibus statistic all but ``alpha`` lie when groups make no difference: by exchanged raters, and if ratings were all
-    independent."""
-    from scipy.special import chdtri
-
-    point = null_point(ratings, asked.permutations, asked.seed, 1 - asked.alpha) if asked.permutations else math.nan
-    return None if math.isnan(point) else figure(point), None if df is None else figure(float(chdtri(df, asked.alpha)))
 
 
 def _groups(ratings: Study) -> tuple[Group, ...]:
