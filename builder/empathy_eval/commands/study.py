@@ -122,9 +122,8 @@ def study(
         InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
         JobError: if the page cannot be written.
     """
-    from empathy_eval.raters.study.ratings import Reading, read_study
+    from empathy_eval.raters.study.ratings import Reading
     from empathy_eval.raters.study.study import Asked
-    from empathy_eval.raters.study.study import study as studied_of
 
     taken = Taken()
     tables, later = taken.paths("table", table), taken.paths("add", add)
@@ -137,21 +136,27 @@ def study(
     asked = Asked(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
     taken.refuse()
     out = page_place(pages[0], [*tables, *later, *people]) if pages else None
-    ratings = read_study(tables, reading, later)
-    if not people:
-        found = studied_of(ratings, asked)
-    else:
-        from empathy_eval.raters.study.balance import with_raters
-        from empathy_eval.raters.study.raters_table import read_raters
-
-        known = read_raters(people[0], ratings)
-        found = with_raters(studied_of(ratings, asked), ratings, known)
+    found = _studied(tables, later, people, reading, asked)
     if out:
         from empathy_eval.reports.study_page import page as page_of
 
         command = command_of(tables, reading, asked, {"add": later, "raters": people, "page": pages})
         write_page(page_of(found, command), found.to_json(), out)
     return found
+
+
+def _studied(tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: Reading, asked: Asked) -> Studied:
+    from empathy_eval.raters.study.ratings import read_study
+    from empathy_eval.raters.study.study import study as studied_of
+
+    ratings = read_study(tables, reading, later)
+    if not people:
+        return studied_of(ratings, asked)
+    from empathy_eval.raters.study.balance import with_raters
+    from empathy_eval.raters.study.raters_table import read_raters
+
+    known = read_raters(people[0], ratings)
+    return with_raters(studied_of(ratings, asked), ratings, known)
 
 
 def add(verbs: Any) -> None:

@@ -68,12 +68,8 @@ def _attention(attention: Attention, draws: int) -> list[str]:
 
 
 def _rater_test(test: Test, holm: float | None, draws: int) -> tuple[str, ...]:
-    star = "*" if test.p_by == "permutation" else ""
-    name = NAMES.get(test.p_by, "chi-squared")
-    df = "" if test.df is None else str(test.df)
-    v = "" if test.v is None else f"{test.v:.3f}"
-    statistic = "" if test.statistic is None else f"{test.statistic:.2f}"
-    return name, statistic, df, v, p_of(test.p), p_of(test.permutation, draws) + star, p_of(holm, draws if star else 0, test.permutation)
+    corrected = p_of(holm, draws if test.p_by == "permutation" else 0, test.permutation)
+    return NAMES.get(test.p_by, "chi-squared"), *_test(test, draws), corrected
 
 
 def _figure(value: float | None) -> str:

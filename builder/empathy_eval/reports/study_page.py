@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -13,7 +13,6 @@ from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.results import Gain, Part, Studied
 from empathy_eval.reports.page import MINUS, number, place, signed, without_controls
-from empathy_eval.statistics.chi_square import Test
 from empathy_eval.statistics.estimate import told_p
 
 STEPS = (1, 2, 2.5, 5, 10)
@@ -72,7 +71,10 @@ def page(studied: Studied, command: str | None = None) -> str:
     label, alpha = studied.labels[-1], studied.power.alpha
     # By column of how many tests of its parts the two p say different things, and of how many both say something.
     torn_parts = {
-        name: {"torn": sum(len(torn(one, alpha)) for one in parts), "of": sum(len(list(_tests(one))) for one in parts)}
+        name: {
+            "torn": sum(len(torn(one, alpha)) for one in parts),
+            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test, _ in one.tests()),
+        }
         for name, parts in studied.parts.items()
     }
     return templates.get_template("study/page.html.j2").render(
@@ -113,17 +115,11 @@ def side(gain: Gain) -> str:
 
 def torn(part: Part, alpha: float) -> list[dict[str, Any]]:
     """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
-    return [{"of": of, "names": names, "test": test} for of, names, test, p, by_rater in _tests(part) if (p < alpha) != (by_rater < alpha)]
-
-
-def _tests(part: Part) -> Iterator[tuple[str, tuple[str, ...], Test, float, float]]:
-    """The tests that have both p: of what kind and of what they are, and the two."""
-    labels = tuple(dict.fromkeys(one.category for one in part.gains))
-    tests: list[tuple[str, tuple[str, ...], Test]] = [("omnibus", (), part.omnibus)]
-    tests += [("category", (label,), test) for label, test in zip(labels, part.by_category, strict=True)]
-    tests += [("pair", (one.group, one.other), one.test) for one in part.pairwise]
-    tests += [("gain", (one.group, one.category), one.test) for one in part.gains]
-    yield from ((*one, one[2].p, one[2].permutation) for one in tests if one[2].p is not None and one[2].permutation is not None)
+    return [
+        {"of": kind, "names": tuple(names.values()), "test": test}
+        for kind, names, test, _ in part.tests()
+        if test.p is not None and test.permutation is not None and (test.p < alpha) != (test.permutation < alpha)
+    ]
 
 
 def _gains(parts: Sequence[Part], label: str) -> list[Gain]:

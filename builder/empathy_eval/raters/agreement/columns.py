@@ -6,7 +6,7 @@ import json
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,8 @@ from empathy_eval.statistics.estimate import Codes
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 SHOWN = 100
+# The place of what is not there.
+MISSING = -1
 # Rows that are taken apart at once: so few that they stay near the processor, which is three times as fast as thousands.
 AT_ONCE = 256
 # What is known of rows beside their columns: the file, by its place.
@@ -242,3 +244,68 @@ def repeated(*codes: Codes) -> tuple[Codes, Codes]:
     _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
     again = np.flatnonzero(first[inverse] != np.arange(len(key)))
     return again, first[inverse[again]]
+
+
+# Names in order, and the place of each row among them.
+Named = tuple[tuple[str, ...], Codes]
+
+
+def in_order(names: Collection[str]) -> tuple[str, ...]:
+    """The names in order: by their value where all are numbers, else as text."""
+    if all(NUMBER.fullmatch(one) for one in names):
+        return tuple(sorted(names, key=lambda one: (float(one), one)))
+    return tuple(sorted(names))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of columns, those that a study is made of; ``row`` are their places."""
+
+    columns: Columns
+    row: Codes
+
+    def named(self, name: str, first: str | None = None) -> Named:
+        """The names in a column in order, and the place of each row among them; ``MISSING`` where its file has no such column.
+
+        Names that are all numbers are in the order of these: 2 before 10. One of them may be the ``first``.
+        """
+        values = list(self.columns.values[name])
+        codes = self.columns.codes(name)[self.row]
+        used = [place for place in np.unique(codes).tolist() if values[place] is not None]
+        names = tuple(sorted(in_order({values[place].strip() for place in used}), key=lambda one: one != first))
+        places = {one: place for place, one in enumerate(names)}
+        found = np.full(len(values), MISSING)
+        found[used] = [places[values[place].strip()] for place in used]
+        return names, found[codes]
+
+    def fault(self, row: int, what: str, fix: str, before: int | None = None) -> None:
+        """Notes what is wrong with one of these rows, and at which other row it began."""
+        place = self.row[row]
+        at = "" if before is None else f" at {self.columns.at(self.row[before], place)}"
+        self.columns.fault(place, what + at, fix)
+
+    def held(self, of: Named, by: Named, said: str, fix: str) -> Codes:
+        """What each of some names holds of others, as a rater holds a group; notes each that holds two. ``MISSING`` holds nothing."""
+        names, place = of
+        others, value = by
+        known = np.flatnonzero(value != MISSING)
+        own, first = np.full((2, len(names)), MISSING)
+        found, at = np.unique(place[known], return_index=True)
+        own[found], first[found] = value[known][at], known[at]
+        rows = np.flatnonzero((value != MISSING) & (value != own[place]))
+        for row in self.columns.faults.first(rows[np.sort(np.unique(place[rows], return_index=True)[1])]):
+            self.fault(row, said.format(names[place[row]], others[value[row]], others[own[place[row]]]), fix, first[place[row]])
+        return own
+
+    def all_hold(self, of: Named, own: Codes, said: str, fix: str) -> None:
+        """Notes each name that holds nothing where others hold something."""
+        _, first = np.unique(of[1], return_index=True)
+        for place in self.columns.faults.first(np.flatnonzero(own == MISSING)):
+            self.fault(int(first[place]), said.format(of[0][place]), fix)
+
+    def each_once(self, rater: Named, item: Named) -> None:
+        """Notes each row whose item its rater rated before."""
+        again, before = repeated(rater[1], item[1])
+        for row, first in zip(self.columns.faults.first(again), before.tolist(), strict=False):
+            again_rated = f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating'
+            self.fault(row, again_rated, "keep one of the two", first)

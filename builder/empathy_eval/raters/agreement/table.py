@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import violations
-from empathy_eval.raters.agreement.columns import Columns, Form, number_of, repeated
+from empathy_eval.raters.agreement.columns import MISSING, Columns, Form, number_of, repeated
 from empathy_eval.raters.judges.as_scores import ratings_in
 from empathy_eval.statistics.estimate import Codes, Floats
 
@@ -25,7 +25,6 @@ RATING_COLUMNS = (*KEY, "rating")
 ONLY = "rating"
 # A scale with more steps is no rating scale, and its tables of step by step would not fit into memory.
 STEPS = 101
-MISSING = -1
 
 
 def _plain(value: object) -> object:

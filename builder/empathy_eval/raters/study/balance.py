@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
-from empathy_eval.raters.agreement.table import MISSING
+from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study

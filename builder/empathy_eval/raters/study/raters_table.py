@@ -15,8 +15,7 @@ import numpy as np
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import violations
 from empathy_eval.design.provenance import File, file_of
-from empathy_eval.raters.agreement.columns import Faults, csv_table, json_objects, number_of
-from empathy_eval.raters.agreement.table import MISSING
+from empathy_eval.raters.agreement.columns import MISSING, Faults, csv_table, json_objects, number_of
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.statistics.estimate import Codes, Floats
 

@@ -87,6 +87,14 @@ class Part:
     pairwise: tuple[Pairwise, ...]
     gains: tuple[Gain, ...]
 
+    def tests(self) -> Iterator[tuple[str, dict[str, str], Test, Part | Pairwise | Gain | None]]:
+        """All tests: of what kind and of what they are, and what has their corrected p-values, if something has."""
+        yield "omnibus", {}, self.omnibus, self
+        labels = dict.fromkeys(one.category for one in self.gains)
+        yield from (("category", {"category": label}, test, None) for label, test in zip(labels, self.by_category, strict=True))
+        yield from (("pair", {"group": one.group, "other": one.other}, one.test, one) for one in self.pairwise)
+        yield from (("gain", {"group": one.group, "category": one.category}, one.test, one) for one in self.gains)
+
 
 @dataclass(frozen=True)
 class Powered:
@@ -213,16 +221,12 @@ def _of_part(column: str, part: Part, studied: Studied) -> Records:
             about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": studied.signature}
             yield record("count", **about, value=count)
             yield record("share", **about, value=share)
-    yield from _of_test("omnibus", part.omnibus, vars(part), **where)
-    for label, test in zip(studied.labels, part.by_category, strict=True):
-        yield from _of_test("category", test, {}, **where, category=label)
-    for pair in part.pairwise:
-        yield from _of_test("pair", pair.test, vars(pair), **where, group=pair.group, other=pair.other)
-    for gain in part.gains:
-        about = {**where, "group": gain.group, "other": studied.groups[0].name, "category": gain.category}
-        told = {"n": gain.test.n, "why": gain.why, "signature": gain.signature}
-        yield record("gain", **about, **told, value=gain.gain, low=gain.low, high=gain.high)
-        yield from _of_test("gain", gain.test, vars(gain), **about)
+    for kind, of, test, one in part.tests():
+        about = {**where, **of}
+        if isinstance(one, Gain):
+            about |= {"other": studied.groups[0].name}
+            yield record("gain", **about, n=test.n, why=one.why, signature=one.signature, value=one.gain, low=one.low, high=one.high)
+        yield from _of_test(kind, test, vars(one) if one else {}, **about)
 
 
 def _of_test(name: str, test: Test, corrected: Mapping[str, Any], **about: Any) -> Records:
