@@ -245,11 +245,11 @@ def copied(numbers: Mapping[str, Floats], study: Study) -> set[str]:
 
 def _alike(first: Floats, second: Floats, study: Study) -> bool:
     known = ~np.isnan(first) & ~np.isnan(second)
-    for group in range(len(study.groups)):
-        ours = known & (study.group_of == group)
-        if ours.sum() >= FEWEST and ((first == second)[ours].mean() > 0.5 or abs(_ranked_alike(first[ours], second[ours])) > NEARLY):
-            return True
-    return False
+    return any(
+        (first == second)[ours].mean() > 0.5 or abs(_ranked_alike(first[ours], second[ours])) > NEARLY
+        for ours in (known & (study.group_of == group) for group in range(len(study.groups)))
+        if ours.sum() >= FEWEST
+    )
 
 
 def _ranked_alike(first: Floats, second: Floats) -> float:

@@ -95,22 +95,17 @@ def read_raters(path: Path, study: Study) -> RatersTable:
             0, f"has {len(columns):,} columns; at most {MOST_COLUMNS} are allowed", "leave out columns that say nothing about groups"
         )
     place = {name: number for number, name in enumerate(study.raters)}
-    lines, kept = dict[str, int](), list[tuple[int, dict[str, str]]]()
+    lines = dict[str, int]()
     for line, row in rows:
         for what, fix in _odd(row, lines, study, place):
             faults.add(line, what, fix)
         lines.setdefault(row[RATER], line)
-        if row[RATER] in place:
-            kept.append((place[row[RATER]], row))
+    kept = {row[RATER]: row for _, row in rows if row[RATER] in place}
     if not kept and not faults.found:
         what = "lists no rater of the study" if rows else "lists no rater"
         faults.of_file(0, what, "use the names of raters from the ratings")
     faults.refuse()
-    cells: dict[str, list[str | None]] = {name: [None] * len(study.raters) for name in columns}
-    for rater, row in kept:
-        for name, value in row.items():
-            if name != RATER:
-                cells[name][rater] = value
+    cells = {name: [kept.get(rater, {}).get(name) for rater in study.raters] for name in columns}
     return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), file_of(path))
 
 
