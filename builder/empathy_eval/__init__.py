@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from empathy_eval.commands.shortcuts import shortcuts
     from empathy_eval.commands.show import show, show_rejected
     from empathy_eval.commands.study import study
-    from empathy_eval.commands.study_plan import study_plan
     from empathy_eval.commands.train import train
     from empathy_eval.commands.verify import verify
     from empathy_eval.completions.models.own import TextModel
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
     from empathy_eval.raters.people.results import AgainstPeople
+    from empathy_eval.raters.study.power import study_plan
     from empathy_eval.releases.hub.fetch import load
 
 # Where each name is; the imports above say the same to those who read types.
@@ -62,7 +62,6 @@ _PLACES = {
     "commands.shortcuts": ("shortcuts",),
     "commands.show": ("show", "show_rejected"),
     "commands.study": ("study",),
-    "commands.study_plan": ("study_plan",),
     "commands.train": ("train",),
     "commands.verify": ("verify",),
     "completions.models.own": ("TextModel",),
@@ -74,6 +73,7 @@ _PLACES = {
     "generation.checks.own": ("Check",),
     "metrics.protocol": ("MeanMetric", "Metric"),
     "raters.people.results": ("AgainstPeople",),
+    "raters.study.power": ("study_plan",),
     "releases.hub.fetch": ("load",),
 }
 # What gives the table that a result prints as, by the name of its class.

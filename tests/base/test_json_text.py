@@ -26,7 +26,7 @@ ALIKE = "a value taken through JSON, to be compared or kept as it is read back"
 NO_OUTPUT = {
     "base.json_text": "the writer itself",
     "base.parsing": QUOTED, "base.schemas": QUOTED, "completions.batch_files": QUOTED, "completions.ledger_file": QUOTED,
-    "completions.ledger_rows": QUOTED, "design.word_list": QUOTED, "raters.agreement.read": QUOTED, "raters.study.columns": QUOTED,
+    "completions.ledger_rows": QUOTED, "design.word_list": QUOTED, "raters.agreement.table": QUOTED, "raters.study.ratings": QUOTED,
     "raters.study.raters_table": QUOTED, "releases.hub.publish": QUOTED,
     "design.judge_prompts": REQUESTED, "generation.self_chat": REQUESTED,
     "completions.models.reward_forms": ANSWERED, "completions.models.seed_bank": ANSWERED, "completions.models.toxicity_scorer": ANSWERED,

@@ -10,6 +10,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.signs import unseen
 from empathy_eval.raters.agreement import Table, read_table
+from empathy_eval.raters.agreement.table import Facts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -104,6 +105,13 @@ def test_rows_given_in_python_pass_the_same_border() -> None:
     said = str(caught.value)
     assert 'ratings: row 2: item ""' in said and "row 3: " in said and "after row 1" in said
     assert "row 4: item 7 is not of type string" in said and 'row 4: rating "2" is not of type number' in said
+
+
+def test_an_unknown_role_that_hides_a_sign_is_told_as_both(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_table(written(tmp_path, "item,rater,rating,role\na,r,1,jud\u200bge\n"), Facts())
+    said = [one.what for one in caught.value.problems]
+    assert len(said) == 2 and "which nobody sees" in said[0] and "is not known" in said[1]
 
 
 # Names of signs that a reader sees.

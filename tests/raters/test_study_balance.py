@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study.attention import attention, without
 from empathy_eval.raters.study.balance import (
     BOTH,
     COPIED,
@@ -21,16 +20,18 @@ from empathy_eval.raters.study.balance import (
     NO_VALUES,
     NOT_TOLD,
     OTHERS,
-    Balanced,
     Classes,
     Telling,
+    attention,
     balance,
     quartile,
     tellings,
+    without,
 )
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable, read_raters
 from empathy_eval.raters.study.ratings import Study
+from empathy_eval.raters.study.results import Balanced
 from empathy_eval.statistics import chi_square
 from hypothesis import given, settings
 from hypothesis import strategies as st

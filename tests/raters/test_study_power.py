@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.raters.study.permutation import Wanted, permuted
-from empathy_eval.raters.study.power import design_effect, gain_of_nothing, needed, plan, reached, smallest
+from empathy_eval.raters.study.power import Plan, design_effect, gain_of_nothing, needed, reached, smallest, study_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 from tests.doubles.made_studies import severities, study_of
+
+
+def plan(effect: float, groups: int, categories: int, **others: Any) -> Plan:
+    return study_plan(effect, groups=groups, categories=categories, **others)
 
 
 def test_a_published_study_needed_253_ratings_of_five_groups_and_207_of_two_categories() -> None:

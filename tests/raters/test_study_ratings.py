@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.raters.agreement.columns import in_order
 from empathy_eval.raters.study.ratings import NO_BLOCKS, Reading, Study, read_study
-from empathy_eval.raters.study.scale import in_order
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

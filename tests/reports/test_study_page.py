@@ -18,11 +18,11 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands import options as pages
 from empathy_eval.commands.study_tables import p_of
-from empathy_eval.raters.study.balance import Attention, Balance, Balanced, Compared
 from empathy_eval.raters.study.ratings import Reading, read_study
-from empathy_eval.raters.study.results import Studied
+from empathy_eval.raters.study.results import Attention, Balance, Balanced, Studied
 from empathy_eval.reports import study_page as of_pages
 from empathy_eval.reports.study_page import axis_of, kept, page, percents
+from empathy_eval.statistics import chi_square
 from empathy_eval.statistics.estimate import told_p
 
 from tests.doubles.browser import broken_words, serious_findings, watched
@@ -79,9 +79,9 @@ class Page(HTMLParser):
 def told_of_raters(studied: Studied, name: str = "sex") -> Studied:
     """The same with what a raters' table says of raters."""
     groups = tuple((one.name, one.raters) for one in studied.groups)
-    test = Compared(1.5, 3, 0.68, 0.18, 6.0, 0.7, "chi-square", None, "test:chi-square")
+    test = chi_square.Test(1.5, 3, 0.68, 0.18, None, 6.0, 0.7, "chi-square", None, "test:chi-square")
     small = replace(test, p_by="permutation", least_expected=4.0)
-    numbers = Compared(2.5, 3, 0.5, None, None, None, "kruskal-wallis", None, "test:kruskal")
+    numbers = chi_square.Test(2.5, 3, 0.5, None, None, None, None, "kruskal-wallis", None, "test:kruskal")
     cells = tuple((7, 5) for _ in groups)
     columns = (
         Balanced(name, "values", (name, "other values"), cells, (), test, 0.9, 3, None),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,26 +22,6 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.study import Asked
 
 
-@dataclass(frozen=True)
-class Files:
-    """The tables of a study, those of later groups, that of its raters, and where its page goes."""
-
-    tables: list[Path]
-    later: list[Path]
-    raters: Path | None
-    page: Path | None
-
-    @property
-    def read(self) -> list[Path]:
-        """All that are read."""
-        return [*self.tables, *self.later, *([] if self.raters is None else [self.raters])]
-
-    @property
-    def by_option(self) -> dict[str, Sequence[Path]]:
-        """Those that options name."""
-        return {"add": self.later, **{name: [one] for name, one in (("raters", self.raters), ("page", self.page)) if one is not None}}
-
-
 class Taken:
     """The options of a call as they are used; ``refuse`` tells of those that cannot be."""
 
@@ -50,43 +30,29 @@ class Taken:
 
     def text(self, name: str, value: object) -> str:
         """A text that must be there."""
-        if not isinstance(value, str):
-            self._odd(name, value, "a text")
-            return ""
-        return value
+        return value if isinstance(value, str) else self._odd(name, value, "a text")
 
     def texts(self, name: str, value: object, *, commas: bool = False) -> tuple[str, ...]:
         """Texts; a single one is itself, or with ``commas`` what stands between its commas, as on the command line."""
-        if isinstance(value, str):
-            return tuple(one.strip() for one in value.split(",") if value) if commas else (value,)
-        found = list(value) if isinstance(value, Iterable) and not isinstance(value, bytes) else [value]
-        texts = tuple(one.strip() for one in found if isinstance(one, str))
-        if len(texts) < len(found):
-            self._odd(name, next(one for one in found if not isinstance(one, str)), "a text, or a list of them")
-        return texts
+        found = value.split(",") if commas and isinstance(value, str) and value else _several(value)
+        if odd := [one for one in found if not isinstance(one, str)]:
+            self._odd(name, odd[0], "a text, or a list of them")
+        return tuple(one.strip() for one in found if isinstance(one, str))
 
     def path(self, name: str, value: object) -> Path:
         """A path that must be there."""
-        if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
-            self._odd(name, value, "a path")
-            return Path()
-        return Path(value)
+        fits = isinstance(value, str | Path) and str(value) and "\0" not in str(value)
+        return Path(str(value) if fits else self._odd(name, value, "a path"))
 
     def paths(self, name: str, value: object) -> list[Path]:
         """Paths; a single one is itself."""
-        several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-        return [self.path(name, one) for one in (value if several and isinstance(value, Iterable) else [value])]
+        return [self.path(name, one) for one in _several(value)]
 
-    def files(self, table: object, add: object, raters: object, page: object) -> Files:
-        """The files of a study; at least one table."""
-        tables = self.paths("table", table)
-        if not tables:
-            self.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
-        people, out = (None if one is None else self.path(name, one) for name, one in (("raters", raters), ("page", page)))
-        return Files(tables, self.paths("add", add), people, out)
-
-    def _odd(self, name: str, value: object, wanted: str) -> None:
-        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {_kind(value)}', f"give {wanted}"))
+    def _odd(self, name: str, value: object, wanted: str) -> str:
+        """Notes what is no such value; stands for it until all are refused."""
+        kind = "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
+        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {wanted}"))
+        return ""
 
     def refuse(self) -> None:
         """Raises an :class:`InputError` with all that is wrong, if something is."""
@@ -94,8 +60,8 @@ class Taken:
             raise InputError(self.problems)
 
 
-def _kind(value: object) -> str:
-    return "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
+def _several(value: object) -> list[Any]:
+    return list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
 
 
 def command_of(tables: Sequence[Path], reading: Reading, asked: Asked, files: dict[str, Sequence[Path]]) -> str | None:
@@ -156,35 +122,41 @@ def study(
         InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
         JobError: if the page cannot be written.
     """
-    from empathy_eval.raters.study.ratings import Reading, read_study
+    from empathy_eval.raters.study.ratings import Reading
     from empathy_eval.raters.study.study import Asked
-    from empathy_eval.raters.study.study import study as studied_of
 
     taken = Taken()
-    files = taken.files(table, add, raters, page)
+    tables, later = taken.paths("table", table), taken.paths("add", add)
+    if not tables:
+        taken.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
+    # Of the raters there is one table or none, and one page or none.
+    people, pages = ([] if one is None else [taken.path(name, one)] for name, one in (("raters", raters), ("page", page)))
     names, chosen = taken.texts("labels", labels or (), commas=True), None if criterion is None else taken.text("criterion", criterion)
     reading = Reading(taken.text("baseline", baseline), names, chosen)
     asked = Asked(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
     taken.refuse()
-    out = None if files.page is None else page_place(files.page, files.read)
-    ratings = read_study(files.tables, reading, files.later)
-    if files.raters is None:
-        found = studied_of(ratings, asked)
-    else:
-        from empathy_eval.raters.study.attention import with_raters
-        from empathy_eval.raters.study.raters_table import read_raters
-
-        known = read_raters(files.raters, ratings)
-        found = with_raters(studied_of(ratings, asked), ratings, known)
+    out = page_place(pages[0], [*tables, *later, *people]) if pages else None
+    found = _studied(tables, later, people, reading, asked)
     if out:
-        _write(found, out, command_of(files.tables, reading, asked, files.by_option))
+        from empathy_eval.reports.study_page import page as page_of
+
+        command = command_of(tables, reading, asked, {"add": later, "raters": people, "page": pages})
+        write_page(page_of(found, command), found.to_json(), out)
     return found
 
 
-def _write(found: Studied, out: Path, command: str | None) -> None:
-    from empathy_eval.reports.study_page import page
+def _studied(tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: Reading, asked: Asked) -> Studied:
+    from empathy_eval.raters.study.ratings import read_study
+    from empathy_eval.raters.study.study import study as studied_of
 
-    write_page(page(found, command), found.to_json(), out)
+    ratings = read_study(tables, reading, later)
+    if not people:
+        return studied_of(ratings, asked)
+    from empathy_eval.raters.study.balance import with_raters
+    from empathy_eval.raters.study.raters_table import read_raters
+
+    known = read_raters(people[0], ratings)
+    return with_raters(studied_of(ratings, asked), ratings, known)
 
 
 def add(verbs: Any) -> None:

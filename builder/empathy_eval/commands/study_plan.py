@@ -17,25 +17,7 @@ if TYPE_CHECKING:
 # What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
 OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
 OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
-NEEDED = ("groups", "categories")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
-
-
-def study_plan(
-    effect: float = 0.3, *, groups: int, categories: int, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
-    share: float | None = None,
-) -> Plan:  # fmt: skip
-    """How many raters and items a study takes to see an effect (Cohen's w) among so many groups and categories.
-
-    Each rater gives ``per_rater`` ratings, whose intraclass correlation is ``icc`` (the ratings of a rater resemble each other); with the
-    ``share`` that the baseline has of a category it is said how far the interval of a gain would reach.
-
-    Raises:
-        InputError: for numbers that no study has, all at once.
-    """
-    from empathy_eval.raters.study.power import plan
-
-    return plan(effect, groups, categories, alpha=alpha, power=power, per_rater=per_rater, icc=icc, share=share)
 
 
 def add_plan(verb: argparse.ArgumentParser) -> None:
@@ -70,21 +52,20 @@ def run_plan(options: argparse.Namespace) -> int:
     Raises:
         InputError: for options of ratings, and what is missing or odd.
     """
-    problems = [
-        Problem(_option(one), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for one in _of_ratings(options)
+    # A seed of 0 was given, too.
+    stray = [name for name in OF_RATINGS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
+    problems = [Problem(_option(one), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for one in stray]
+    problems += [
+        Problem(_option(one), "is missing", f"add it: {EXAMPLE}") for one in ("groups", "categories") if getattr(options, one) is None
     ]
-    problems += [Problem(_option(one), "is missing", f"add it: {EXAMPLE}") for one in NEEDED if getattr(options, one) is None]
     if problems:
         raise InputError(problems)
+    from empathy_eval.raters.study.power import study_plan
+
     given = {name: value for name in OF_PLANS if (value := getattr(options, name)) is not None}
     found = study_plan(options.effect, alpha=options.alpha, power=options.power, **given)
     print(json_text(found.to_json(), ascii_only=True) if options.json else found)
     return 0
-
-
-def _of_ratings(options: argparse.Namespace) -> Iterator[str]:
-    # A seed of 0 was given, too.
-    return (name for name in OF_RATINGS if (value := getattr(options, name, None)) or (value == 0 and value is not False))
 
 
 def _option(name: str) -> str:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.table_text import Text, lined, text_of
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.balance import Attention, Balance, Balanced, Compared
-    from empathy_eval.raters.study.results import Gain, Pairwise, Part, Studied
+    from empathy_eval.raters.study.results import Attention, Balance, Balanced, Gain, Pairwise, Part, Studied
     from empathy_eval.statistics.chi_square import Test
 
 
@@ -68,13 +67,9 @@ def _attention(attention: Attention, draws: int) -> list[str]:
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 
 
-def _rater_test(test: Compared, holm: float | None, draws: int) -> tuple[str, ...]:
-    star = "*" if test.p_by == "permutation" else ""
-    name = NAMES.get(test.p_by, "chi-squared")
-    df = "" if test.df is None else str(test.df)
-    v = "" if test.v is None else f"{test.v:.3f}"
-    statistic = "" if test.statistic is None else f"{test.statistic:.2f}"
-    return name, statistic, df, v, p_of(test.p), p_of(test.permutation, draws) + star, p_of(holm, draws if star else 0, test.permutation)
+def _rater_test(test: Test, holm: float | None, draws: int) -> tuple[str, ...]:
+    corrected = p_of(holm, draws if test.p_by == "permutation" else 0, test.permutation)
+    return NAMES.get(test.p_by, "chi-squared"), *_test(test, draws), corrected
 
 
 def _figure(value: float | None) -> str:

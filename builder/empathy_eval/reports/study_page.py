@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -13,7 +13,6 @@ from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.results import Gain, Part, Studied
 from empathy_eval.reports.page import MINUS, number, place, signed, without_controls
-from empathy_eval.statistics.chi_square import Test
 from empathy_eval.statistics.estimate import told_p
 
 STEPS = (1, 2, 2.5, 5, 10)
@@ -70,10 +69,18 @@ def page(studied: Studied, command: str | None = None) -> str:
     templates = environment(folder)
     templates.filters |= FILTERS
     label, alpha = studied.labels[-1], studied.power.alpha
+    # By column of how many tests of its parts the two p say different things, and of how many both say something.
+    torn_parts = {
+        name: {
+            "torn": sum(len(torn(one, alpha)) for one in parts),
+            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test, _ in one.tests()),
+        }
+        for name, parts in studied.parts.items()
+    }
     return templates.get_template("study/page.html.j2").render(
         of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label, alpha),
         command=command, unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
-        torn=torn(studied.whole, alpha), torn_parts=_torn_parts(studied), most_rows=MOST_ROWS,
+        torn=torn(studied.whole, alpha), torn_parts=torn_parts, most_rows=MOST_ROWS,
         axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
         style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "study")),
     ) + "\n"  # fmt: skip
@@ -89,14 +96,9 @@ def best(part: Part, label: str, alpha: float) -> dict[str, Any]:
     sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
     sure = sides["above"] + sides["below"]
     shown = [one for one in sure if (p := corrected(one)) is not None and p < alpha]
-    some = shown or sure or sides["at"]
-    return {
-        "gain": max(some, key=lambda one: abs(_logged(one.gain or 0.0)), default=None),
-        "sure": bool(sure),
-        "shown": bool(shown),
-        "of": len(gains),
-        **{name: len(some) for name, some in sides.items()},
-    }
+    largest = max(shown or sure or sides["at"], key=lambda one: abs(_logged(one.gain or 0.0)), default=None)
+    counts = {name: len(some) for name, some in sides.items()}
+    return {"gain": largest, "sure": bool(sure), "shown": bool(shown), "of": len(gains), **counts}
 
 
 def corrected(gain: Gain) -> float | None:
@@ -114,30 +116,10 @@ def side(gain: Gain) -> str:
 def torn(part: Part, alpha: float) -> list[dict[str, Any]]:
     """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
     return [
-        {"of": of, "names": names, "test": test}
-        for of, names, test in _tests(part)
+        {"of": kind, "names": tuple(names.values()), "test": test}
+        for kind, names, test, _ in part.tests()
         if test.p is not None and test.permutation is not None and (test.p < alpha) != (test.permutation < alpha)
     ]
-
-
-def _tests(part: Part) -> Iterator[tuple[str, tuple[str, ...], Test]]:
-    yield "omnibus", (), part.omnibus
-    labels = tuple(dict.fromkeys(one.category for one in part.gains))
-    yield from (("category", (label,), test) for label, test in zip(labels, part.by_category, strict=True))
-    yield from (("pair", (one.group, one.other), one.test) for one in part.pairwise)
-    yield from (("gain", (one.group, one.category), one.test) for one in part.gains)
-
-
-def _torn_parts(studied: Studied) -> dict[str, dict[str, int]]:
-    """By column of how many tests of its parts the two p say different things, and of how many both say something."""
-    alpha = studied.power.alpha
-    return {
-        name: {
-            "torn": sum(len(torn(one, alpha)) for one in parts),
-            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test in _tests(one)),
-        }
-        for name, parts in studied.parts.items()
-    }
 
 
 def _gains(parts: Sequence[Part], label: str) -> list[Gain]:

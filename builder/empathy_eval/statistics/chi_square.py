@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.statistics.estimate import Codes, Floats
@@ -15,6 +16,7 @@ from empathy_eval.statistics.estimate import Codes, Floats
 LEAST_EXPECTED = 5
 # Significant digits: beyond them figures may differ from machine to machine.
 DIGITS = 12
+Count = TypeVar("Count", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
@@ -28,8 +30,7 @@ class Counted:
     @classmethod
     def of_category(cls, rows: tuple[str, ...], label: str, place: int, counts: Codes) -> Counted:
         """One category against all others."""
-        both = np.stack([counts[:, place], counts.sum(axis=1) - counts[:, place]], axis=1)
-        return cls(rows, (f'"{label}"', f'anything but "{label}"'), both)
+        return cls(rows, (f'"{label}"', f'anything but "{label}"'), one_and_rest(counts, place))
 
     @property
     def gaps(self) -> str:
@@ -37,6 +38,12 @@ class Counted:
         groups = [f'"{name}" has no rating here' for name, row in zip(self.rows, self.counts, strict=True) if not row.sum()]
         empty = [f"nobody gave {name} here" for name, column in zip(self.columns, self.counts.T, strict=True) if not column.sum()]
         return "; ".join(groups + empty)
+
+
+def one_and_rest(counts: NDArray[Count], category: int) -> NDArray[Count]:
+    """Counts by category, shape (..., categories), as those of one and of the rest."""
+    one = counts[..., category]
+    return np.stack([one, counts.sum(axis=-1) - one], axis=-1)
 
 
 def expected(counts: Codes) -> Floats:
@@ -91,18 +98,19 @@ class Test:
     """A chi-squared test of a table of counts; what is not defined is None.
 
     ``p`` is always that of chi-squared, which takes ratings for independent; ``permutation`` is that of exchanging raters. ``p_by`` says
-    which of them the tool goes by: permutation where an expected count is below five. ``v`` is Cramér's V, ``n`` the number of ratings,
-    ``why`` says why there is no figure or which p the tool goes by.
+    which of them the tool goes by: permutation where an expected count is below five. ``v`` is Cramér's V, ``n`` the number of ratings;
+    None of a test over raters, where few people may not be told, and which may be Kruskal and Wallis' of numbers. ``why`` says why there
+    is no figure or which p the tool goes by.
     """
 
     statistic: float | None
     df: int | None
     p: float | None
     v: float | None
-    n: int
+    n: int | None
     least_expected: float | None
     permutation: float | None
-    p_by: Literal["chi-square", "permutation"]
+    p_by: Literal["chi-square", "permutation", "kruskal-wallis"]
     why: str | None
     signature: str
 

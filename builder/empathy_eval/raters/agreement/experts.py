@@ -11,8 +11,9 @@ import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.rubrics import Scale
+from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.panel import Crowd
-from empathy_eval.raters.agreement.table import MISSING, STEPS, Ratings
+from empathy_eval.raters.agreement.table import STEPS, Ratings
 from empathy_eval.statistics.agreement import WEIGHTS, interval_alpha, kappa_measures, kappa_sums, kappas
 from empathy_eval.statistics.estimate import Codes, Floats, Measure
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio

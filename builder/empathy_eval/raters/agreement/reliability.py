@@ -13,11 +13,12 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement.agree import Agreement, inflation
+from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.experts import PANEL, median_of_pairs, pair_up
 from empathy_eval.raters.agreement.overall import Kappas, Overall, Styles, at_least, overall, styles
 from empathy_eval.raters.agreement.panel import CROWD, Framework, Panel, crowd_on, one_each
 from empathy_eval.raters.agreement.reliability_rows import OnCriterion, Placed, ReliabilityRow, row
-from empathy_eval.raters.agreement.table import MISSING, Ratings, Table
+from empathy_eval.raters.agreement.table import Ratings, Table
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
 from empathy_eval.statistics.estimate import Codes, Floats, Measure
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio

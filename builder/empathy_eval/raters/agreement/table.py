@@ -1,28 +1,60 @@
-"""A table of ratings: who gave what to which item, on which criterion, as arrays."""
+"""Tables of ratings, from files and folders of annotations: who gave what to which item, on which criterion, as arrays."""
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.schemas import hidden, schema, validator, violations
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import violations
+from empathy_eval.raters.agreement.columns import MISSING, Columns, Form, number_of, repeated
+from empathy_eval.raters.judges.as_scores import ratings_in
 from empathy_eval.statistics.estimate import Codes, Floats
 
-SCHEMA = "ratings_row"
-RATING_COLUMNS = ("item", "rater", "criterion", "rating")
+KEY = ("item", "rater", "criterion")
+RATING_COLUMNS = (*KEY, "rating")
 # The criterion of a table that has no such column.
 ONLY = "rating"
 # A scale with more steps is no rating scale, and its tables of step by step would not fit into memory.
 STEPS = 101
-SHOWN = 100
-MISSING = -1
+
+
+def _plain(value: object) -> object:
+    """A text or a number; of anything else its text, which the schema refuses."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
+
+
+def _of_object(row: Mapping[str, Any], name: str) -> object:
+    """The value of a column; None of a missing rating, and of what is not said in a column beside those of ratings."""
+    if name in KEY:
+        return _plain(row.get(name, ONLY if name == "criterion" else ""))
+    value = row.get(name)
+    return value if value is None else _plain(value) if name == "rating" else str(_plain(value))
+
+
+@lru_cache(maxsize=4096)
+def _number(cell: str) -> float | str:
+    """The finite number that a cell holds, or its text, which the schema refuses."""
+    return cell.strip() if math.isnan(number := number_of(cell.strip())) else number
+
+
+FORM = Form(
+    "ratings_row",
+    "the first line names the columns: item,rater,rating and, if there are several, criterion, with commas between them",
+    keys=("rating",),
+    keys_fix="write the rating, or null if it is missing",
+    of_object=_of_object,
+    of_cell=dict.fromkeys(RATING_COLUMNS, str.strip) | {"rating": _number},
+    absent={"criterion": ONLY},
+)
 
 
 @dataclass(frozen=True)
@@ -84,12 +116,12 @@ class Table:
         Raises:
             InputError: for rows that break the schema and ratings given twice, all at once; for a table without a rating.
         """
-        gathered = Gathering("ratings", "row")
-        for number, (item, rater, rating, *criterion) in enumerate(rows, start=1):
-            # NaN is the only value that differs from itself.
-            if rating is not None and rating == rating:
-                gathered.add(number, (item, rater, criterion[0] if criterion else ONLY, rating))
-        return gathered.table()
+        columns = Columns(FORM, unit="row")
+        columns.faults.files.append("ratings")
+        # NaN is the only value that differs from itself.
+        there = ((number, (*row, ONLY)[:4]) for number, row in enumerate(rows, 1) if row[2] is not None and row[2] == row[2])
+        columns.add(there, {"item": 0, "rater": 1, "rating": 2, "criterion": 3})
+        return table_of(columns)
 
     def rows(self) -> Iterator[tuple[str, str, float, str]]:
         """The rows, as :meth:`of` takes them."""
@@ -121,92 +153,106 @@ class Table:
         return Ratings(len(items), self.raters, scale, item, self.rater[rows], step)
 
 
-@dataclass
-class Gathering:
-    """Collects rows as numbers, so that a million of them stay small, and reports all that is wrong with them at once."""
+def table_of(columns: Columns) -> Table:
+    """The table of all rows that were read.
 
-    where: str
-    unit: str
-    problems: list[tuple[int, str, str]] = field(default_factory=list)
-    unsaid: int = 0
-    places: array[int] = field(default_factory=lambda: array("q"))
-    values: tuple[dict[Any, int], ...] = field(default_factory=lambda: tuple({} for _ in RATING_COLUMNS))
-    codes: tuple[array[int], ...] = field(default_factory=lambda: tuple(array("q") for _ in RATING_COLUMNS))
-
-    def add(self, place: int, row: Sequence[Any]) -> None:
-        """Adds a row, its values in the order of ``RATING_COLUMNS``; ``place`` is its line or row number."""
-        self.places.append(place)
-        for values, codes, value in zip(self.values, self.codes, row, strict=True):
-            codes.append(values.setdefault(value, len(values)))
-
-    def problem(self, place: int, what: str, fix: str) -> None:
-        """Notes what is wrong at a place; beyond the first hundred faults they are only counted."""
-        if len(self.problems) < SHOWN:
-            self.problems.append((place, what, fix))
-        else:
-            self.unsaid += 1
-
-    def table(self) -> Table:
-        """The table of all rows.
-
-        Raises:
-            InputError: with everything that is wrong, in the order of the rows.
-        """
-        codes = [np.frombuffer(column, dtype=np.int64) for column in self.codes]
-        self._note_repeated(codes, self._note_broken(codes))
-        if self.problems:
-            said = [Problem(f"{self.where}: {self.unit} {place}", what, fix) for place, what, fix in sorted(self.problems)]
-            rest = [Problem(self.where, f"{self.unsaid} more problems", "fix these first")] if self.unsaid else []
-            raise InputError(said + rest)
-        if not self.places:
-            raise input_error(self.where, "holds no rating", "give it a row for every rating")
-        (items, item), (raters, rater), (criteria, criterion) = map(_sorted, codes[:3], self.values[:3])
-        rating = np.array([float(value) for value in self.values[3]])[codes[3]]
-        table = Table(items, raters, criteria, item, rater, criterion, rating)
-        _check_steps(table, self.where)
-        return table
-
-    def _note_broken(self, codes: Sequence[Codes]) -> NDArray[np.bool_]:
-        """Notes which rows break the schema, looking at every different value of a column once."""
-        properties = schema(SCHEMA)["properties"]
-        broken = np.zeros(len(self.places), dtype=bool)
-        for name, values, column in zip(RATING_COLUMNS, self.values, codes, strict=True):
-            judge = validator(SCHEMA).evolve(schema=properties[name])
-            broken |= np.array([not judge.is_valid(value) or bool(hidden(value)) for value in values], dtype=bool)[column]
-        known = [list(values) for values in self.values]
-        rows = np.flatnonzero(broken)
-        for row in rows[:SHOWN]:
-            value = {name: values[column[row]] for name, values, column in zip(RATING_COLUMNS, known, codes, strict=True)}
-            for place, what, fix in violations(value, SCHEMA, by_hand=True):
-                self.problem(self.places[row], f"{place} {what}", fix)
-        self.unsaid += len(rows[SHOWN:])
-        return broken
-
-    def _note_repeated(self, codes: Sequence[Codes], broken: NDArray[np.bool_]) -> None:
-        """Notes each row whose item, rater and criterion an earlier row has."""
-        kept = np.flatnonzero(~broken)
-        sizes = [len(values) for values in self.values]
-        keys = ((codes[0] * sizes[1] + codes[1]) * sizes[2] + codes[2])[kept]
-        _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
-        again = np.flatnonzero(first[inverse] != np.arange(len(keys)))
-        items, raters, criteria, _ = (list(values) for values in self.values)
-        for row, before in zip(kept[again[:SHOWN]], kept[first[inverse[again[:SHOWN]]]], strict=True):
-            rating = f'"{raters[codes[1][row]]}" rates "{items[codes[0][row]]}" on "{criteria[codes[2][row]]}"'
-            self.problem(self.places[row], f"{rating} again, after {self.unit} {self.places[before]}", "keep one of the two")
-        self.unsaid += len(again[SHOWN:])
-
-
-def _sorted(column: Codes, values: dict[str, int]) -> tuple[tuple[str, ...], Codes]:
-    """Names in order, and a column of places among them."""
-    names = sorted(values)
-    place = np.empty(len(names), dtype=np.int64)
-    place[[values[name] for name in names]] = np.arange(len(names))
-    return tuple(names), place[column]
-
-
-def _check_steps(table: Table, where: str) -> None:
-    for place, criterion in enumerate(table.criteria):
+    Raises:
+        InputError: with everything that is wrong, in the order of the rows.
+    """
+    faults, kept = columns.faults, columns.note_broken()
+    codes, known = [columns.codes(name) for name in KEY], [list(columns.values[name]) for name in KEY]
+    again, before = (kept[places] for places in repeated(*(code[kept] for code in codes)))
+    for row, first in zip(faults.first(again), before.tolist(), strict=False):
+        item, rater, criterion = (values[code[row]] for values, code in zip(known, codes, strict=True))
+        what = f'"{rater}" rates "{item}" on "{criterion}" again, after {faults.unit} {columns.lines[first]}'
+        columns.fault(row, what, "keep one of the two")
+    faults.refuse()
+    if not columns.lines:
+        raise input_error(faults.files[0], "holds no rating", "give it a row for every rating")
+    (items, item), (raters, rater), (criteria, criterion) = (_sorted(columns, name) for name in KEY)
+    rating = np.array([float(value) for value in columns.values["rating"]])[columns.codes("rating")]
+    table = Table(items, raters, criteria, item, rater, criterion, rating)
+    for place, name in enumerate(table.criteria):
         steps = len(np.unique(table.rating[table.criterion == place]))
         if steps > STEPS:
-            what = f'{steps} different ratings on "{criterion}"; a scale has at most {STEPS}'
-            raise input_error(where, what, "round the ratings to the steps of their scale, including means of a crowd")
+            what = f'{steps} different ratings on "{name}"; a scale has at most {STEPS}'
+            raise input_error(faults.files[0], what, "round the ratings to the steps of their scale, including means of a crowd")
+    return table
+
+
+def _sorted(columns: Columns, name: str) -> tuple[tuple[str, ...], Codes]:
+    """The names in a column in order, and the place of each row among them."""
+    values = columns.values[name]
+    names = sorted(values)
+    place = np.empty(len(names), dtype=np.int64)
+    place[[values[one] for one in names]] = np.arange(len(names))
+    return tuple(names), place[columns.codes(name)]
+
+
+# What each column beside ratings is about: a criterion has one framework, a rater one of all others.
+FACTS = {"framework": "criterion", "role": "rater", "model": "rater", "style": "rater", "sample": "rater"}
+
+
+@dataclass
+class Facts:
+    """What the columns of one or several tables say, by column and by the criterion or rater that they say it of.
+
+    An empty cell says nothing; a criterion or rater of which two different things are said is a fault of the later row.
+    """
+
+    said: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in FACTS})
+    _first: dict[tuple[str, str], str] = field(default_factory=dict)
+
+    def note(self, columns: Columns) -> None:
+        """Notes what the rows of a table say of their rater and their criterion."""
+        names = ("rater", "criterion", *FACTS)
+        values, first = [list(columns.values[name]) for name in names], dict[tuple[int, ...], int]()
+        for row, said in enumerate(zip(*(columns.codes(name).tolist() for name in names), strict=True)):
+            first.setdefault(said, row)
+        for said, row in first.items():
+            rater, criterion, *cells = (known[place] for known, place in zip(values, said, strict=True))
+            told = {name: text for name, cell in zip(FACTS, cells, strict=True) if cell is not None and (text := cell.strip())}
+            for name, what, fix in list(violations(told, "ratings_about", by_hand=True)):
+                columns.fault(row, f"{name} {what}", fix)
+                told.pop(name, None)
+            for name, text in told.items():
+                self._say(columns, row, (name, str({"rater": rater, "criterion": criterion}[FACTS[name]])), text)
+
+    def _say(self, columns: Columns, row: int, about: tuple[str, str], text: str) -> None:
+        name, of = about
+        known = self.said[name].setdefault(of, text)
+        before = self._first.setdefault(about, f"line {columns.lines[row]} of {columns.faults.files[-1]}")
+        if known != text:
+            what = f'gives the {FACTS[name]} "{of}" the {name} "{text}", but {before} says "{known}"'
+            columns.fault(row, what, f"give each {FACTS[name]} one {name}")
+
+
+def read_tables(paths: Sequence[Path], facts: Facts | None = None) -> Table:
+    """The ratings of CSV files, and of folders that ``annotate`` finished, in one table.
+
+    What other columns say of raters and criteria is noted in ``facts``.
+
+    Raises:
+        InputError: as :func:`read_table`; for folders without finished annotations; for ratings given twice.
+    """
+    tables = [Table.of(ratings_in(path)) if path.is_dir() else read_table(path, facts) for path in paths]
+    return tables[0] if len(tables) == 1 else Table.of(row for table in tables for row in table.rows())
+
+
+def read_table(path: Path, facts: Facts | None = None) -> Table:
+    """The ratings in a file with the columns ``item``, ``rater``, ``rating`` and, if there are several, ``criterion``.
+
+    It is TSV or JSONL, an object a line, where its name says so, else CSV.
+
+    Other columns are passed over, but for those that ``facts`` take note of; an empty rating is a missing one; a byte order mark does no
+    harm.
+
+    Raises:
+        InputError: if the file cannot be read, is not UTF-8 or not of its form, or holds a row that breaks the schema ``ratings_row``, a
+            rating given twice, or no rating; all problems at once with their lines.
+    """
+    columns = Columns(FORM, () if facts is None else tuple(FACTS))
+    columns.read(path)
+    if facts:
+        facts.note(columns)
+    return table_of(columns)

@@ -19,8 +19,8 @@ from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
 from empathy_eval.raters.agreement.agree import Tag, TagAudit, odd_options
 from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel, frameworks_of, off_scale
-from empathy_eval.raters.agreement.read import Columns
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
+from empathy_eval.raters.agreement.table import Facts
 from empathy_eval.raters.judges.as_scores import ratings_of, sampled
 from empathy_eval.raters.judges.folder import AGAIN, Folder, read_annotations
 from empathy_eval.raters.judges.tag_audit import PEOPLE, planned_in, signed_by, signed_by_people, tag_audit, tags_of_judge, tags_of_people
@@ -145,7 +145,7 @@ class _Read:
     """The table of all that was given, and what its columns and the headers of folders say."""
 
     table: Table
-    columns: Columns
+    facts: Facts
     judges: dict[str, Judge] = field(default_factory=dict)
     rubrics: list[Rubric] = field(default_factory=list)
 
@@ -166,7 +166,7 @@ def reliability_of(
     found = _read([path for path in given.tables if not path.is_dir()], [path for path in given.tables if path.is_dir()], given.rows)
     _check_panels(found.table, named, rubrics)
     panel = _panel(found, named)
-    frameworks = frameworks_of(found.table.without(panel.crowd), found.columns.said["framework"], [*rubrics, *found.rubrics])
+    frameworks = frameworks_of(found.table.without(panel.crowd), found.facts.said["framework"], [*rubrics, *found.rubrics])
     if off := off_scale(found.table, frameworks, panel.crowd):
         raise InputError(off)
     judges = [one.rater for one in panel.judges]
@@ -180,13 +180,13 @@ def reliability_of(
 
 
 def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[tuple[str, str, float, str]]) -> _Read:
-    columns, annotated = Columns(), [read_annotations(path) for path in folders]
+    facts, annotated = Facts(), [read_annotations(path) for path in folders]
     names = _names(annotated)
     if not (annotated or rows) and files:
-        return _Read(read_tables(files, columns), columns)
-    parts = [*rows, *(read_tables(files, columns).rows() if files else ())]
+        return _Read(read_tables(files, facts), facts)
+    parts = [*rows, *(read_tables(files, facts).rows() if files else ())]
     parts += [row for one, name in zip(annotated, names, strict=True) for row in ratings_of(one, name)]
-    found = _Read(Table.of(parts), columns)
+    found = _Read(Table.of(parts), facts)
     for one, name in zip(annotated, names, strict=True):
         rubric, samples = rubric_of(one.header["rubric"]), one.header["configuration"]["samples_of_a_text"]
         for sample in range(1, samples + 1):
@@ -254,13 +254,13 @@ def _said(found: _Read, named: Named) -> Iterator[tuple[str, str, Sequence[str]]
     for role, names in (("judge", named.judges), (CROWD, named.crowd)):
         yield f"--{role}", role, names
     yield "its folder", "judge", [name for name in found.judges if name in found.table.raters]
-    for name, role in found.columns.said["role"].items():
+    for name, role in found.facts.said["role"].items():
         yield "the column role", role, [name]
 
 
 def _judges(raters: Sequence[str], found: _Read) -> tuple[tuple[Judge, ...], list[Problem]]:
     """The judges, each with the judge whose sample it is: by its name (NAME#2), or by one model, style and numbered samples."""
-    said, judges, problems, first = found.columns.said, list[Judge](), list[Problem](), dict[tuple[str | None, ...], Judge]()
+    said, judges, problems, first = found.facts.said, list[Judge](), list[Problem](), dict[tuple[str | None, ...], Judge]()
     numbered = sorted(raters, key=lambda name: (int(said["sample"].get(name, 1)), name))
     for name in numbered:
         part = SAMPLE.fullmatch(name)

@@ -1,106 +1,29 @@
-"""How alike the groups of a study are in what the raters' table says of raters; few people are never told (:mod:`few_people`)."""
+"""How alike the groups of a study are in what the raters' table says of raters, and how these did on checks of attention.
+
+Few people are never told: no figure is of fewer than five raters.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
-from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable, Values
+from empathy_eval.raters.agreement.columns import MISSING
+from empathy_eval.raters.study.permutation import Wanted, permuted
+from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, figure, pearson, tested
+from empathy_eval.raters.study.results import Attention, Balance, Balanced, Groups, Studied
+from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, Test, figure, pearson, tested
 from empathy_eval.statistics.estimate import Codes, Floats
 from empathy_eval.statistics.ranking import holm
 
 # A cell with fewer raters is not told, and cannot be worked out.
 FEWEST = 5
-
-
-@dataclass(frozen=True)
-class Compared:
-    """A test of what the raters' table says, over raters; what is not defined is None, and ``why`` says so.
-
-    ``permutation`` is the p of tables with the same margins, and gone by where an expected count is below five.
-    """
-
-    statistic: float | None
-    df: int | None
-    p: float | None
-    v: float | None
-    least_expected: float | None
-    permutation: float | None
-    p_by: Literal["chi-square", "permutation", "kruskal-wallis"]
-    why: str | None
-    signature: str
-
-    @property
-    def gone_by(self) -> float | None:
-        """The p that the tool goes by, and that is corrected."""
-        return self.permutation if self.p_by == "permutation" else self.p
-
-
-@dataclass(frozen=True)
-class Balanced:
-    """One column of the raters' table by group, groups in the order of the study.
-
-    Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
-    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
-    a column before. Of a column of ``numbers`` there are ``quartiles``
-    (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
-    ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
-    """
-
-    column: str
-    kind: Literal["values", "numbers"]
-    values: tuple[str, ...]
-    cells: tuple[tuple[int, ...], ...]
-    quartiles: tuple[tuple[float | None, float | None, float | None], ...]
-    test: Compared | None
-    holm: float | None
-    family: int
-    why: str | None
-
-
-@dataclass(frozen=True)
-class Balance:
-    """How alike the groups are in what the raters' table says; ``groups`` are names and numbers of raters, as the study has them.
-
-    ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
-    """
-
-    groups: tuple[tuple[str, int], ...]
-    columns: tuple[Balanced, ...]
-    untold: int
-    unknown: int
-    notes: tuple[str, ...]
-    signature: str
-
-
-@dataclass(frozen=True)
-class Attention:
-    """How raters did on checks of attention, by group: how many failed ``values`` such as "none" or "more than half" of theirs.
-
-    ``cells`` (groups, values) are none below five, as of :class:`Balanced`. ``without`` is the omnibus test once more without those who
-    failed more than half, to three digits, where they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as
-    that of all raters.
-    """
-
-    groups: tuple[tuple[str, int], ...]
-    values: tuple[str, ...]
-    cells: tuple[tuple[int, ...], ...]
-    without: Compared | None
-    holds: bool | None
-    alpha: float
-    why: str | None
-    notes: tuple[str, ...]
-    signature: str
-
 
 OTHERS, NOT_TOLD, BOTH = "other values", "not told", "other values, or not told"
 # What can be worked out of very many columns is not followed further: no more of them are told.
@@ -120,6 +43,10 @@ class Classes:
     parts: tuple[int, ...] = ()
 
 
+# Classes with the numbers of raters in them, shape (groups, classes).
+Told = tuple[Classes, Counts]
+
+
 class Telling:
     """Which classes of raters may be told, after those that were: of raters of these groups."""
 
@@ -128,25 +55,23 @@ class Telling:
         # Classes that were told, and those that can be worked out of them, as the place of each rater.
         self._known = list[Codes]()
 
-    def counts(self, classes: Classes) -> Counts:
-        """How many raters of each group are in each class, shape (groups, classes)."""
-        return self._cells(classes.place, len(classes.names))
+    def first(self, candidates: Iterable[Classes]) -> Told | None:
+        """The first candidate that may be told, which is kept as told; None where none may.
 
-    def first(self, candidates: Iterable[Classes]) -> Classes | None:
-        """The first candidate that may be told, which is kept as told; None where none may."""
+        There are two classes or more, each with five raters of every group, and no part has one to four.
+        """
         for one in candidates:
-            if self._few_in_none(one) and (known := self._worked_out(one.place)) is not None:
+            counts = self._cells(one.place, len(one.names))
+            enough = len(one.names) > 1 and counts.min() >= FEWEST and not any(0 < part < FEWEST for part in one.parts)
+            if enough and (known := self._worked_out(one.place)) is not None:
                 self._known += known
-                return one
+                return one, counts
         return None
 
     def _cells(self, place: Codes, number: int) -> Counts:
+        """How many raters of each group are in each class, shape (groups, classes)."""
         cells = np.bincount(self._group_of * number + place, minlength=self._groups * number)
         return cells.reshape(self._groups, number)
-
-    def _few_in_none(self, one: Classes) -> bool:
-        """Whether there are two classes or more, each with five raters of every group, and no part has one to four."""
-        return len(one.names) > 1 and bool((self.counts(one) >= FEWEST).all()) and all(part == 0 or part >= FEWEST for part in one.parts)
 
     def _worked_out(self, place: Codes) -> list[Codes] | None:
         """These classes and what can be worked out of them and of those known before; None if that is one to four raters of a group."""
@@ -179,26 +104,23 @@ def _either(some: NDArray[np.bool_]) -> tuple[bytes, bytes]:
     return np.packbits(some).tobytes(), np.packbits(~some).tobytes()
 
 
-def poolings(values: Values, group_of: Codes, groups: int) -> Iterator[Classes]:
+def poolings(table: RatersTable, column: str, group_of: Codes, groups: int) -> Iterator[Classes]:
     """The values of a column with rare ones pooled, from as fine as may be: the rarest that is left goes into the pool next."""
-    number = len(values.names)
+    values, place = table.values(column)
+    number = len(values)
     # A last column for raters of whom nothing is told.
-    place = np.where(values.place == MISSING, number, values.place)
+    place = np.where(place == MISSING, number, place)
     counts = np.bincount(group_of * (number + 1) + place, minlength=groups * (number + 1)).reshape(groups, number + 1)
     totals = counts.sum(axis=0)
     kept = [one for one in range(number) if counts[:, one].min() >= FEWEST]
-    for rarest in [None, *sorted(kept, key=lambda one: (totals[one], values.names[one]))]:
+    for rarest in [None, *sorted(kept, key=lambda one: (totals[one], values[one]))]:
         kept = [one for one in kept if one != rarest]
         known = np.full(number + 1, len(kept))
         known[kept] = np.arange(len(kept))
         others, silent = int(totals[:-1].sum() - totals[kept].sum()), int(totals[-1])
         rest = OTHERS if not silent else (BOTH if others else NOT_TOLD)
-        names = [_shortened(values.names[one]) for one in kept] + [rest] * (others + silent > 0)
-        yield Classes(tuple(names), known[place], (others, others + silent - values.absent) if silent else ())
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= 80 else f"{name[:79]}…"
+        names = [name if len(name := values[one]) <= 80 else f"{name[:79]}…" for one in kept] + [rest] * (others + silent > 0)
+        yield Classes(tuple(names), known[place], (others, others + silent - table.untold) if silent else ())
 
 
 NO_VALUES = f"not reported: there are no two values, or sets of values, with at least {FEWEST} raters in each group"
@@ -226,34 +148,27 @@ def balance(table: RatersTable, study: Study, permutations: int = 2000, seed: in
     columns = [
         _of_values(name, told[name], study, (permutations, seed))
         if name not in numbers
-        else Balanced(name, "numbers", (), (), (), None, None, 0, COPIED)
+        else Balanced(name, "numbers", why=COPIED)
         if name in copies
         else _of_numbers(name, numbers[name], study)
         for name in table.columns
     ]
-    p = [one.test.gone_by for one in columns if one.test is not None and one.test.gone_by is not None]
-    corrected = iter(holm(p))
-    columns = [
-        replace(one, holm=figure(next(corrected)), family=len(p)) if one.test is not None and one.test.gone_by is not None else one
-        for one in columns
-    ]
+    p = {place: one.test.gone_by for place, one in enumerate(columns) if one.test is not None and one.test.gone_by is not None}
+    for place, value in zip(p, holm(list(p.values())), strict=True):
+        columns[place] = replace(columns[place], holm=figure(value), family=len(p))
     signature = signature_line(balance="raters", fewest=FEWEST, pooled="rarest-first", few_numbers=FEW_NUMBERS, corrected="holm")
     return Balance(sizes(study), tuple(columns), table.untold, table.unknown, tuple(_notes(table, columns)), signature)
 
 
-def tellings(table: RatersTable, study: Study) -> dict[str | None, tuple[Classes, Counts] | None]:
+def tellings(table: RatersTable, study: Study) -> dict[str | None, Told | None]:
     """By column of values what may be told of it: its classes with their counts by group, or None; checks of attention have no name."""
     groups = len(study.groups)
     telling = Telling(study.group_of, groups)
     columns = [name for name in table.columns if table.numbers(name) is None]
-    wanted: dict[str | None, Iterator[Classes]] = {name: poolings(table.values(name), study.group_of, groups) for name in columns}
+    wanted: dict[str | None, Iterator[Classes]] = {name: poolings(table, name, study.group_of, groups) for name in columns}
     if table.has_checks:
         wanted[None] = attentive(table)
-    found = dict[str | None, tuple[Classes, Counts] | None]()
-    for name, candidates in wanted.items():
-        classes = telling.first(candidates)
-        found[name] = None if classes is None else (classes, telling.counts(classes))
-    return found
+    return {name: telling.first(candidates) for name, candidates in wanted.items()}
 
 
 def attentive(table: RatersTable) -> Iterator[Classes]:
@@ -270,26 +185,18 @@ def attentive(table: RatersTable) -> Iterator[Classes]:
         yield Classes(("none", "some, or not told"), np.minimum(level, 1), (some, some + blank))
 
 
-def sizes(study: Study) -> tuple[tuple[str, int], ...]:
+def sizes(study: Study) -> Groups:
     """The groups with their numbers of raters."""
     return tuple(zip(study.groups, np.bincount(study.group_of, minlength=len(study.groups)).tolist(), strict=True))
 
 
-def _of_values(name: str, told: tuple[Classes, Counts] | None, study: Study, chance: tuple[int, int]) -> Balanced:
+def _of_values(name: str, told: Told | None, study: Study, chance: tuple[int, int]) -> Balanced:
     if told is None:
-        return Balanced(name, "values", (), (), (), None, None, 0, NO_VALUES)
+        return Balanced(name, "values", why=NO_VALUES)
     classes, counts = told
-    test = tested(Counted(study.groups, classes.names, counts), drawn(counts, *chance, name), settings(*chance))
-    compared = Compared(
-        test.statistic, test.df, test.p, test.v, test.least_expected, test.permutation, test.p_by, test.why, test.signature
-    )  # fmt: skip
-    cells = tuple(tuple(row) for row in counts.tolist())
-    return Balanced(name, "values", classes.names, cells, (), compared, None, 0, None)
-
-
-def settings(permutations: int, seed: int) -> str:
-    """The settings behind the p of tables that are drawn."""
-    return signature_line(permutations=permutations, unit="rater", within="study", seed=seed, numpy=np.__version__)
+    line = signature_line(permutations=chance[0], unit="rater", within="study", seed=chance[1], numpy=np.__version__)
+    test = tested(Counted(study.groups, classes.names, counts), drawn(counts, *chance, name), line)
+    return Balanced(name, "values", classes.names, tuple(map(tuple, counts.tolist())), test=replace(test, n=None))
 
 
 def drawn(counts: Counts, permutations: int, seed: int, *name: str) -> float | None:
@@ -310,18 +217,18 @@ def drawn(counts: Counts, permutations: int, seed: int, *name: str) -> float | N
 def _of_numbers(name: str, numbers: Floats, study: Study) -> Balanced:
     """A column of numbers: a group's median and quartiles, and whether groups differ."""
     groups = [np.sort(some[~np.isnan(some)]) for some in (numbers[study.group_of == one] for one in range(len(study.groups)))]
-    quartiles = tuple((quartile(some, 0.25), quartile(some, 0.5), quartile(some, 0.75)) for some in groups)
+    quartiles = tuple(tuple(quartile(some, part) for part in QUARTER) for some in groups)
     enough = [some for some in groups if len(some) >= FEWEST]
     signature = signature_line(test="kruskal-wallis", ties="corrected", fewest=FEWEST, digits=DIGITS)
     if len(enough) < 2 or len(np.unique(np.concatenate(enough))) < 2:
-        return Balanced(name, "numbers", (), (), quartiles, None, None, 0, NO_NUMBERS)
+        return Balanced(name, "numbers", quartiles=quartiles, why=NO_NUMBERS)
     from scipy.stats import kruskal
 
     found = kruskal(*enough)
     why = None if len(enough) == len(groups) else f"groups with fewer than {FEWEST} known numbers are left out"
     statistic, p = rounded(float(found.statistic)), rounded(float(found.pvalue))
-    test = Compared(statistic, len(enough) - 1, p, None, None, None, "kruskal-wallis", why, signature)
-    return Balanced(name, "numbers", (), (), quartiles, test, None, 0, None)
+    test = Test(statistic, len(enough) - 1, p, None, None, None, None, "kruskal-wallis", why, signature)
+    return Balanced(name, "numbers", quartiles=quartiles, test=test)
 
 
 def copied(numbers: Mapping[str, Floats], study: Study) -> set[str]:
@@ -338,11 +245,11 @@ def copied(numbers: Mapping[str, Floats], study: Study) -> set[str]:
 
 def _alike(first: Floats, second: Floats, study: Study) -> bool:
     known = ~np.isnan(first) & ~np.isnan(second)
-    for group in range(len(study.groups)):
-        ours = known & (study.group_of == group)
-        if ours.sum() >= FEWEST and ((first == second)[ours].mean() > 0.5 or abs(_ranked_alike(first[ours], second[ours])) > NEARLY):
-            return True
-    return False
+    return any(
+        (first == second)[ours].mean() > 0.5 or abs(_ranked_alike(first[ours], second[ours])) > NEARLY
+        for ours in (known & (study.group_of == group) for group in range(len(study.groups)))
+        if ours.sum() >= FEWEST
+    )
 
 
 def _ranked_alike(first: Floats, second: Floats) -> float:
@@ -380,3 +287,79 @@ def _notes(table: RatersTable, columns: list[Balanced]) -> Iterator[str]:
         yield MEDIANS
     if any(one.test is not None and one.test.p_by == "permutation" for one in columns):
         yield f"if an expected count is below {LEAST_EXPECTED}, the p-value of the permutation test is used"
+
+
+FEW_FAILED = (
+    f"fewer than {FEWEST} raters failed more than half of their checks: the test without them is not reported, because it would reveal "
+    "their ratings"
+)
+
+
+def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, int], alpha: float = 0.05) -> Attention | None:
+    """How many raters of each group failed none, some and most of their checks, and the omnibus test without those who failed most.
+
+    ``whole`` is the omnibus test of all raters, ``chance`` exchanges and seed of permutations. None for a table without checks.
+    """
+    if not table.has_checks:
+        return None
+    told = tellings(table, study)[None]
+    values, cells = ((), ()) if told is None else (told[0].names, tuple(map(tuple, told[1].tolist())))
+    left_out = np.nan_to_num(table.failed) > 0.5
+    fewer, holds = _without(study, left_out, whole, chance, alpha)
+    notes = []
+    if left_out.sum() < FEWEST:
+        fewer = None
+        notes.append(FEW_FAILED)
+    if holds is not None:
+        side = "below" if (_p(whole) or 0) < alpha else "not below"
+        now = side if holds else ("not below" if side == "below" else "below")
+        by = "by rater" if whole.permutation is not None else "by chi-squared"
+        without_them = f"{now} it without those who failed more than half of their checks"
+        notes.append(f"the omnibus p-value {by} is {side} {alpha:g} with all raters, and {without_them}")
+    signature = signature_line(attention="checks-failed", fewest=FEWEST, alpha=alpha)
+    why = NO_VALUES if told is None else None
+    return Attention(sizes(study), values, cells, fewer, holds, alpha, why, tuple(notes), signature)
+
+
+def _without(
+    study: Study, left_out: NDArray[np.bool_], whole: Test, chance: tuple[int, int], alpha: float
+) -> tuple[Test | None, bool | None]:
+    """The omnibus test without some raters, and whether its p is on the same side of ``alpha``; None where it is not defined."""
+    fewer = without(study, left_out)
+    drawn = permuted(fewer, [Wanted()], *chance)[0] if whole.permutation is not None else math.nan
+    settings = whole.signature.partition("|permutations:")[2]
+    test = tested(Counted(study.groups, study.labels, fewer.counts()), None if math.isnan(drawn) else drawn, f"permutations:{settings}")
+    p, known = _p(test), _p(whole)
+    # Where a group or category is gone, it would be told of whom it was.
+    if test.statistic is None or test.p is None or test.v is None or test.df != whole.df or p is None or known is None:
+        return None, None
+    signature = f"{test.signature}|digits:{DIGITS}"
+    statistic, chi_square, v = (rounded(one) for one in (test.statistic, test.p, test.v))
+    compared = replace(test, statistic=statistic, p=chi_square, v=v, n=None, least_expected=None, why=None, signature=signature)
+    return compared, (p < alpha) == (known < alpha)
+
+
+def _p(test: Test) -> float | None:
+    """The p by rater where there is one, for ratings of a rater depend on each other."""
+    return test.p if test.permutation is None else test.permutation
+
+
+def without(study: Study, left_out: NDArray[np.bool_]) -> Study:
+    """The study without some of its raters; groups, items and labels stay as they are."""
+    kept = ~left_out
+    place = np.cumsum(kept) - 1
+    rows = kept[study.rater]
+    fewer = study.only(rows)
+    return replace(
+        fewer, raters=tuple(np.array(study.raters, dtype=object)[kept]), group_of=study.group_of[kept], rater=place[fewer.rater],
+        block_of=None if study.block_of is None else study.block_of[kept],
+    )  # fmt: skip
+
+
+def with_raters(studied: Studied, study: Study, table: RatersTable) -> Studied:
+    """What a study says, and what is told of its raters."""
+    chance = (studied.settings["permutations"], studied.settings["seed"])
+    found = attention(table, study, studied.whole.omnibus, chance, studied.settings["alpha"])
+    source = None if table.source is None else asdict(table.source)
+    told = replace(studied, settings={**studied.settings, "raters": source}, balance=balance(table, study, *chance), attention=found)
+    return told.beside([table.source] if table.source else ())

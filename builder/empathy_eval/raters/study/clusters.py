@@ -65,12 +65,12 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
     degrees of freedom are Welch's over the blocks that a side has ratings in, at most the number of blocks less one: a group that is in
     few of the blocks tells no more than those.
     """
-    number, places = _numbered(np.arange(len(side)) if blocks is None else blocks)
+    there, places = np.unique(np.arange(len(side)) if blocks is None else blocks, return_inverse=True)
     logs, parts, freedoms = [], [], []
     for one in (-1, 1):
         n, y = (np.asarray(values, np.float64)[..., side == one] for values in (ratings, given))
         if blocks is not None:
-            n, y = (_summed(values, places[side == one], number) for values in (n, y))
+            n, y = (_summed(values, places[side == one], len(there)) for values in (n, y))
         share = y.sum(-1, keepdims=True) / n.sum()
         logs.append(np.log(share[..., 0]))
         parts.append((y - share * n) / (n.sum() * share) / (1 - n / n.sum()))
@@ -81,13 +81,7 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
     freedom = np.divide(whole**2, below, out=np.ones_like(whole), where=below > 0)
     if blocks is None:
         return logs[1] - logs[0], np.sqrt(whole), freedom
-    return logs[1] - logs[0], np.sqrt(jackknifed(parts[1] - parts[0])), np.minimum(freedom, number - 1.0)
-
-
-def _numbered(blocks: Codes) -> tuple[int, Codes]:
-    """How many blocks there are, and their numbers without gaps."""
-    there = np.bincount(blocks) > 0
-    return int(there.sum()), (np.cumsum(there) - 1)[blocks]
+    return logs[1] - logs[0], np.sqrt(jackknifed(parts[1] - parts[0])), np.minimum(freedom, len(there) - 1.0)
 
 
 def jackknifed(parts: Floats) -> Floats:

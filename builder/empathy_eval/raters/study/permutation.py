@@ -9,7 +9,6 @@ reach what was seen) / (1 + draws).
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.raters.study.ratings import Mask, Study
+from empathy_eval.statistics.chi_square import one_and_rest
 from empathy_eval.statistics.estimate import Codes, Floats
 
 # Draws that are made together, and raters whose labels are drawn together: memory does not grow with a study.
@@ -118,7 +118,7 @@ class Blocks:
         _, first, kind = np.unique(numbers, axis=0, return_index=True, return_inverse=True)
         for place, one in enumerate(labels[first]):
             if one[0] < one[-1]:
-                few = len(one) <= LARGE and _ways(one) <= ARRANGEMENTS
+                few = len(one) <= LARGE and _log_ways(one) <= math.log(ARRANGEMENTS + 0.5)
                 yield cls(raters[kind.ravel() == place], one, np.array(_arrangements(tuple(one.tolist())), one.dtype) if few else None)
 
     def exchange(self, drawn: Floats, of_raters: Labels, rng: np.random.Generator) -> None:
@@ -178,16 +178,8 @@ def _dealt(labels: Labels, draws: int, rng: np.random.Generator) -> Labels:
     return dealt
 
 
-def _ways(labels: Labels) -> int:
-    """How many arrangements labels have."""
-    ways = math.factorial(len(labels))
-    for times in Counter(labels.tolist()).values():
-        ways //= math.factorial(times)
-    return ways
-
-
 def _log_ways(labels: Labels) -> float:
-    """The logarithm of :func:`_ways`, which is quick for large blocks too."""
+    """The logarithm of how many arrangements labels have, which is quick for large blocks too."""
     return math.lgamma(len(labels) + 1) - sum(math.lgamma(times + 1) for times in np.bincount(labels).tolist())
 
 
@@ -227,7 +219,7 @@ def permuted(study: Study, tables: Sequence[Wanted], permutations: int, seed: in
     for places, drawn in _drawn(study, tables, permutations, seed):
         for place, ratios in zip(places, drawn, strict=True):
             hits = int((ratios[1:] >= ratios[0] * (1 - ROUNDING)).sum())
-            found[place] = (1 + hits) / (1 + permutations) if np.isfinite(ratios[0]) and permutations > 0 else math.nan
+            found[place] = (1 + hits) / (1 + permutations) if np.isfinite(ratios[0]) else math.nan
     return found
 
 
@@ -237,14 +229,14 @@ def null_point(study: Study, permutations: int, seed: int, quantile: float = 0.9
     Chi-squared's own point holds for independent ratings alone, and lies lower where raters differ in severity.
     """
     for _, (ratios,) in _drawn(study, [Wanted()], permutations, seed):
-        if np.isfinite(ratios[0]) and permutations > 0:
+        if np.isfinite(ratios[0]):
             return float(np.quantile((ratios[1:] - 1) * len(study.rater), quantile))
     return math.nan
 
 
 def _drawn(study: Study, tables: Sequence[Wanted], permutations: int, seed: int) -> Iterator[tuple[list[int], list[Floats]]]:
     """By part of the tables their places, and of each what was seen and each draw: chi-squared over the number of ratings, plus 1."""
-    masks = {id(one.where): one.where for one in tables}
+    masks = {id(one.where): one.where for one in tables if permutations > 0}
     number = len(study.labels)
     at_once = max(NUMBERS_HELD // (len(study.raters) * number), 1)
     for start in range(0, len(masks), at_once):
@@ -260,16 +252,9 @@ def _drawn(study: Study, tables: Sequence[Wanted], permutations: int, seed: int)
             ratios: list[list[Floats]] = [[] for _ in places]
             for batch in exchanged.counts(counts, permutations, seed):
                 for kept, (at, category) in zip(ratios, slices, strict=True):
-                    kept.append(_ratio(_folded(batch[:, :, at : at + number], category)))
+                    table = batch[:, :, at : at + number]
+                    kept.append(_ratio(table if category == "all" else one_and_rest(table, category)))
             yield places, [np.concatenate(kept) for kept in ratios]
-
-
-def _folded(counts: Floats, category: Literal["all"] | int) -> Floats:
-    """Counts by category, shape (..., categories), as those of one and of the rest."""
-    if category == "all":
-        return counts
-    one = counts[..., category]
-    return np.stack([one, counts.sum(axis=-1) - one], axis=-1)
 
 
 def _ratio(counts: Floats) -> Floats:

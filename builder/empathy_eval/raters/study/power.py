@@ -8,7 +8,7 @@ then has the noncentral chi-squared distribution of noncentrality N w² (his sec
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
@@ -20,7 +20,8 @@ from empathy_eval.design.provenance import Provenance, Result
 CONFIDENCE = 0.95
 # From here on tests hold that intervals by rater cover what they should.
 FEW_RATERS = 40
-MOST_CATEGORIES = 11
+# The least and the largest whole numbers of a plan.
+WHOLE = {"groups": (2, 1000), "categories": (2, 11), "per_rater": (1, 10**6)}
 # The least effect, and how far levels are from 0, from 1 and from each other: below it figures are all rounding.
 LEAST = 1e-6
 # An interval of a gain takes so many ratings of the category in a group, counted as independent ones.
@@ -94,19 +95,25 @@ class Plan(Result):
         return self._with_provenance(asdict(self))
 
 
-def plan(
-    effect: float, groups: int, categories: int, *, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
+def study_plan(
+    effect: float = 0.3, *, groups: int, categories: int, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
     share: float | None = None,
 ) -> Plan:  # fmt: skip
-    """How many raters and items it takes to find an effect w among so many groups and categories.
+    """How many raters and items a study takes to see an effect (Cohen's w) among so many groups and categories.
 
-    ``icc`` is the intraclass correlation of a rater's ratings: ratings are worth fewer by 1 + (per_rater - 1) icc (Donner, Birkett and
-    Buck 1981, "Randomization by cluster: sample size requirements and analysis", *American Journal of Epidemiology* 114).
+    Each rater gives ``per_rater`` ratings, whose intraclass correlation is ``icc`` (the ratings of a rater resemble each other): they are
+    worth fewer by 1 + (per_rater - 1) icc (Donner, Birkett and Buck 1981, "Randomization by cluster: sample size requirements and
+    analysis", *American Journal of Epidemiology* 114). With the ``share`` that the baseline has of a category it is said how far the
+    interval of a gain would reach.
 
     Raises:
         InputError: for numbers that no study has, all at once.
     """
-    if problems := list(_problems(effect, groups, categories, alpha=alpha, power=power, per_rater=per_rater, icc=icc, share=share)):
+    asked: dict[str, Any] = {
+        "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
+        "share": share,
+    }  # fmt: skip
+    if problems := list(_problems(asked)):
         raise InputError(problems)
     df = (groups - 1) * (categories - 1)
     worth = design_effect(per_rater, icc)
@@ -116,16 +123,10 @@ def plan(
     raters = max(math.ceil(clustered / (groups * per_rater)), 2)
     expected = None if share is None else share * raters * per_rater / worth
     low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else gain_of_nothing(share, raters, per_rater, icc)
-    notes = _notes(raters, expected)
-    asked: dict[str, Any] = {
-        "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
-        "share": share,
-    }  # fmt: skip
-    settings = signature_line(plan="chi-square", **asked, level=CONFIDENCE)
     return Plan(
-        effect, alpha, power, groups, categories, per_rater, icc, share, df, independent, worth, clustered,
-        raters_a_group=raters, raters=raters * groups, ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high,
-        note="; ".join(notes) or None, signature=settings, provenance=Provenance.of(**asked),
+        **asked, df=df, independent=independent, design_effect=worth, clustered=clustered, raters_a_group=raters, raters=raters * groups,
+        ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high, note="; ".join(_notes(raters, expected)) or None,
+        signature=signature_line(plan="chi-square", **asked, level=CONFIDENCE), provenance=Provenance.of(**asked),
     )  # fmt: skip
 
 
@@ -153,21 +154,18 @@ def gain_of_nothing(share: float, raters_a_group: int, per_rater: int, icc: floa
     return 100 * math.expm1(-reach), 100 * math.expm1(reach)
 
 
-def _problems(
-    effect: float, groups: int, categories: int, *, alpha: float, power: float, per_rater: int, icc: float, share: float | None
-) -> Iterator[Problem]:  # fmt: skip
+def _problems(asked: Mapping[str, Any]) -> Iterator[Problem]:
     """What is wrong with the numbers of a plan."""
-    for name, number, least, most in (
-        ("groups", groups, 2, 1000), ("categories", categories, 2, MOST_CATEGORIES), ("per-rater", per_rater, 1, 10**6),
-    ):  # fmt: skip
-        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
-            yield Problem(name, f'"{number}" is out of range', f"use a whole number from {least} to {most:,}")
-    if share is not None:
-        yield from _no_probability("share", share)
-    if not _between(icc, 0, 1):
-        yield Problem("icc", f'"{icc}" is not an intraclass correlation that a plan can use', "use one from 0 to 1, such as 0.1")
-    known = _between(groups, 2, 1000) and _between(categories, 2, MOST_CATEGORIES)
-    yield from odd_aim(effect, alpha, power, (groups, categories) if known else None)
+    for name, (least, most) in WHOLE.items():
+        number = asked[name]
+        if not isinstance(number, int) or not _between(number, least, most):
+            yield Problem(name.replace("_", "-"), f'"{number}" is out of range', f"use a whole number from {least} to {most:,}")
+    if asked["share"] is not None:
+        yield from _no_probability("share", asked["share"])
+    if not _between(asked["icc"], 0, 1):
+        yield Problem("icc", f'"{asked["icc"]}" is not an intraclass correlation that a plan can use', "use one from 0 to 1, such as 0.1")
+    known = all(_between(asked[name], *WHOLE[name]) for name in ("groups", "categories"))
+    yield from odd_aim(asked["effect"], asked["alpha"], asked["power"], (asked["groups"], asked["categories"]) if known else None)
 
 
 def odd_aim(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:

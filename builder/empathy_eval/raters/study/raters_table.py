@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,32 +14,16 @@ import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import csv_rows, json_rows
-from empathy_eval.evaluation.external.score_file import DELIMITERS
-from empathy_eval.raters.agreement.read import NUMBER
-from empathy_eval.raters.agreement.table import MISSING
-from empathy_eval.raters.study.columns import Faults
-from empathy_eval.raters.study.ratings import Study, Table, tables_of
+from empathy_eval.design.provenance import File, file_of
+from empathy_eval.raters.agreement.columns import MISSING, Faults, csv_table, json_objects, number_of
+from empathy_eval.raters.study.ratings import Study
 from empathy_eval.statistics.estimate import Codes, Floats
 
-SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
 HEADER = "the first line names the columns: rater and optionally group,seconds,checks,checks_failed and others"
 MOST_COLUMNS = 50
 # A column of no more different numbers is one of values: such numbers say how often each of them is there.
 FEW_NUMBERS = 10
-
-
-@dataclass(frozen=True)
-class Values:
-    """What a column says of raters: its values in order, and the place of each rater among them, ``MISSING`` where nothing is told.
-
-    ``absent`` of the raters are not in the table.
-    """
-
-    names: tuple[str, ...]
-    place: Codes
-    absent: int
 
 
 @dataclass(frozen=True)
@@ -54,7 +38,7 @@ class RatersTable:
     cells: Mapping[str, Sequence[str | None]]
     untold: int
     unknown: int
-    source: Table | None = None
+    source: File | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -64,24 +48,20 @@ class RatersTable:
     def numbers(self, column: str) -> Floats | None:
         """The numbers of a column, NaN where nothing is told; None where a cell is no number, or no more than ten differ."""
         cells = self.cells[column]
-        found = np.array([math.nan if one is None else _number(one) for one in cells])
+        found = np.array([math.nan if one is None else number_of(one) for one in cells])
         words = any(one is not None and math.isnan(number) for one, number in zip(cells, found.tolist(), strict=True))
         return None if words or len(np.unique(found[~np.isnan(found)])) <= FEW_NUMBERS else found
 
-    def values(self, column: str) -> Values:
-        """The values of a column, numbers by their size."""
+    def values(self, column: str) -> tuple[tuple[str, ...], Codes]:
+        """The values of a column in order, numbers by their size, and the place of each rater, ``MISSING`` where nothing is told."""
         cells = self.cells[column]
-        known = {one: _number(one) for one in cells if one is not None}
-        if not any(map(math.isnan, known.values())):
-            # 1 and 1.0 are one value.
-            known_as = {one: f"{number:.12g}" for one, number in known.items()}
-            names = sorted(set(known_as.values()), key=float)
-        else:
-            known_as = {one: one for one in known}
-            names = sorted(known_as)
-        places = {one: place for place, one in enumerate(names)}
-        place = np.array([MISSING if one is None else places[known_as[one]] for one in cells], dtype=np.int64)
-        return Values(tuple(names), place, self.untold)
+        known = {one: number_of(one) for one in cells if one is not None}
+        words = any(map(math.isnan, known.values()))
+        # 1 and 1.0 are one value.
+        known_as = {one: one if words else f"{number:.12g}" for one, number in known.items()}
+        names = tuple(sorted(set(known_as.values()), key=None if words else float))
+        places = {name: place for place, name in enumerate(names)}
+        return names, np.array([MISSING if one is None else places[known_as[one]] for one in cells], dtype=np.int64)
 
     @cached_property
     def failed(self) -> Floats:
@@ -107,6 +87,7 @@ def read_raters(path: Path, study: Study) -> RatersTable:
             than shown, odd numbers, or no rater of the study: all at once, with lines.
     """
     faults = Faults()
+    faults.files.append(str(path))
     rows = list(_rows(path, faults))
     columns = list(dict.fromkeys(name for _, row in rows for name in row if name != RATER))
     if len(columns) > MOST_COLUMNS:
@@ -114,23 +95,18 @@ def read_raters(path: Path, study: Study) -> RatersTable:
             0, f"has {len(columns):,} columns; at most {MOST_COLUMNS} are allowed", "leave out columns that say nothing about groups"
         )
     place = {name: number for number, name in enumerate(study.raters)}
-    lines, kept = dict[str, int](), list[tuple[int, dict[str, str]]]()
+    lines = dict[str, int]()
     for line, row in rows:
         for what, fix in _odd(row, lines, study, place):
-            faults.add(0, line, what, fix)
+            faults.add(line, what, fix)
         lines.setdefault(row[RATER], line)
-        if row[RATER] in place:
-            kept.append((place[row[RATER]], row))
+    kept = {row[RATER]: row for _, row in rows if row[RATER] in place}
     if not kept and not faults.found:
         what = "lists no rater of the study" if rows else "lists no rater"
         faults.of_file(0, what, "use the names of raters from the ratings")
-    faults.refuse([str(path)], [])
-    cells: dict[str, list[str | None]] = {name: [None] * len(study.raters) for name in columns}
-    for rater, row in kept:
-        for name, value in row.items():
-            if name != RATER:
-                cells[name][rater] = value
-    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), *tables_of([path], ()))
+    faults.refuse()
+    cells = {name: [kept.get(rater, {}).get(name) for rater in study.raters] for name in columns}
+    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), file_of(path))
 
 
 def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -148,33 +124,18 @@ def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: 
 
 def _rows(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, str]]]:
     """(line, what its cells say) of rows that fit the schema; cells that say nothing are left out, faults of others are noted."""
-    for line, row in _objects(path, faults) if path.suffix.lower() == ".jsonl" else _lines(path, faults):
-        told = {name: value for name, value in row.items() if not (value is None or (isinstance(value, str) and not value.strip()))}
-        if broken := list(violations(told, SCHEMA, by_hand=True)):
-            for where, what, fix in broken:
-                faults.add(0, line, f"{where} {what}".strip(), fix)
-        else:
-            yield line, {name: _text(value) for name, value in told.items()}
-
-
-def _objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    for line, row in json_rows(path):
-        if isinstance(row, Problem):
-            faults.add(0, line, row.what, row.fix)
-        else:
-            yield line, row
-
-
-def _lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    rows = csv_rows(path, DELIMITERS.get(path.suffix.lower(), ","))
-    _, header = next(rows, (0, []))
-    names = [name.strip() for name in header]
-    _check_header(path, names)
+    rows: Iterable[tuple[int, dict[str, Any]]] = json_objects(path, faults)
+    if path.suffix.lower() != ".jsonl":
+        names, lines = csv_table(path, faults)
+        _check_header(path, names)
+        rows = ((line, dict(zip(names, row, strict=True))) for line, row in lines)
     for line, row in rows:
-        if len(row) == len(names):
-            yield line, dict(zip(names, row, strict=True))
-        elif any(cell.strip() for cell in row):
-            faults.add(0, line, f"has {len(row)} cells, but the header has {len(names)}", "quote cells that contain commas")
+        told = {name: value for name, value in row.items() if not (value is None or (isinstance(value, str) and not value.strip()))}
+        if broken := list(violations(told, "raters_row", by_hand=True)):
+            for where, what, fix in broken:
+                faults.add(line, f"{where} {what}".strip(), fix)
+        else:
+            yield line, {name: value.strip() if isinstance(value, str) else json.dumps(value) for name, value in told.items()}
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:
@@ -186,11 +147,3 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
     if wrong:
         fix = HEADER + nearest_column(names, [name for name in (RATER,) if name not in names])
         raise InputError([Problem(f"{path}: line 1", f'the header "{shown}" {one}', fix) for one in wrong])
-
-
-def _text(value: object) -> str:
-    return value.strip() if isinstance(value, str) else json.dumps(value)
-
-
-def _number(text: str) -> float:
-    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else math.nan

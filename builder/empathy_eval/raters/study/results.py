@@ -4,20 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.printed import data_frame
 from empathy_eval.design.provenance import KEYS, Result
-from empathy_eval.raters.study.balance import Attention, Balance, Compared
 from empathy_eval.statistics.chi_square import Test
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-# The corrected p-values of a test that stands alone so far, and the number of its family.
-NOT_YET = (None, None, None, None, 1)
 
 
 @dataclass(frozen=True)
@@ -92,6 +87,14 @@ class Part:
     pairwise: tuple[Pairwise, ...]
     gains: tuple[Gain, ...]
 
+    def tests(self) -> Iterator[tuple[str, dict[str, str], Test, Part | Pairwise | Gain | None]]:
+        """All tests: of what kind and of what they are, and what has their corrected p-values, if something has."""
+        yield "omnibus", {}, self.omnibus, self
+        labels = dict.fromkeys(one.category for one in self.gains)
+        yield from (("category", {"category": label}, test, None) for label, test in zip(labels, self.by_category, strict=True))
+        yield from (("pair", {"group": one.group, "other": one.other}, one.test, one) for one in self.pairwise)
+        yield from (("gain", {"group": one.group, "category": one.category}, one.test, one) for one in self.gains)
+
 
 @dataclass(frozen=True)
 class Powered:
@@ -125,62 +128,79 @@ class Group:
     added: bool
 
 
-CORRECTED = ("holm", "benjamini_hochberg", "holm_by_rater", "benjamini_hochberg_by_rater")
-NUMBERS = ("value", "low", "high", "df", "p", "permutation", *CORRECTED, "family", "n")
+# The groups of a study with their numbers of raters, in its order.
+Groups = tuple[tuple[str, int], ...]
+# Numbers by group and value, and the lower quartile, median and upper quartile by group.
+Cells = tuple[tuple[int, ...], ...]
+Quartiles = tuple[tuple[float | None, ...], ...]
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """One column of the raters' table by group, groups in the order of the study.
+
+    Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
+    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
+    a column before. Of a column of ``numbers`` there are ``quartiles``
+    (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
+    ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
+    """
+
+    column: str
+    kind: Literal["values", "numbers"]
+    values: tuple[str, ...] = ()
+    cells: Cells = ()
+    quartiles: Quartiles = ()
+    test: Test | None = None
+    holm: float | None = None
+    family: int = 0
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How alike the groups are in what the raters' table says; ``groups`` are names and numbers of raters, as the study has them.
+
+    ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
+    """
+
+    groups: Groups
+    columns: tuple[Balanced, ...]
+    untold: int
+    unknown: int
+    notes: tuple[str, ...]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How raters did on checks of attention, by group: how many failed ``values`` such as "none" or "more than half" of theirs.
+
+    ``cells`` (groups, values) are none below five, as of :class:`Balanced`. ``without`` is the omnibus test once more without those who
+    failed more than half, to three digits, where they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as
+    that of all raters.
+    """
+
+    groups: Groups
+    values: tuple[str, ...]
+    cells: Cells
+    without: Test | None
+    holds: bool | None
+    alpha: float
+    why: str | None
+    notes: tuple[str, ...]
+    signature: str
+
+
+CORRECTED = ("holm", "benjamini_hochberg", "holm_by_rater", "benjamini_hochberg_by_rater", "family")
+NUMBERS = ("value", "low", "high", "df", "p", "permutation", *CORRECTED, "n")
 COLUMNS = ("part", "of", "figure", "group", "other", "category", *NUMBERS, "p_by", "why", "signature")
-# The part that is of all ratings.
-WHOLE = "whole"
-
-
-def of_group(group: Group, signature: str) -> Iterator[dict[str, Any]]:
-    """How many raters, ratings and items a group has."""
-    for name in ("raters", "ratings", "items"):
-        yield record(name, group=group.name, value=getattr(group, name), signature=signature)
-
-
-def of_part(column: str, part: Part, names: tuple[Sequence[Group], Sequence[str]], signature: str) -> Iterator[dict[str, Any]]:
-    """The counts, shares, tests and gains of a part; ``names`` are the groups, the baseline first, and the labels."""
-    where, (groups, labels) = {"part": column, "of": part.name}, names
-    for group, counts, shares in zip(groups, part.counts, part.shares, strict=True):
-        for label, count, share in zip(labels, counts, shares, strict=True):
-            about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": signature}
-            yield record("count", **about, value=count)
-            yield record("share", **about, value=share)
-    yield from _of_test("omnibus", part.omnibus, part, **where)
-    for label, test in zip(labels, part.by_category, strict=True):
-        yield from _of_test("category", test, None, **where, category=label)
-    for pair in part.pairwise:
-        yield from _of_test("pair", pair.test, pair, **where, group=pair.group, other=pair.other)
-    for gain in part.gains:
-        about = {**where, "group": gain.group, "other": groups[0].name, "category": gain.category}
-        told = {"n": gain.test.n, "why": gain.why, "signature": gain.signature}
-        yield record("gain", **about, **told, value=gain.gain, low=gain.low, high=gain.high)
-        yield from _of_test("gain", gain.test, gain, **about)
-
-
-def _of_test(name: str, test: Test, corrected: Part | Pairwise | Gain | None, **about: Any) -> Iterator[dict[str, Any]]:
-    told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
-    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "p_by": test.p_by}
-    p |= {one: getattr(corrected, one) for one in (*CORRECTED, "family")} if corrected else {}
-    yield record(f"{name}: chi-squared", **told, **p, value=test.statistic)
-    yield record(f"{name}: Cramér's V", **told, value=test.v)
-    yield record(f"{name}: least expected count", **told, value=test.least_expected)
-
-
-def of_spread(spread: Spread) -> Iterator[dict[str, Any]]:
-    """How alike the ratings of a rater are."""
-    about = {"group": spread.group, "category": spread.category, "why": spread.why, "signature": spread.signature}
-    yield record("intraclass correlation", **about, value=spread.icc)
-    yield record("design effect", **about, value=spread.design_effect)
-    yield record("ratings a rater", **about, value=spread.ratings_a_rater)
-
-
-def of_power(power: Powered) -> Iterator[dict[str, Any]]:
-    """What could have been seen."""
-    for name in ("needed", "design_effect", "effective_ratings", "reached", "smallest_w"):
-        value = getattr(power, name)
-        why = power.why if value is None else None
-        yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, why=why, signature=power.signature)
+# The part that is of all ratings, and that of what is told of raters.
+WHOLE, RATERS = "whole", "raters"
+QUARTILES = ("lower quartile", "median", "upper quartile")
+# The figures of a spread, by what they are called.
+SPREAD = {"intraclass correlation": "icc", "design effect": "design_effect", "ratings a rater": "ratings_a_rater"}
+Records = Iterator[dict[str, Any]]
 
 
 def record(figure: str, **values: Any) -> dict[str, Any]:
@@ -188,53 +208,62 @@ def record(figure: str, **values: Any) -> dict[str, Any]:
     return dict.fromkeys(COLUMNS) | {"part": WHOLE, "figure": figure} | values
 
 
-PART = "raters"
-NAMED = {"kruskal-wallis": "Kruskal-Wallis"}
-QUARTILES = ("lower quartile", "median", "upper quartile")
+def _figures(of: object, names: Mapping[str, str], **about: Any) -> Records:
+    """A record for each of some attributes, by what they are called."""
+    yield from (record(figure, **about, value=getattr(of, name)) for figure, name in names.items())
 
 
-def of_balance(balance: Balance) -> Iterator[dict[str, Any]]:
-    """The counts and medians of each column by group, and its test."""
-    for one in balance.columns:
-        about = {"part": PART, "of": one.column, "signature": balance.signature}
-        if one.why is not None:
-            yield record("balance", **about, why=one.why)
-        yield from _counts(balance.groups, one.values, one.cells, about)
-        for (group, _), quartiles in zip(balance.groups, one.quartiles, strict=bool(one.quartiles)):
-            for name, value in zip(QUARTILES, quartiles, strict=True):
-                yield record(name, **about, group=group, value=value)
-        if one.test is not None:
-            yield from _of_rater_test("balance", one.test, one.holm, about)
-    for note in balance.notes:
-        yield record("note", part=PART, why=note, signature=balance.signature)
+def _of_part(column: str, part: Part, studied: Studied) -> Records:
+    """The counts, shares, tests and gains of a part."""
+    where = {"part": column, "of": part.name}
+    for group, counts, shares in zip(studied.groups, part.counts, part.shares, strict=True):
+        for label, count, share in zip(studied.labels, counts, shares, strict=True):
+            about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": studied.signature}
+            yield record("count", **about, value=count)
+            yield record("share", **about, value=share)
+    for kind, of, test, one in part.tests():
+        about = {**where, **of}
+        if isinstance(one, Gain):
+            about |= {"other": studied.groups[0].name}
+            yield record("gain", **about, n=test.n, why=one.why, signature=one.signature, value=one.gain, low=one.low, high=one.high)
+        yield from _of_test(kind, test, vars(one) if one else {}, **about)
 
 
-def of_attention(attention: Attention) -> Iterator[dict[str, Any]]:
-    """How many raters of each group failed checks of attention, and the test without those who failed most."""
-    about = {"part": PART, "of": "checks_failed", "signature": attention.signature}
-    if attention.why is not None:
-        yield record("checks failed", **about, why=attention.why)
-    yield from _counts(attention.groups, attention.values, attention.cells, about)
-    if attention.without is not None:
-        yield from _of_rater_test("omnibus without who failed most", attention.without, None, about)
-    for note in attention.notes:
-        yield record("note", part=PART, why=note, signature=attention.signature)
+def _of_test(name: str, test: Test, corrected: Mapping[str, Any], **about: Any) -> Records:
+    """The figures of a test; ``corrected`` has the p-values that correct its own. A test over raters has fewer figures."""
+    told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
+    p = {one: getattr(test, one) for one in ("df", "p", "permutation", "p_by")} | {one: corrected.get(one) for one in CORRECTED}
+    statistic = "Kruskal-Wallis" if test.p_by == "kruskal-wallis" else "chi-squared"
+    yield record(f"{name}: {statistic}", **told, **p, value=test.statistic)
+    if test.n is not None or test.v is not None:
+        yield record(f"{name}: Cramér's V", **told, value=test.v)
+    if test.n is not None:
+        yield record(f"{name}: least expected count", **told, value=test.least_expected)
 
 
-def _counts(
-    groups: Sequence[tuple[str, int]], values: Sequence[str], cells: Sequence[Sequence[int]], about: dict[str, Any]
-) -> Iterator[dict[str, Any]]:
-    for (group, raters), row in zip(groups, cells, strict=bool(cells)):
-        for value, count in zip(values, row, strict=True):
+def _of_raters(figure: str, of: str, table: Balanced | Attention, groups: Groups, signature: str) -> Records:
+    """How many raters of each group have each value, or why that is not told."""
+    about = {"part": RATERS, "of": of, "signature": signature}
+    if table.why is not None:
+        yield record(figure, **about, why=table.why)
+    for (group, raters), row in zip(groups, table.cells, strict=bool(table.cells)):
+        for value, count in zip(table.values, row, strict=True):
             yield record("raters", **about, group=group, category=value, value=count, n=raters)
 
 
-def _of_rater_test(of: str, test: Compared, holm: float | None, about: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    told = {**about, "why": test.why, "signature": test.signature}
-    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "p_by": test.p_by, "holm": holm}
-    yield record(f"{of}: {NAMED.get(test.p_by, 'chi-squared')}", **told, **p, value=test.statistic)
-    if test.v is not None:
-        yield record(f"{of}: Cramér's V", **told, value=test.v)
+def _of_balance(balance: Balance) -> Records:
+    """The counts and medians of each column by group, and its test."""
+    for one in balance.columns:
+        yield from _of_raters("balance", one.column, one, balance.groups, balance.signature)
+        for (group, _), quartiles in zip(balance.groups, one.quartiles, strict=bool(one.quartiles)):
+            for name, value in zip(QUARTILES, quartiles, strict=True):
+                yield record(name, part=RATERS, of=one.column, signature=balance.signature, group=group, value=value)
+        if one.test is not None:
+            yield from _of_test("balance", one.test, {"holm": one.holm}, part=RATERS, of=one.column)
+
+
+def _notes(notes: Sequence[str], signature: str, part: str = WHOLE) -> Records:
+    yield from (record("note", part=part, why=note, signature=signature) for note in notes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -276,34 +305,41 @@ class Studied(Result):
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; what is not defined is null, with its reason in ``why``, or beside the figure in ``no_null_point``."""
-        return self._with_provenance(asdict(self) | {"no_null_point": self.no_null_point})
+        # What is told of raters does not say how many of them a test has.
+        found = asdict(self, dict_factory=lambda pairs: {name: value for name, value in pairs if (name, value) != ("n", None)})
+        return self._with_provenance(found | {"no_null_point": self.no_null_point})
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Records:
         """The long form, a record a figure or note with the columns ``columns``."""
         return self._stamped(self._records())
 
-    def _records(self) -> Iterator[dict[str, Any]]:
+    def _records(self) -> Records:
         for group in self.groups:
-            yield from of_group(group, self.signature)
+            yield from _figures(group, {one: one for one in ("raters", "ratings", "items")}, group=group.name, signature=self.signature)
         for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
             for one in parts:
-                yield from of_part(column, one, (self.groups, self.labels), self.signature)
+                yield from _of_part(column, one, self)
         for spread in self.spreads:
-            yield from of_spread(spread)
+            about = {"group": spread.group, "category": spread.category, "why": spread.why, "signature": spread.signature}
+            yield from _figures(spread, SPREAD, **about)
         point = f"{self.signature}|{signature_line(alpha=self.power.alpha)}"
         for name in ("null_point", "null_point_if_independent"):
-            yield record(
-                f"omnibus: {name.replace('_', ' ')}",
-                value=(value := getattr(self, name)),
-                why=None if value is not None else self.no_null_point,
-                signature=point,
-            )
-        yield from of_power(self.power)
+            value = getattr(self, name)
+            why = None if value is not None else self.no_null_point
+            yield record(f"omnibus: {name.replace('_', ' ')}", value=value, why=why, signature=point)
+        for name in ("needed", "design_effect", "effective_ratings", "reached", "smallest_w"):
+            value, power = getattr(self.power, name), self.power
+            why = power.why if value is None else None
+            yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, why=why, signature=power.signature)
         if self.balance is not None:
-            yield from of_balance(self.balance)
-        if self.attention is not None:
-            yield from of_attention(self.attention)
-        yield from (record("note", why=note, signature=self.signature) for note in self.notes)
+            yield from _of_balance(self.balance)
+            yield from _notes(self.balance.notes, self.balance.signature, RATERS)
+        if (checks := self.attention) is not None:
+            yield from _of_raters("checks failed", "checks_failed", checks, checks.groups, checks.signature)
+            if checks.without is not None:
+                yield from _of_test("omnibus without who failed most", checks.without, {}, part=RATERS, of="checks_failed")
+            yield from _notes(checks.notes, checks.signature, RATERS)
+        yield from _notes(self.notes, self.signature)
 
     def to_pandas(self) -> pd.DataFrame:
         """The long form as a data frame; what is not defined is NaN, with its reason in ``why``.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import combinations
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain, combinations, groupby, starmap
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,50 +17,35 @@ from empathy_eval.raters.study.clusters import by_block, gain_interval, spread
 from empathy_eval.raters.study.permutation import Exchange, Wanted, null_point, permuted
 from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
 from empathy_eval.raters.study.ratings import Mask, Study
-from empathy_eval.raters.study.results import NOT_YET, Gain, Group, Pairwise, Part, Powered, Spread, Studied
+from empathy_eval.raters.study.results import Gain, Group, Pairwise, Part, Powered, Spread, Studied
 from empathy_eval.statistics.chi_square import Counted, Test, figure, tested
 from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
 from empathy_eval.statistics.ranking import benjamini_hochberg, holm
 
-
-def gain(study: Study, group: int, category: int, permutation: float | None, settings: str) -> Gain:
-    """The gain of a group over the baseline in a category, in percent of the baseline's share, with its interval by rater.
-
-    Gains are of shares: where groups have as many ratings, those of counts are the same. Not defined where the baseline never gave it.
-    """
-    counts = study.counts()[[0, group]]
-    names, label = (study.groups[0], study.groups[group]), study.labels[category]
-    table = Counted.of_category(names, label, category, counts)
-    unit = "block" if by_block(study) else "rater"
-    signature = signature_line(gain="percent-of-baseline-share", interval="log-ratio,linearised,t", level=CONFIDENCE, unit=unit)
-    shares = shares_of(counts)[:, category].tolist()
-    why = _why(counts, names, label, category)
-    low, high, value = None, None, None
-    if why is None:
-        value = figure(100 * (shares[1] / shares[0] - 1))
-        found = gain_interval(study, group, category, None)
-        if isinstance(found, str):
-            why = found
-        else:
-            low, high = found
-    before, share = (None if np.isnan(one) else figure(one) for one in shares)
-    test = tested(table, permutation, settings, yates=True)
-    return Gain(names[1], label, before, share, value, low, high, test, *NOT_YET, why, signature)
+# The category of a comparison by all of them.
+ALL = -1
 
 
-def shares_of(counts: Codes) -> Floats:
-    """The share of each category in each row; NaN in a row without ratings."""
-    totals = counts.sum(axis=1, keepdims=True)
-    found: Floats = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
-    return found
+class Comparison(NamedTuple):
+    """What is tested: some groups by all categories or by one and the others; a gain is that of two groups, the first the baseline."""
+
+    kind: Literal["omnibus", "category", "pair", "gain"]
+    category: int
+    groups: tuple[int, ...]
 
 
-def _why(counts: Codes, names: tuple[str, str], label: str, category: int) -> str | None:
-    """Why there is no gain."""
-    for name, row in zip(names, counts, strict=True):
-        if not row.sum():
-            return f'"{name}" has no rating here'
-    return None if counts[0, category] else f'"{names[0]}" was never given "{label}" here, so no gain over it can be computed'
+def comparisons(study: Study) -> Iterator[Comparison]:
+    """All that is tested."""
+    categories, groups = range(len(study.labels)), tuple(range(len(study.groups)))
+    yield Comparison("omnibus", ALL, groups)
+    yield from (Comparison("category", one, groups) for one in categories)
+    yield from (Comparison("pair", ALL, pair) for pair in pairs(len(groups)))
+    yield from (Comparison("gain", one, (0, other)) for one in categories for other in groups[1:])
+
+
+def pairs(groups: int) -> list[tuple[int, int]]:
+    """All pairs of groups, those with the baseline first."""
+    return sorted(combinations(range(groups), 2), key=lambda pair: pair[0] > 0)
 
 
 @dataclass(frozen=True)
@@ -78,66 +63,92 @@ class Piece:
         return [cls(name, where := place == number, study.only(where)) for number, name in enumerate(names)]
 
     def wanted(self) -> Iterator[Wanted]:
-        """The tables of which a p by rater is wanted, in the order in which :func:`part` takes them."""
-        categories, others = range(len(self.study.labels)), range(1, len(self.study.groups))
+        """The tables of which a p by rater is wanted, one for each comparison."""
         # A group without a rating here is no group here: its raters exchange with nobody.
         there = tuple(np.flatnonzero(self.study.counts().sum(axis=1)).tolist())
-        groups: Literal["all"] | tuple[int, ...] = there if 1 < len(there) < len(self.study.groups) else "all"
-        yield Wanted(self.where, groups=groups)
-        yield from (Wanted(self.where, categories=one, groups=groups) for one in categories)
-        yield from (Wanted(self.where, groups=pair) for pair in pairs(len(self.study.groups)))
-        yield from (Wanted(self.where, categories=one, groups=(0, other)) for one in categories for other in others)
+        everybody: Literal["all"] | tuple[int, ...] = there if 1 < len(there) < len(self.study.groups) else "all"
+        for one in comparisons(self.study):
+            groups = one.groups if one.kind in ("pair", "gain") else everybody
+            yield Wanted(self.where, "all" if one.category == ALL else one.category, groups)
+
+    def counted(self, one: Comparison) -> Counted:
+        """The counts of a comparison."""
+        names, counts = tuple(self.study.groups[place] for place in one.groups), self.study.counts()[list(one.groups)]
+        if one.category == ALL:
+            return Counted(names, tuple(f'"{label}"' for label in self.study.labels), counts)
+        return Counted.of_category(names, self.study.labels[one.category], one.category, counts)
 
 
-def pairs(groups: int) -> list[tuple[int, int]]:
-    """All pairs of groups, those with the baseline first."""
-    return sorted(combinations(range(groups), 2), key=lambda pair: pair[0] > 0)
+# A test, and its corrected p-values.
+Corrected = tuple[Test, dict[str, Any]]
 
 
-def part(piece: Piece, by_raters: Iterator[float], settings: str) -> Part:
-    """All tests of a piece, with their p by rater (NaN where there is none) and its settings."""
-    study = piece.study
-    counts = study.counts()
-    quoted = tuple(f'"{label}"' for label in study.labels)
+def parts(pieces: Sequence[Piece], by_raters: Iterator[float], settings: str) -> tuple[Part, ...]:
+    """The parts of one column: all tests of its pieces, with their p by rater (NaN where there is none) and its settings.
 
-    def by_rater() -> float | None:
-        p = next(by_raters)
-        return None if math.isnan(p) else figure(p)
+    p-values are corrected over all parts: the omnibus ones, those of pairs, and by category the gains.
+    """
+    compared = list(comparisons(pieces[0].study))
+    found: list[dict[Comparison, Corrected]] = [
+        {one: (tested(piece.counted(one), _defined(next(by_raters)), settings, yates=one.kind == "gain"), {}) for one in compared}
+        for piece in pieces
+    ]
+    for _, family in groupby(compared, key=lambda one: (one.kind, one.kind == "gain" and one.category)):
+        some = [(tests, one) for one in family for tests in found]
+        for (tests, one), corrected in zip(some, _family([tests[one][0] for tests, one in some]), strict=True):
+            tests[one][1].update(corrected)
+    return tuple(starmap(_part, zip(pieces, found, strict=True)))
 
-    omnibus = tested(Counted(study.groups, quoted, counts), by_rater(), settings)
-    by_category = tuple(
-        tested(Counted.of_category(study.groups, label, place, counts), by_rater(), settings) for place, label in enumerate(study.labels)
+
+def _part(piece: Piece, found: Mapping[Comparison, Corrected]) -> Part:
+    study, names, counts = piece.study, piece.study.groups, piece.study.counts()
+    shares = tuple(tuple(map(_defined, row)) for row in shares_of(counts).tolist())
+    (omnibus,), by_category, pairs, gains = (
+        [(one, *found[one]) for one in found if one.kind == kind] for kind in ("omnibus", "category", "pair", "gain")
     )
-    pairwise = tuple(_pairwise(study, pair, by_rater(), settings) for pair in pairs(len(study.groups)))
-    gains = tuple(
-        gain(study, group, category, by_rater(), settings) for category in range(len(study.labels)) for group in range(1, len(study.groups))
-    )
-    shares = [[None if math.isnan(one) else figure(one) for one in row] for row in shares_of(counts).tolist()]
-    of_counts, of_shares = tuple(map(tuple, counts.tolist())), tuple(map(tuple, shares))
-    return Part(piece.name, of_counts, of_shares, omnibus, *NOT_YET, by_category, pairwise, gains)
+    return Part(
+        piece.name, tuple(map(tuple, counts.tolist())), shares, omnibus[1], **omnibus[2],
+        by_category=tuple(test for _, test, _ in by_category),
+        pairwise=tuple(Pairwise(names[one.groups[0]], names[one.groups[1]], test, **corrected) for one, test, corrected in pairs),
+        gains=tuple(gain(study, one.groups[1], one.category, test, corrected) for one, test, corrected in gains),
+    )  # fmt: skip
 
 
-def _pairwise(study: Study, pair: tuple[int, int], permutation: float | None, settings: str) -> Pairwise:
-    names = study.groups[pair[0]], study.groups[pair[1]]
-    table = Counted(names, tuple(f'"{label}"' for label in study.labels), study.counts()[list(pair)])
-    return Pairwise(names[0], names[1], tested(table, permutation, settings), *NOT_YET)
+def gain(study: Study, group: int, category: int, test: Test, corrected: dict[str, Any]) -> Gain:
+    """The gain of a group over the baseline in a category, in percent of the baseline's share, with its interval by rater.
+
+    Gains are of shares: where groups have as many ratings, those of counts are the same. Not defined where the baseline never gave it.
+    """
+    counts = study.counts()[[0, group]]
+    names, label = (study.groups[0], study.groups[group]), study.labels[category]
+    unit = "block" if by_block(study) else "rater"
+    signature = signature_line(gain="percent-of-baseline-share", interval="log-ratio,linearised,t", level=CONFIDENCE, unit=unit)
+    before, share = shares_of(counts)[:, category].tolist()
+    low, high, value = None, None, None
+    why = next((f'"{name}" has no rating here' for name, row in zip(names, counts, strict=True) if not row.sum()), None)
+    if why is None and not counts[0, category]:
+        why = f'"{names[0]}" was never given "{label}" here, so no gain over it can be computed'
+    if why is None:
+        value = figure(100 * (share / before - 1))
+        found = gain_interval(study, group, category)
+        if isinstance(found, str):
+            why = found
+        else:
+            low, high = found
+    return Gain(
+        names[1], label, _defined(before), _defined(share), value, low, high, test, **corrected, why=why, signature=signature
+    )  # fmt: skip
 
 
-def corrected(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """The parts of one column with their p-values corrected over all parts: the omnibus ones, those of pairs, and by category the gains."""
-    whole = iter(_family([one.omnibus for one in parts]))
-    pairwise = iter(_family([pair.test for one in parts for pair in one.pairwise]))
-    labels = dict.fromkeys(one.category for one in parts[0].gains)
-    gains = {label: iter(_family([one.test for some in parts for one in some.gains if one.category == label])) for label in labels}
+def shares_of(counts: Codes) -> Floats:
+    """The share of each category in each row; NaN in a row without ratings."""
+    totals = counts.sum(axis=1, keepdims=True)
+    found: Floats = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+    return found
 
-    def of_gain(one: Gain) -> Gain:
-        return replace(one, **next(gains[one.category]))
 
-    def of_part(one: Part) -> Part:
-        pairs = tuple(replace(pair, **next(pairwise)) for pair in one.pairwise)
-        return replace(one, **next(whole), pairwise=pairs, gains=tuple(map(of_gain, one.gains)))
-
-    return tuple(map(of_part, parts))
+def _defined(value: float) -> float | None:
+    return None if math.isnan(value) else figure(value)
 
 
 def _family(tests: Sequence[Test]) -> list[dict[str, Any]]:
@@ -190,67 +201,44 @@ def study(ratings: Study, asked: Asked) -> Studied:
     Raises:
         InputError: for columns that are not there, and numbers out of range.
     """
+    from scipy.special import chdtri
+
     if problems := asked.problems(ratings):
         raise InputError(problems)
     by = tuple(ratings.strata) if asked.by is None else tuple(dict.fromkeys(asked.by))
     pieces = {None: [Piece(None, None, ratings)]} | {name: Piece.of(ratings, name) for name in by}
-    wanted = [one for some in pieces.values() for piece in some for one in piece.wanted()]
-    drawn = permuted(ratings, wanted, asked.permutations, asked.seed) if asked.permutations else [math.nan] * len(wanted)
-    by_raters, settings = iter(drawn), _settings(ratings, asked)
-    parts = {name: corrected([part(one, by_raters, settings) for one in some]) for name, some in pieces.items()}
-    (whole,) = parts.pop(None)
+    wanted = [one for piece in chain(*pieces.values()) for one in piece.wanted()]
+    drawn = iter(permuted(ratings, wanted, asked.permutations, asked.seed))
+    within = "study" if ratings.block_of is None else "block"
+    chance = signature_line(permutations=asked.permutations, unit="rater", within=within, seed=asked.seed, numpy=np.__version__)
+    found = {name: parts(some, drawn, chance) for name, some in pieces.items()}
+    (whole,) = found.pop(None)
     spreads = tuple(spread(ratings, group, category) for group in range(len(ratings.groups)) for category in range(len(ratings.labels)))
-    line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", **_source(ratings))
-    groups = _groups(ratings)
-    power = _powered(ratings, spreads, asked)
-    few = _too_few([whole, *(one for some in parts.values() for one in some)], asked)
+    # Below it all but alpha of the omnibus statistics lie when groups make no difference and ratings are independent.
+    if_independent = None if whole.omnibus.df is None else figure(float(chdtri(whole.omnibus.df, asked.alpha)))
+    groups, baseline, how = _groups(ratings), ratings.groups[0], {**asdict(asked), "by": by}
+    notes = [*_notes(ratings, groups), *_too_few([whole, *chain(*found.values())], asked)]
     return Studied(
-        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
-        groups, ratings.labels, whole,
-        {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])),
-        f"{line}|{settings}", provenance=_provenance(ratings, asked, by),
+        {"baseline": baseline, **how, "within": within, "criterion": ratings.criterion, "tables": [asdict(one) for one in ratings.tables]},
+        groups, ratings.labels, whole, {str(name): some for name, some in found.items()}, spreads,
+        _defined(null_point(ratings, asked.permutations, asked.seed, 1 - asked.alpha)), if_independent,
+        _powered(ratings, spreads, asked), None, None,
+        (*notes, *(exchanges(ratings, asked.alpha) if asked.permutations else ())), f"{_signature(ratings, by)}|{chance}",
+        provenance=Provenance.of(
+            files=[File(one.name, one.sha256) for one in ratings.tables], baseline=baseline, criterion=ratings.criterion,
+            labels=list(ratings.labels), **how | {"by": list(by)},
+        ),
     )  # fmt: skip
 
 
-def _provenance(ratings: Study, asked: Asked, by: Sequence[str]) -> Provenance:
-    """The files that the ratings came from, and what was asked of them."""
-    how = {"baseline": ratings.groups[0], "criterion": ratings.criterion, "labels": list(ratings.labels), **asdict(asked), "by": list(by)}
-    return Provenance.of(files=[File(one.name, one.sha256) for one in ratings.tables], **how)
-
-
-def _null_points(ratings: Study, df: int | None, asked: Asked) -> tuple[float | None, float | None]:
-    """Below which omnibus statistic all but ``alpha`` lie when groups make no difference: by exchanged raters, and if ratings were all
-    independent."""
-    from scipy.special import chdtri
-
-    point = null_point(ratings, asked.permutations, asked.seed, 1 - asked.alpha) if asked.permutations else math.nan
-    return None if math.isnan(point) else figure(point), None if df is None else figure(float(chdtri(df, asked.alpha)))
-
-
-def _settings(ratings: Study, asked: Asked) -> str:
-    """The settings behind a p by rater."""
-    return signature_line(
-        permutations=asked.permutations, unit="rater", within=_within(ratings), seed=asked.seed,
-        numpy=np.__version__,
-    )  # fmt: skip
-
-
-def _named(ratings: Study) -> dict[str, Any]:
-    """Which criterion of which tables."""
-    return {"criterion": ratings.criterion, "tables": [asdict(one) for one in ratings.tables]}
-
-
-def _source(ratings: Study) -> dict[str, str]:
-    """The same for a signature: the tables by a digest of what they hold, in their order."""
+def _signature(ratings: Study, by: Sequence[str]) -> str:
+    """The settings of a study, its tables by a digest of what they hold, in their order."""
     known = bool(ratings.tables) and all(one.sha256 for one in ratings.tables)
     held = digest([[one.sha256, one.added] for one in ratings.tables])[:19] if known else "unknown"
-    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held}
-
-
-def _within(ratings: Study) -> str:
-    """Within what raters are exchanged."""
-    return "study" if ratings.block_of is None else "block"
+    criterion = "none" if ratings.criterion is None else ratings.criterion
+    return signature_line(
+        study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", criterion=criterion, tables=held
+    )  # fmt: skip
 
 
 def _groups(ratings: Study) -> tuple[Group, ...]:
@@ -271,20 +259,20 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
     # The only rating of a rater is as good as an independent one.
     found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
-    known, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
-    mean = max(1.0, float((weights * effects)[known].sum() / weights[known].sum())) if known.any() else None
-    worth = None if mean is None else len(ratings.rater) / mean
+    there, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
+    mean = max(1.0, float((weights * effects)[there].sum() / weights[there].sum())) if there.any() else None
     signature = signature_line(
         power="noncentral-chi-square", effect=asked.effect, alpha=asked.alpha, wanted=asked.power, df=df, design_effect="Rao-Scott,mean"
     )
-    return Powered(
-        asked.effect, asked.alpha, asked.power, df, needed(asked.effect, df, asked.alpha, asked.power), len(ratings.rater),
-        None if worth is None else figure(worth),
-        None if worth is None else figure(reached(worth, asked.effect, df, asked.alpha)),
-        None if worth is None else figure(smallest(worth, df, asked.alpha, asked.power)),
-        None if mean is None else figure(mean), signature,
-        None if mean is not None else "no design effect is known: " + (next((one.why for one in spreads if one.why), None) or "no ratings"),
-    )  # fmt: skip
+    figures, why = dict[str, Any].fromkeys(("effective_ratings", "reached", "smallest_w", "design_effect")), None
+    if mean is None:
+        why = "no design effect is known: " + (next((one.why for one in spreads if one.why), None) or "no ratings")
+    else:
+        worth = len(ratings.rater) / mean
+        known = (worth, reached(worth, asked.effect, df, asked.alpha), smallest(worth, df, asked.alpha, asked.power), mean)
+        figures = dict(zip(figures, map(figure, known), strict=True))
+    least = needed(asked.effect, df, asked.alpha, asked.power)
+    return Powered(asked.effect, asked.alpha, asked.power, df, least, len(ratings.rater), **figures, signature=signature, why=why)
 
 
 def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
