@@ -15,7 +15,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.external.score_file import DELIMITERS
 from empathy_eval.raters.agreement.table import ONLY, RATING_COLUMNS, Gathering, Table
-from empathy_eval.raters.judges.as_scores import ratings_in
+from empathy_eval.raters.judges.annotations import ratings_in
 
 SCHEMA = "ratings_about"
 # What each column is about: a criterion has one framework, a rater one of all others.

@@ -16,14 +16,13 @@ from empathy_eval.design.rubrics import Rubric, load_rubric, rubric_of
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
-from empathy_eval.raters.agreement.agree import Tag, TagAudit, odd_options
+from empathy_eval.raters.agreement.agree import TagAudit, odd_options
 from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel, frameworks_of, off_scale
 from empathy_eval.raters.agreement.read import Columns
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
-from empathy_eval.raters.judges.as_scores import ratings_of, sampled
-from empathy_eval.raters.judges.folder import AGAIN, Folder, read_annotations
-from empathy_eval.raters.judges.tag_audit import PEOPLE, planned_in, signed_by, signed_by_people, tag_audit, tags_of_judge, tags_of_people
+from empathy_eval.raters.judges.annotations import AGAIN, Folder, ratings_of, read_annotations, sampled
+from empathy_eval.raters.judges.tag_audit import audit_of
 from empathy_eval.raters.review.record import rating_rows, read_record
 
 # item, rater, rating, criterion
@@ -78,7 +77,10 @@ def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Pat
     records = [read_record(path) for path in paths if path.suffix == ".json"]
     naming = [path for path in paths if path.is_dir() and _names_strategies(path)]
     tables = [path for path in paths if path.suffix != ".json" and path not in naming]
-    tags = _audit(records, [read_annotations(path) for path in naming], chance, release_dir)
+    folders = [read_annotations(path) for path in naming]
+    if folders:
+        _check(folders, release_dir)
+    tags = audit_of(records, folders, release_dir, chance)
     return Given(tuple(tables), tuple(row for record in records for row in _ratings(record))), tags
 
 
@@ -97,17 +99,6 @@ def _names_strategies(path: Path) -> bool:
 def _ratings(record: dict[str, Any]) -> Iterator[Row]:
     for row in rating_rows(record):
         yield row["item"], row["rater"], row["rating"], row["criterion"]
-
-
-def _audit(records: Sequence[dict[str, Any]], folders: Sequence[Folder], chance: Chance, release_dir: Path | None) -> TagAudit:
-    """The audit of the tags of all records, as people's, and of each folder."""
-    if folders:
-        _check(folders, release_dir)
-    people = [tag for record in records for tag in tags_of_people(record)]
-    given: dict[str, tuple[str, Sequence[Tag]]] = {PEOPLE: (signed_by_people(records), people)}
-    planned = planned_in(release_dir) if folders and release_dir else {}
-    given |= {f"{one.teacher}/{one.rubric}": (signed_by(one), list(tags_of_judge(one, planned))) for one in folders}
-    return tag_audit(given, chance)
 
 
 def _check(folders: Sequence[Folder], release_dir: Path | None) -> None:

@@ -213,14 +213,14 @@ def assign_blocks(units: Sequence[Unit], design: Design, seal: str) -> tuple[See
         for place in derived_random(design.seed, "groups", seal, design.replies, number).sample(cells, len(cells)):
             rater = next(raters)
             seen[rater] = [(unit, unit.cells[place]) for unit in block]
-            block_of[rater] = _named(block)
+            block_of[rater] = code_of(sorted(unit.name for unit in block), 8)
     return seen, block_of
 
 
-def _named(block: Sequence[Unit]) -> str:
-    """Eight signs, the first of which is a letter: a spreadsheet would take ``12345678`` for a number."""
-    name = digest(sorted(unit.name for unit in block))[3:11]
-    return "abcdef"[int(name[0], 16) % 6] + name[1:]
+def code_of(value: object, signs: int) -> str:
+    """So many signs of the hash of a value, the first of which is a letter: a spreadsheet would take ``12345678e012`` for a number."""
+    code = digest(value)[3 : 3 + signs]
+    return "abcdef"[int(code[0], 16) % 6] + code[1:]
 
 
 def _blocks(units: Sequence[Unit], count: int, design: Design) -> Iterator[list[Unit]]:
