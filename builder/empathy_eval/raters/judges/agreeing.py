@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from empathy_eval.raters.review.record import rating_rows, read_record
 
 # item, rater, rating, criterion
 Row = tuple[str, str, float, str]
+ROW = itemgetter("item", "rater", "rating", "criterion")
 
 
 def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, level: str, release_dir: Path | None = None) -> Agreement:
@@ -43,19 +45,16 @@ def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, l
     if tags.rows and not (given.tables or given.rows):
         if judges:
             raise input_error("judge", f'"{judges[0]}" is not a rater: there are only tags, and no table of ratings', "leave --judge out")
-        return Agreement(level, (), (), (), {}, tags, provenance=provenance_of(paths, release_dir, level=level, **_drawn(chance)))
+        return Agreement(level, (), (), (), {}, tags, provenance=_provenance(paths, release_dir, chance, level=level))
     found = agree(_table(given), judges, chance.resamples, chance.seed, level)
-    provenance = provenance_of(paths, release_dir, judges=list(judges), level=level, **_drawn(chance))
+    provenance = _provenance(paths, release_dir, chance, judges=list(judges), level=level)
     return replace(found, tags=tags if tags.rows else None, provenance=provenance)
 
 
-def provenance_of(paths: Sequence[Path], release_dir: Path | None, **settings: Any) -> Provenance:
+def _provenance(paths: Sequence[Path], release_dir: Path | None, chance: Chance, **settings: Any) -> Provenance:
     """What figures of agreement are of: the tables, records and folders that were read, and the release with the plan of tags."""
-    return Provenance.of(release_dir, files=[file_of(path, BUILD) for path in paths], **settings)
-
-
-def _drawn(chance: Chance) -> dict[str, int]:
-    return {"resamples": chance.resamples, "seed": chance.seed}
+    files = [file_of(path, BUILD) for path in paths]
+    return Provenance.of(release_dir, files=files, **settings, resamples=chance.resamples, seed=chance.seed)
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Pat
     if folders:
         _check(folders, release_dir)
     tags = audit_of(records, folders, release_dir, chance)
-    return Given(tuple(tables), tuple(row for record in records for row in _ratings(record))), tags
+    return Given(tuple(tables), tuple(map(ROW, (row for record in records for row in rating_rows(record))))), tags
 
 
 def _table(given: Given) -> Table:
@@ -94,11 +93,6 @@ def _table(given: Given) -> Table:
 def _names_strategies(path: Path) -> bool:
     header = path / BUILD
     return header.is_file() and bool(read_json(header, "annotations", AGAIN)["rubric"]["kind"] == "strategies")
-
-
-def _ratings(record: dict[str, Any]) -> Iterator[Row]:
-    for row in rating_rows(record):
-        yield row["item"], row["rater"], row["rating"], row["criterion"]
 
 
 def _check(folders: Sequence[Folder], release_dir: Path | None) -> None:
@@ -162,15 +156,13 @@ def reliability_of(
         raise InputError(off)
     judges = [one.rater for one in panel.judges]
     agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
-    provenance = provenance_of(
-        paths, release_dir, judges=judges, crowd=list(named.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
-        level=level, resamples=chance.resamples, seed=chance.seed,
-    )  # fmt: skip
+    roles = {"judges": judges, "crowd": list(named.crowd), "crowd_as": named.crowd_as, "rubrics": [one.name for one in rubrics]}
+    provenance = _provenance(paths, release_dir, chance, **roles, level=level)
     agreed = replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
     return agreed, reliability(found.table, panel, frameworks, agreement, chance).of(provenance)
 
 
-def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[tuple[str, str, float, str]]) -> _Read:
+def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[Row]) -> _Read:
     columns, annotated = Columns(), [read_annotations(path) for path in folders]
     names = _names(annotated)
     if not (annotated or rows) and files:

@@ -33,7 +33,7 @@ class Answers:
     """The answers of a file (``value``, as in ``review_answers.schema.json``) with what is wrong with them so far.
 
     ``places`` tells where each judgement stands. Of a spreadsheet, ``texts`` tells what stood beside it, by (item, turn), and
-    ``turn_rows`` where each of an item's ``tags`` and ``remarks`` stands.
+    ``turn_rows`` each of an item's ``tags`` and ``remarks``, with where it stands.
     """
 
     path: Path
@@ -41,7 +41,7 @@ class Answers:
     value: dict[str, Any]
     places: list[str]
     texts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    turn_rows: dict[tuple[str, str], list[str]] = field(default_factory=dict)
+    turn_rows: dict[tuple[str, str], list[tuple[str, dict[str, Any]]]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def complain(self, place: str, what: str, fix: str) -> None:
@@ -104,7 +104,7 @@ def _named(place: str, answers: Answers) -> str:
     number, (of_turn, _, column) = int(head[11:-1]), rest.partition(": ")
     part, _, at = of_turn.partition("[")
     if answers.turn_rows and part in OF_TURNS:
-        return f"{answers.turn_rows[part, answers.value['judgements'][number]['item']][int(at[:-1])]}: {column}"
+        return f"{answers.turn_rows[part, answers.value['judgements'][number]['item']][int(at[:-1])][0]}: {column}"
     return f"{answers.places[number]}: {rest}".removesuffix(": ")
 
 
@@ -125,7 +125,6 @@ def _from_rows(path: Path, source: str) -> Answers:
     """The rows of a spreadsheet: a reply is a row, a dialogue a row with a row for each of its turns below it."""
     answers = Answers(path, source, {"format": 1, "form": path.suffix.lower()[1:], "judgements": []}, [])
     about: dict[str, set[str]] = {"review": set(), "rater": set()}
-    of_turns: dict[tuple[str, str], list[dict[str, Any]]] = {}
     first_row: dict[str, str] = {}
     for number, row in read_rows(path):
         place = f"row {number}"
@@ -147,11 +146,15 @@ def _from_rows(path: Path, source: str) -> Answers:
             for column, what, fix in faults:
                 answers.complain(f"{place}: {column}", what, fix)
             for part, one in _of_turn(row["turn"], filled) if not faults else ():
-                of_turns.setdefault((part, row["item"]), []).append(one)
-                answers.turn_rows.setdefault((part, row["item"]), []).append(place)
+                answers.turn_rows.setdefault((part, row["item"]), []).append((place, one))
         else:
             answers.judge(place, _judgement(row, filled))
-    _join(answers, of_turns, first_row)
+    for (part, item), said in answers.turn_rows.items():
+        judgement = next((one for one in answers.value["judgements"] if one["item"] == item), None)
+        if judgement is None:  # the dialogue lacks its decision
+            judgement = {"item": item, "kind": "dialogue"}
+            answers.judge(first_row[item], judgement)
+        judgement[part] = [one for _, one in said]
     answers.head(about, range(2), "rows", "send the rows of each rater as a file of its own")
     return answers
 
@@ -193,16 +196,6 @@ def _tag_faults(tag: str, strategy: str) -> Iterator[tuple[str, str, str]]:
 
 def _number(value: str) -> int | str:
     return int(value) if value.removeprefix("-").isdecimal() and value.isascii() else value
-
-
-def _join(answers: Answers, of_turns: dict[tuple[str, str], list[dict[str, Any]]], first_row: dict[str, str]) -> None:
-    """Puts what is said of turns into the judgement of their dialogue; without one, the dialogue lacks its decision."""
-    for (part, item), ones in of_turns.items():
-        judgement = next((one for one in answers.value["judgements"] if one["item"] == item), None)
-        if judgement is None:
-            judgement = {"item": item, "kind": "dialogue"}
-            answers.judge(first_row[item], judgement)
-        judgement[part] = ones
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row]]:

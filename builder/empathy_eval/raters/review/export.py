@@ -198,14 +198,11 @@ def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str 
 
 def _load(sheet: Path, language: str) -> Load:
     """Counted in the rater's CSV, which has the same texts as the other forms."""
-    items = warned = count = 0
-    seconds = 0.0
-    for _, row in read_rows(sheet):
-        items += row["kind"] != "turn"
-        warned += row["kind"] != "turn" and bool(row["warning"])
-        count += sum(len(words(row[name], language)) for name in ("situation", "context", "text"))
-        seconds += SECONDS[row["kind"]] if row["kind"] != "turn" or row["strategy"] else 0
-    return Load(items, warned, count, count / WORDS_A_MINUTE + seconds / 60)
+    rows = [row for _, row in read_rows(sheet)]
+    items = [row for row in rows if row["kind"] != "turn"]
+    count = sum(len(words(row[name], language)) for row in rows for name in ("situation", "context", "text"))
+    seconds = sum(SECONDS[row["kind"]] for row in rows if row["kind"] != "turn" or row["strategy"])
+    return Load(len(items), sum(bool(row["warning"]) for row in items), count, count / WORDS_A_MINUTE + seconds / 60)
 
 
 def _before(guidance: Path) -> Load:

@@ -107,12 +107,7 @@ class Unit:
     @property
     def dialogue(self) -> str:
         """The dialogue that it is, or that it is of."""
-        return self.name if self.whole else self.name.rpartition("-")[0]
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is a whole dialogue."""
-        return self.kind == "dialogue"
+        return self.name if self.kind == "dialogue" else self.name.rpartition("-")[0]
 
 
 @dataclass(frozen=True)

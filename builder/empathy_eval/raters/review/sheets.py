@@ -141,7 +141,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
 def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
     """The order a rater sees: replies before whole dialogues, flagged ones first, else a seeded order of the rater's own."""
     shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
-    return sorted(shuffled, key=lambda one: (one[0].whole, not texts[one[0].name]["flags"]))
+    return sorted(shuffled, key=lambda one: (one[0].kind == "dialogue", not texts[one[0].name]["flags"]))
 
 
 def both_replies(item: Mapping[str, Any]) -> str:

@@ -111,7 +111,7 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
         else:
             for part in OF_TURNS:
-                rows = [f"{path}: {row}" for row in answers.turn_rows.get((part, one["item"]), [])]
+                rows = [f"{path}: {row}" for row, _ in answers.turn_rows.get((part, one["item"]), [])]
                 yield from _turn_problems(part, rows or itertools.repeat(where), one, known)
     for (item, turn), (place, text) in answers.texts.items():
         known = key["items"].get(item, {})
