@@ -115,11 +115,10 @@ def _of_blocks(release_dir: Path, design: Design, replies: Replies | None, notes
 
 
 KEY, RATERS = "key.json", "raters"
-# A rater is a folder, even where there is nothing left to rate.
 COUNTS = ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn")
+# A rater is a folder, even where there is nothing left to rate.
 MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(COUNTS, 10_000_000)
-
-
+# The counts of a pack, where others are not asked for.
 SIZES: dict[str, int] = {"pairs": 60, "dialogues": 0, "cells": 30, "raters": 12}
 # Most adults read English prose at 175 to 300 words a minute (Brysbaert 2019). The slow end, so that nobody is paid too little.
 WORDS_A_MINUTE = 175

@@ -21,8 +21,6 @@ from empathy_eval.raters.review.human_evaluation import by_group, group_lines
 from empathy_eval.raters.review.record import CRITERIA, Judgement, facts_in, read_record, table_path, tables_of, write_tables
 from empathy_eval.raters.review.sheets import shown_kind, text_hash
 
-Place = tuple[str, str]
-
 
 @dataclass(frozen=True)
 class Imported:
@@ -141,7 +139,7 @@ def _turn_problems(part: str, places: Iterable[str], one: Judgement, known: dict
 
 def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
     """The record with the judgements of the files, and the contradictions that stand against it."""
-    by_item: dict[Place, Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
+    by_item: dict[tuple[str, str], Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
     replaced = {(one["source"], one["item"]): one for one in record["replaced"]}
     sources, problems = dict(record["sources"]), list[Problem]()
     came = [
