@@ -14,9 +14,9 @@ from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.raters.judges.annotating import Annotations, Design, annotations_of, judge_of
+from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.judges.attacking import THROUGHOUT, Wanted, attack_table, attacking, named
 from empathy_eval.raters.judges.cases import cases_of
-from empathy_eval.raters.judges.folder import read_annotations
 
 from tests.commands.test_annotate import Door
 from tests.doubles.judge import CRITERION, REPLY, JudgeServer, said

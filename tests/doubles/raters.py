@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import derived_random
+from empathy_eval.raters.review.forms import COLUMNS
 from empathy_eval.raters.review.sheets import shown_kind
-from empathy_eval.raters.review.spreadsheets import COLUMNS
 from openpyxl import load_workbook
 
 Judge = Callable[[str, dict[str, Any]], dict[str, Any]]

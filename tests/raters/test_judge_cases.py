@@ -15,12 +15,12 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.raters.judges.annotating import Design, annotations_of
-from empathy_eval.raters.judges.cases import Stratum, cases_of, dialogues_of, sample_of, spread_out
-from empathy_eval.raters.judges.sources import TEXTS, Placed
+from empathy_eval.raters.judges.cases import TEXTS, Placed, cases_of, dialogues_of, sample_of, spread_out
 from hypothesis import given
 from hypothesis import strategies as st
 
-STRATA = st.builds(Stratum, st.integers(1, 4), st.one_of(st.none(), st.sampled_from(["hurrying", "correcting"])))
+Stratum = tuple[int, str | None]
+STRATA = st.tuples(st.integers(1, 4), st.one_of(st.none(), st.sampled_from(["hurrying", "correcting"])))
 PLACED = st.builds(Placed, st.text(max_size=6), st.integers(1, 4), st.sampled_from([None, "hurrying", "correcting"]), st.booleans())
 NAMES = st.dictionaries(st.text(st.characters(codec="ascii"), max_size=6), STRATA, max_size=60)
 JUDGE = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100}
@@ -49,7 +49,7 @@ def test_every_sample_has_the_share_of_each_stratum_that_all_have(names: dict[st
 
 @given(st.integers(1, 30), st.integers(1, 5))
 def test_strata_of_one_size_take_turns(size: int, strata: int) -> None:
-    names = {f"{number}-{stratum}": Stratum(stratum) for number in range(size) for stratum in range(strata)}
+    names = {f"{number}-{stratum}": (stratum, None) for number in range(size) for stratum in range(strata)}
     order = [names[name] for name in spread_out(names)]
     for start in range(0, len(order), strata):
         assert len(set(order[start : start + strata])) == strata
@@ -58,14 +58,14 @@ def test_strata_of_one_size_take_turns(size: int, strata: int) -> None:
 @given(NAMES, st.sets(st.text(max_size=6), max_size=10), STRATA)
 def test_within_a_stratum_the_order_is_its_own(names: dict[str, Stratum], others: set[str], stratum: Stratum) -> None:
     before = [name for name in spread_out(names) if names[name] == stratum]
-    more = {**names, **{f"other {name}": Stratum(9) for name in others}}
+    more = {**names, **{f"other {name}": (9, None) for name in others}}
     assert [name for name in spread_out(more) if more[name] == stratum] == before
 
 
 @given(st.lists(PLACED, max_size=60, unique_by=lambda one: one.name), st.randoms(use_true_random=False))
 def test_turns_with_controls_come_first_and_both_parts_are_spread_out(turns: list[Placed], rng: Any) -> None:
     order, (with_them, others) = sample_of(turns), ([one for one in turns if one.controls is has] for has in (True, False))
-    parts = [spread_out({one.name: Stratum(one.scenario_id, one.manner) for one in some}) for some in (with_them, others)]
+    parts = [spread_out({one.name: one.stratum for one in some}) for some in (with_them, others)]
     assert order == [*parts[0], *parts[1]]
     rng.shuffle(turns)
     assert sample_of(turns) == order
@@ -75,7 +75,7 @@ def test_turns_with_controls_come_first_and_both_parts_are_spread_out(turns: lis
 def test_without_controls_among_the_variants_who_has_them_is_nothing(turns: list[Placed]) -> None:
     order = sample_of(turns, ("reference", *PAIR_VARIANTS))
     assert order == sample_of([one._replace(controls=not one.controls) for one in turns], PAIR_VARIANTS)
-    assert order == spread_out({one.name: Stratum(one.scenario_id, one.manner) for one in turns})
+    assert order == spread_out({one.name: one.stratum for one in turns})
 
 
 @pytest.mark.parametrize("variants", [TEXTS, ("reference", "apathetic"), ("near_empathetic",)])

@@ -12,7 +12,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.commands.annotate import annotate
-from empathy_eval.raters.judges.folder import read_annotations
+from empathy_eval.raters.judges.annotations import read_annotations
 
 from tests.doubles.judge import read_once as read_once
 from tests.doubles.judges import Judge

@@ -17,9 +17,8 @@ from empathy_eval.design.judge_prompts import SPEAKERS, judge_prompts
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.rubrics import load_rubric, packaged_rubrics
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
 from empathy_eval.raters.judges.judge import Judge, compared
-from empathy_eval.raters.judges.sources import TEXTS
 
 Asked = tuple[str, list[Message]]
 REPLY, TALK = "<the reply>", "<the conversation>"

@@ -13,9 +13,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.prompts import Message
-from empathy_eval.raters.judges.cases import cases_of, dialogues_of
-from empathy_eval.raters.judges.folder import read_annotations
-from empathy_eval.raters.judges.sources import TEXTS, source_of, told
+from empathy_eval.raters.judges.annotations import read_annotations
+from empathy_eval.raters.judges.cases import TEXTS, cases_of, dialogues_of, source_of, told
 
 from tests.doubles.judges import Judge
 

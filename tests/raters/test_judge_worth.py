@@ -19,8 +19,7 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, audit
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating, Design, annotations_of, judge_of
-from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
-from empathy_eval.raters.judges.folder import Folder
+from empathy_eval.raters.judges.annotations import Annotated, Comparison, Folder, Judged, Rating
 from empathy_eval.raters.judges.worth import Beside, CriterionWorth, Worth, beside_of, shown, worth_of
 from empathy_eval.raters.review.sheets import text_hash
 

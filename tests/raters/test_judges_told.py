@@ -18,8 +18,7 @@ from empathy_eval.design.dataset import column, pair_id, read_manifest
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.judges.agreeing import agreement_of
-from empathy_eval.raters.judges.annotations import Annotated, Judged
-from empathy_eval.raters.judges.folder import Folder, read_annotations
+from empathy_eval.raters.judges.annotations import Annotated, Folder, Judged, read_annotations
 from empathy_eval.raters.judges.judge_section import _beside, released_annotations
 from empathy_eval.raters.judges.reckoning import reckoning_of
 from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of

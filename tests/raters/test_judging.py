@@ -25,10 +25,8 @@ from empathy_eval.completions.models.own import TextModel
 from empathy_eval.design.rubrics import Criterion, Rubric, load_rubric
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.summary import Handed
-from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
-from empathy_eval.raters.judges.folder import Folder, read_annotations
-from empathy_eval.raters.judges.sources import TEXTS
+from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
+from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
 
 from tests.doubles.forked import forkserver
 from tests.doubles.judge import JudgeServer, biased, likely, reason_of, strategy_of, value_of, warmth

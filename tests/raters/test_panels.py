@@ -19,7 +19,7 @@ from empathy_eval.raters.agreement.panel import Judge
 from empathy_eval.raters.agreement.reliability import Reliability
 from empathy_eval.raters.judges import agreeing
 from empathy_eval.raters.judges.agreeing import Named, agreement_of, reliability_of
-from empathy_eval.raters.judges.as_scores import ratings_in
+from empathy_eval.raters.judges.annotations import ratings_in
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.releases.assemble.write import Released
 

@@ -20,9 +20,20 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.export import page
-from empathy_eval.raters.review.label_studio import labelling_configuration, write_projects
-from empathy_eval.raters.review.spreadsheets import COLUMNS, coded, read_rows, rows_of, shielded, uncoded, unshielded, write_csv, write_xlsx
+from empathy_eval.raters.review.answers import read_rows
+from empathy_eval.raters.review.forms import (
+    COLUMNS,
+    coded,
+    labelling_configuration,
+    page,
+    rows_of,
+    shielded,
+    uncoded,
+    unshielded,
+    write_csv,
+    write_projects,
+    write_xlsx,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from label_studio_sdk.label_interface.interface import LabelInterface
@@ -135,7 +146,7 @@ def test_the_xlsx_has_the_same_bytes_in_another_process_at_another_time_and_plac
     time.sleep(2.1)  # the clock of a zip file counts in steps of two seconds
     (tmp_path / "sheet.json").write_text(json.dumps(sheet_of(HOSTILE)))
     run = (
-        "import json, pathlib; from empathy_eval.raters.review.spreadsheets import write_xlsx;"
+        "import json, pathlib; from empathy_eval.raters.review.forms import write_xlsx;"
         "write_xlsx(json.loads(pathlib.Path('sheet.json').read_text()), pathlib.Path('again.xlsx'))"
     )
     place = {"TZ": "Pacific/Auckland", "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -191,7 +202,7 @@ def test_an_xlsx_on_a_full_disk_is_a_job_that_could_not_finish(tmp_path: Path) -
     (tmp_path / "sheet.json").write_text(json.dumps(sheet_of(HOSTILE)))
     run = (
         "import json, pathlib, resource; from empathy_eval.base.errors import JobError; from empathy_eval.base.files import room_for\n"
-        "from empathy_eval.raters.review.spreadsheets import write_xlsx\n"
+        "from empathy_eval.raters.review.forms import write_xlsx\n"
         "sheet = json.loads(pathlib.Path('sheet.json').read_text())\n"
         "for limit in (10, 1_000, 5_000, 20_000, 2**30):\n"
         "    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, 2**30))\n"

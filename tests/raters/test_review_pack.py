@@ -15,10 +15,10 @@ from empathy_eval.commands.agree import agree
 from empathy_eval.commands.review import review_export
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import parts_of
-from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.pack import PAPERS, SECONDS, SIZES, WORDS_A_MINUTE, design_of, write_papers
+from empathy_eval.raters.review.answers import read_rows
+from empathy_eval.raters.review.export import PAPERS, SECONDS, SIZES, WORDS_A_MINUTE, design_of, export_review, write_papers
+from empathy_eval.raters.review.forms import COLUMNS
 from empathy_eval.raters.review.sample import Design, sample
-from empathy_eval.raters.review.spreadsheets import COLUMNS, read_rows
 from empathy_eval.raters.review.take_back import import_reviews
 from empathy_eval.releases.assemble.write import Released
 

@@ -16,8 +16,7 @@ from empathy_eval.base.schemas import read_yaml, schema
 from empathy_eval.base.text import shingles
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.export import guidance, page
-from empathy_eval.raters.review.spreadsheets import CHOICES, FILLED
+from empathy_eval.raters.review.forms import CHOICES, FILLED, guidance, page
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -12,11 +12,11 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.review import review_import
 from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.record import corrections, decisions, planted_found, read_record
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.sheets import plant
-from empathy_eval.raters.review.spreadsheets import read_rows
 from empathy_eval.releases.assemble.write import Released
 from hypothesis import given
 from hypothesis import strategies as st

@@ -68,7 +68,7 @@ def test_tags_found_wrong_are_listed_with_what_they_should_be() -> None:
     record = {
         "judgements": [vote("017-seed", n, "keep", tag(said)) for n, said in enumerate(["Offer Hope", "Offer Hope", "Affirmation", None])]
     }
-    assert [(one.turn, one.tag, one.strategy, one.raters, one.of) for one in corrections(record)] == [
+    assert [(one.turn, one.tag, one.should_be, one.raters, one.of) for one in corrections(record)] == [
         (3, "Clarification", "Affirmation", 1, 4),
         (3, "Clarification", "Offer Hope", 2, 4),
     ]

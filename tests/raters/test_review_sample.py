@@ -14,12 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.assignment import assign
-from empathy_eval.raters.review.export import drawn_for, export_review
-from empathy_eval.raters.review.pack import design_of
+from empathy_eval.raters.review.export import design_of, drawn_for, export_review
 from empathy_eval.raters.review.sample import Cell, Design, Unit, sample
 from empathy_eval.raters.review.sheets import item_code
-from empathy_eval.raters.review.spreadsheets import read_rows
 from empathy_eval.releases.assemble.write import Released
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

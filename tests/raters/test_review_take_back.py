@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
+from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.forms import COLUMNS, TIE
 from empathy_eval.raters.review.record import training_results
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.spreadsheets import COLUMNS, TIE, read_rows
 from empathy_eval.raters.review.take_back import Imported, import_reviews, told
 from empathy_eval.releases.assemble.write import Released
 

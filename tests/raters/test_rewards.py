@@ -25,8 +25,8 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message
 from empathy_eval.evaluation.external.judges import annotations_of
 from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.judges.cases import cases_of
-from empathy_eval.raters.judges.folder import read_annotations
 from empathy_eval.raters.judges.judge import reward_of
 from empathy_eval.raters.judges.worth import shown, worth_of
 from empathy_eval.releases.assemble.annotations import add_annotations

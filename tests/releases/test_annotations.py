@@ -26,7 +26,7 @@ from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.raters.judges.as_scores import annotations_in
+from empathy_eval.raters.judges.annotations import annotations_in
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff

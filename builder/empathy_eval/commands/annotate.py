@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,16 +16,18 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
-from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
-from empathy_eval.commands.ways import Ways, add_ways, do, done
+from empathy_eval.commands.score_tables import attack_lines
+from empathy_eval.commands.ways import Closing, Ways, add_ways, do, done
 
 if TYPE_CHECKING:
+    from empathy_eval.evaluation.inversion.rows import AttackTable
     from empathy_eval.generation.summary import Handed, Summary
     from empathy_eval.raters.judges.annotating import Annotations
-    from empathy_eval.raters.judges.worth import Worth
 
 # Far more than any release has, and what a manifest takes.
-MOST_TURNS, MOST_SAMPLES = 1_000_000_000, 10_000
+MOST_TURNS, MOST_SAMPLES, MOST_ATTACKED = 1_000_000_000, 10_000, 1_000_000
+# So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
+ATTACKED = 25
 EXAMPLES = """\
 examples:
   empathy-eval annotate build/demo/release --out build/judged --rubric teacher --model NAME --base-url http://localhost:8000/v1 --turns 200
@@ -44,7 +47,7 @@ def annotate(
     release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
-    attacked_turns: int = TURNS, rules: str | Path | None = None,
+    attacked_turns: int = ATTACKED, rules: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Handed:  # fmt: skip
     """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
@@ -60,57 +63,149 @@ def annotate(
         InputError: if something is wrong with what is given, or the folder holds other annotations.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    _refuse_inside(release, Path(out))
     how = Ways(**(ways or {}), progress=progress)
-    job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
-    _refuse(how, job)
-    under = Under.of(release, job, Path(out), attacks, attacked_turns, rules)
-    first = partial(do, job, Path(out), how)
-    return under.then(first, how) if under else first()
+    asked = Asked(release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules)
+    return asked.jobs().done(how)
 
 
-def _refuse(ways: Ways, job: Annotations) -> None:
-    """Raises an :class:`InputError` for ways that do not go together, or not with the judge."""
-    ways.refuse_contradictions("annotate")
-    if ways.batch and job.config.model.form:
-        fix = "leave it out; or write the requests to a file with --requests-to, for a server that processes files"
-        raise input_error("--batch", "no provider runs reward models in batches", fix)
+@dataclass(frozen=True)
+class Asked:
+    """What is to be judged, into which folder, and how; the names are those of the command line."""
+
+    release: str | Path
+    out: Path
+    rubric: str | Path
+    model: Any
+    base_url: str | None
+    turns: int | None
+    variants: Sequence[str] | None
+    samples: int
+    templates: str | Path | None
+    attacks: Sequence[Any] | None
+    attacked_turns: int
+    rules: str | Path | None
+
+    def jobs(self) -> Jobs:
+        """What is asked of a judge: about texts, and where attacks are asked for about attacked ones.
+
+        Raises:
+            InputError: if something is wrong with what is given; if there is nothing to attack, an attack is unknown, or there are rules
+                for no attacks.
+        """
+        if Path(self.release).is_dir() and self.out.resolve().is_relative_to(Path(self.release).resolve()):
+            # It would no more be what its manifest says.
+            raise input_error("--out", f'"{self.out}" is inside the folder that is judged', "name a folder outside it")
+        job, folder = self._job()
+        if self.attacks is None:
+            if self.rules:
+                raise input_error("--rules", f'"{self.rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
+            return Jobs(job, self.out, folder)
+        if not 1 <= self.attacked_turns <= MOST_ATTACKED:
+            fix = f"use a number from 1 to {MOST_ATTACKED:,}"
+            raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
+        from empathy_eval.raters.judges.attacking import Wanted, attacking
+
+        wanted = Wanted(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
+        return Jobs(job, self.out, folder, *attacking(job, folder, wanted))
+
+    def _job(self) -> tuple[Annotations, Path]:
+        """The job of annotations, and the folder of what is judged."""
+        from empathy_eval.design.rubrics import load_rubric
+        from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_of
+        from empathy_eval.raters.judges.cases import TEXTS
+        from empathy_eval.releases.hub.fetch import release_folder
+
+        names, fix = self.variants or (), f"use some of these: {', '.join(TEXTS)}"
+        problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, TEXTS)) for name in names if name not in TEXTS]
+        for name, count, most in (("--turns", self.turns, MOST_TURNS), ("--samples", self.samples, MOST_SAMPLES)):
+            if count is not None and not 1 <= count <= most:
+                what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
+                problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
+        read = load_rubric(self.rubric)
+        if names and read.unit == "dialogue":
+            what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
+            problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
+        if problems:
+            raise InputError(problems)
+        given, judge = None, self.model
+        if not isinstance(judge, str | Path | Mapping):
+            given, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
+        else:
+            judge = judge_of(judge, self.base_url)
+        design = Design(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
+        folder, templates = release_folder(self.release), Path(self.templates) if self.templates else None
+        return annotations_of(folder, read, judge, design, given=given, templates=templates), folder
 
 
-def _refuse_inside(release: str | Path, out: Path) -> None:
-    """Raises an :class:`InputError` for a folder in the release itself, which would no more be what its manifest says."""
-    if Path(release).is_dir() and out.resolve().is_relative_to(Path(release).resolve()):
-        raise input_error("--out", f'"{out}" is inside the folder that is judged', "name a folder outside it")
+@dataclass(frozen=True)
+class Jobs:
+    """The job of annotations in a folder, and beside it, over the same ledger, that of attacked texts where attacks are asked for.
+
+    ``told`` is what is left out of the attacks and why.
+    """
+
+    first: Annotations
+    out: Path
+    release: Path
+    attacked: Annotations | None = None
+    told: tuple[str, ...] = ()
+
+    def done(self, ways: Ways) -> Handed:
+        """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
+
+        Batches of the second that are under way are taken in before: no other job may open their ledger.
+        """
+        from empathy_eval.generation.build_folder import LEDGER
+        from empathy_eval.raters.judges.annotations import ATTACKS
+
+        ways.refuse_contradictions("annotate")
+        if ways.batch and self.first.config.model.form:
+            fix = "leave it out; or write the requests to a file with --requests-to, for a server that processes files"
+            raise input_error("--batch", "no provider runs reward models in batches", fix)
+        if self.attacked is None:
+            return do(self.first, self.out, ways)
+        ledger = Path(ways.ledger or self.out / LEDGER)
+        second = partial(do, self.attacked, self.out / ATTACKS, replace(ways, ledger=ledger))
+        begun = second() if ways.batch and _under_way(ledger, self.attacked.config.identity) else None
+        if begun and begun.requests:
+            return _both(None, begun)
+        handed = do(self.first, self.out, ways)
+        if handed.requests:
+            return handed
+        beside = begun or second()
+        if not (beside.requests or ways.part):
+            self.table()
+        return _both(handed, beside)
+
+    def table(self) -> AttackTable:
+        """The table of attacks, which is kept beside what was said of attacked texts."""
+        from empathy_eval.base.files import write_whole
+        from empathy_eval.raters.judges.annotations import ATTACKS
+        from empathy_eval.raters.judges.attacking import attack_table
+
+        table = attack_table(self.out, self.release, self.told)
+        write_whole(self.out / ATTACKS / "figures.json", json_text(table.to_json()) + "\n")
+        return table
 
 
-def _job(
-    release: str | Path, rubric: str | Path, model: Any, base_url: str | None, turns: int | None, variants: Sequence[str] | None,
-    samples: int, templates: str | Path | None,
-) -> Annotations:  # fmt: skip
-    from empathy_eval.design.rubrics import load_rubric
-    from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_of
-    from empathy_eval.raters.judges.sources import TEXTS
-    from empathy_eval.releases.hub.fetch import release_folder
+def _under_way(path: Path, identity: str) -> bool:
+    """Whether a ledger has batches under way of the job of that identity."""
+    from empathy_eval.completions.ledger import Ledger
+    from empathy_eval.completions.pending import under_way
 
-    fix = f"use some of these: {', '.join(TEXTS)}"
-    problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, TEXTS)) for name in variants or () if name not in TEXTS]
-    for name, count, most in (("--turns", turns, MOST_TURNS), ("--samples", samples, MOST_SAMPLES)):
-        if count is not None and not 1 <= count <= most:
-            what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
-            problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
-    read = load_rubric(rubric)
-    if variants and read.unit == "dialogue":
-        what = f'"{",".join(variants)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
-        problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
-    if problems:
-        raise InputError(problems)
-    given, judge = None, model
-    if not isinstance(model, str | Path | Mapping):
-        given, judge = model, {"kind": "given", "model": getattr(model, "name", None), "endpoint": getattr(model, "endpoint", None)}
-    else:
-        judge = judge_of(model, base_url)
-    design = Design(turns, tuple(name for name in TEXTS if not variants or name in variants), samples)
-    return annotations_of(release_folder(release), read, judge, design, given=given, templates=Path(templates) if templates else None)
+    if not path.is_file():
+        return False
+    with Ledger(path, create=False, write=False) as ledger:
+        return any(one.build == identity for one in under_way(ledger))
+
+
+def _both(first: Handed | None, second: Handed) -> Handed:
+    """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
+    from empathy_eval.generation.summary import Handed
+    from empathy_eval.raters.judges.annotations import ATTACKS
+
+    beside = {ATTACKS: second.summary} if second.summary else {}
+    return Handed(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
 
 
 def add(verbs: Any) -> None:
@@ -151,8 +246,24 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "-n", "--requests", type=whole, default=0, metavar="N", help="with --preview: show the requests of N turns (default: none)"
     )
-    add_attacks(verb)
+    _add_attacks(verb)
     verb.set_defaults(run=run)
+
+
+def _add_attacks(verb: argparse.ArgumentParser) -> None:
+    """Adds what says which texts are attacked, and how."""
+    verb.add_argument(
+        "--attacks", nargs="*", metavar="NAME",
+        help="also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
+        "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",
+    )  # fmt: skip
+    verb.add_argument(
+        "--attacked-turns", type=whole, default=ATTACKED, metavar="N",
+        help=f"with --attacks: attack the first N turns of the sample; a larger N only adds turns (default: {ATTACKED})",
+    )  # fmt: skip
+    verb.add_argument(
+        "--rules", type=Path, metavar="DIR", help="with --attacks: the folder with attacks.yaml and names.yaml of the language"
+    )
 
 
 def _turns(text: str) -> int | None:
@@ -161,53 +272,50 @@ def _turns(text: str) -> int | None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    _refuse_inside(options.release, options.out)
-    job = _job(
-        options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
-        options.templates,
-    )  # fmt: skip
-    under = Under.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
+    jobs = Asked(**{one.name: getattr(options, one.name) for one in fields(Asked)}).jobs()
     if options.preview:
-        return _previewed(job, options, under)
-    from empathy_eval.raters.judges.folder import read_annotations
-    from empathy_eval.raters.judges.worth import beside_of, worth_of
-    from empathy_eval.releases.hub.fetch import release_folder
+        return _previewed(jobs, options)
+    from empathy_eval.raters.judges.annotations import read_annotations
+    from empathy_eval.raters.judges.worth import beside_of, shown, worth_of
 
-    built = "seal" not in job.config.release
+    config = jobs.first.config
+    built = "seal" not in config.release
     if built and (options.beside or options.reviews):
         what = f"compare a judge with others on a release, but {options.release} is a build"
         raise input_error(
             "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         )
     # What it is held against is read before anything is asked: a wrong name costs nothing.
-    beside = beside_of(job.config, options.out, options.beside, options.reviews)
+    beside = beside_of(config, options.out, options.beside, options.reviews)
 
-    def work(ways: Ways) -> Handed:
-        _refuse(ways, job)
-        first = partial(do, job, options.out, ways)
-        return under.then(first, ways) if under else first()
-
-    def worth() -> Said | Unsaid:
+    def closing() -> Closing:
         if built:
-            return Unsaid(f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …")
-        return Said(worth_of(read_annotations(options.out), release_folder(options.release), beside))
+            step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
+            said = Closing(step, {})
+        else:
+            worth = worth_of(read_annotations(options.out), jobs.release, beside)
+            said = Closing(shown(worth), {"worth": worth.to_json()})
+        if not jobs.attacked:
+            return said
+        table = jobs.table()
+        return Closing("\n".join([said.text, "", *attack_lines(table)]), {**said.json, "attacks": table.to_json()})
 
-    return done(options, "annotate", work, lambda: WithTable(worth(), under.table()) if under else worth())
+    return done(options, "annotate", jobs.done, closing)
 
 
-def _previewed(job: Annotations, options: argparse.Namespace, under: Under | None) -> int:
+def _previewed(jobs: Jobs, options: argparse.Namespace) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.preview import preview
 
     if options.slice or options.engine != "local" or options.no_wait:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
-    claim_folder(options.out, job.config)
+    claim_folder(options.out, jobs.first.config)
     there = options.out / LEDGER
     ledger = options.ledger or (there if there.is_file() else None)
     check_count("--requests", options.requests)
-    made = preview(job, ledger, options.requests)
-    more = under and preview(under.job, ledger, 0)
+    made = preview(jobs.first, ledger, options.requests)
+    more = jobs.attacked and preview(jobs.attacked, ledger, 0)
     if options.json:
         of_attacks = {"attacks": {"answered": more.answered, "estimates": [asdict(one) for one in more.estimates]}} if more else {}
         estimates = [asdict(one) for one in made.estimates]
@@ -217,38 +325,8 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
     if made.answered:
         print(f"--- {made.answered:,} requests are already answered in {options.ledger or there}; the remaining ones:")
     print(estimate_table(made.estimates))
-    if under and more:
-        print(f"\n--- also attacked texts of {under.job.planned():,} turns; {more.answered:,} of their requests are already answered:")
+    if jobs.attacked and more:
+        print(f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {more.answered:,} of their requests are already answered:")
         print(estimate_table(more.estimates))
     print_requests(made.requests)
     return 0
-
-
-@dataclass(frozen=True)
-class Unsaid:
-    """Where to go on from annotations of a build: what a judge is worth is reckoned over a release."""
-
-    step: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
-
-    def __str__(self) -> str:
-        return self.step
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a judge is worth, as it is printed."""
-
-    worth: Worth
-
-    def to_json(self) -> dict[str, Any]:
-        """Under ``worth``, beside what a summary has."""
-        return {"worth": self.worth.to_json()}
-
-    def __str__(self) -> str:
-        from empathy_eval.raters.judges.worth import shown
-
-        return shown(self.worth)

@@ -13,8 +13,7 @@ from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.review.export import Exported
-    from empathy_eval.raters.review.pack import Papers
+    from empathy_eval.raters.review.export import Exported, Papers
     from empathy_eval.raters.review.take_back import Imported
 
 EXAMPLES = """\
@@ -50,8 +49,7 @@ def review_export(
         InputError: if the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
             error if the raters cannot be given so many turns, one of a dialogue each.
     """
-    from empathy_eval.raters.review.export import export_review
-    from empathy_eval.raters.review.pack import design_of
+    from empathy_eval.raters.review.export import design_of, export_review
     from empathy_eval.releases.hub.fetch import release_folder
 
     file = Path(replies) if replies else None
@@ -81,6 +79,33 @@ def add(verbs: Any) -> None:
     _add_import(inner)
 
 
+# How much of what is rated by how many: by option what it is by default, and what it counts.
+COUNTS = {
+    "pairs": (
+        "500, with --pack 60",
+        "pairs whose two variants are rated; the default is lower if the release has too few dialogues. With --replies: contexts whose "
+        "replies are rated instead. In a between design: contexts too, and blocks use only as many as they can hold",
+    ),
+    "dialogues": (
+        "100, with --pack 0",
+        "dialogues that raters keep or remove, with their strategy tags. A release of up to 100 is reviewed completely by default. The "
+        "default with --replies is 0, and a between design has none",
+    ),
+    "cells": ("0, with --pack 30", "turns for which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
+    "rejected": (0, "texts that the checks rejected, each beside the variant that was accepted, to audit the checks"),
+    "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to test attention; only the key names them"),
+    "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
+    "raters": ("10, with --pack 12", "number of raters; they are named rater-01 and so on"),
+    "per-item": (3, "raters per dialogue and per text, unless the design is between"),
+    "texts-per-turn": (
+        "0, all",
+        "texts of a turn that are rated, drawn at random: with 1, two raters can rate the same replies (--raters 2 --per-item 2)",
+    ),
+    "per-rater": (10, "texts for each rater of a between design"),
+    "seed": (0, "the seed of the sample"),
+}
+
+
 def _add_export(verbs: Any) -> None:
     verb = verbs.add_parser(
         "export",
@@ -94,7 +119,8 @@ def _add_export(verbs: Any) -> None:
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
-    _add_counts(verb)
+    for name, (default, what) in COUNTS.items():
+        verb.add_argument(f"--{name}", type=whole, metavar="N", help=f"{what} (default: {default})")
     verb.add_argument(
         "--replies",
         type=Path,
@@ -114,36 +140,6 @@ def _add_export(verbs: Any) -> None:
     verb.add_argument("--pack", action="store_true", default=None, help=pack)
     verb.add_argument("--json", action="store_true", help="print what was written as JSON")
     verb.set_defaults(run=_export)
-
-
-def _add_counts(verb: argparse.ArgumentParser) -> None:
-    """Adds how much of what is rated by how many."""
-    counts = {
-        "pairs": (
-            "500, with --pack 60",
-            "pairs whose two variants are rated; the default is lower if the release has too few dialogues. With --replies: contexts whose "
-            "replies are rated instead. In a between design: contexts too, and blocks use only as many as they can hold",
-        ),
-        "dialogues": (
-            "100, with --pack 0",
-            "dialogues that raters keep or remove, with their strategy tags. A release of up to 100 is reviewed completely by default. The "
-            "default with --replies is 0, and a between design has none",
-        ),
-        "cells": ("0, with --pack 30", "turns for which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
-        "rejected": (0, "texts that the checks rejected, each beside the variant that was accepted, to audit the checks"),
-        "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to test attention; only the key names them"),
-        "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
-        "raters": ("10, with --pack 12", "number of raters; they are named rater-01 and so on"),
-        "per-item": (3, "raters per dialogue and per text, unless the design is between"),
-        "texts-per-turn": (
-            "0, all",
-            "texts of a turn that are rated, drawn at random: with 1, two raters can rate the same replies (--raters 2 --per-item 2)",
-        ),
-        "per-rater": (10, "texts for each rater of a between design"),
-        "seed": (0, "the seed of the sample"),
-    }
-    for name, (default, what) in counts.items():
-        verb.add_argument(f"--{name}", type=whole, metavar="N", help=f"{what} (default: {default})")
 
 
 def _add_import(verbs: Any) -> None:
@@ -168,10 +164,7 @@ def _add_import(verbs: Any) -> None:
 def _export(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.export import KEY
 
-    names = (
-        "pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater",
-        "texts_per_turn",
-    )  # fmt: skip
+    names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
     with staged("review export"):
         made = review_export(options.release, options.out, replies=options.replies, **design)
@@ -207,7 +200,7 @@ def _to_do(papers: Papers, out: Path) -> str:
     """What has to be done before a pack is sent."""
     from collections import Counter
 
-    from empathy_eval.raters.review.pack import CHECKLIST
+    from empathy_eval.raters.review.export import CHECKLIST
 
     open_in = ", ".join(f"{count} in {out / file}" for file, count in Counter(file for file, _ in papers.open).items())
     told = f"about {papers.minutes} minutes each, with guidance and practice"

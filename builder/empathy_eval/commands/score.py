@@ -151,7 +151,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     from empathy_eval.design.provenance import file_of
     from empathy_eval.evaluation.external.score import score
     from empathy_eval.generation.build_folder import BUILD
-    from empathy_eval.raters.judges.as_scores import annotations_in
+    from empathy_eval.raters.judges.annotations import annotations_in
     from empathy_eval.raters.judges.attacking import Judges
     from empathy_eval.raters.people.human_correlation import score_rated, score_texts
     from empathy_eval.releases.hub.fetch import release_folder

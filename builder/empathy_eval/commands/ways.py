@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
@@ -186,13 +186,12 @@ def part(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-class Closing(Protocol):
-    """What is said once a job is finished, beside its summary."""
+@dataclass(frozen=True)
+class Closing:
+    """What is said once a job is finished, beside its summary: in words, and by name as JSON values."""
 
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values, which stand beside those of the summary."""
-
-    def __str__(self) -> str: ...
+    text: str
+    json: dict[str, Any]
 
 
 def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed], closing: Callable[[], Closing] | None = None) -> int:
@@ -223,7 +222,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     more, heard = closing() if closing and finished else None, heard_in_folder(options.out) if finished else []
     warned_of(heard)
     if options.json:
-        told = more.to_json() if more else {}
+        told = more.json if more else {}
         beside = {name: {**one.to_json(), **told.get(name, {})} for name, one in handed.beside.items()}
         print(json_text({**handed.to_json(), **told, **beside, **({"canary": heard} if heard else {})}, ascii_only=True))
     else:
@@ -231,7 +230,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
             print(f"came back from batches without an answer: {reason} ({count:,})")
         print(_next_step(options, handed.requests) if handed.requests else handed)
         if more:
-            print(plain(f"\n{more}"))
+            print(plain(f"\n{more.text}"))
         if options.slice and not handed.requests:
             print("only the ledger was filled: combine the parts with `ledger merge`, then run the command without --slice")
     return 1 if handed.lacking and not handed.requests else 0

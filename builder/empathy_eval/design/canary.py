@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.files import data_folder
@@ -49,3 +50,16 @@ def holds_canary(text: str, canary: str | None = None) -> bool:
     """Whether a text holds the line of any data set of ours, or that ``canary`` alone."""
     lowered = text.lower()
     return bool((canary and canary in lowered) or (CANARY in lowered and ANY.search(lowered)))
+
+
+def canary_warnings(outputs: Iterable[tuple[str, str]], canary: str | None = None) -> list[str]:
+    """At most one warning for (place, text) of a model: how many texts hold the canary, what that means, and where the first is."""
+    places = [place for place, text in outputs if holds_canary(text, canary)]
+    means = "the training data of the model may contain this benchmark, so its scores on it mean little"
+    return [f"the canary occurs in {len(places)} outputs, first in {places[0]}: {means}"] if places else []
+
+
+def lines_of(path: Path, *, head: bool = False) -> Iterator[tuple[str, str]]:
+    """(place, line) of a file of text, but for the head of a table."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        yield from ((f"{path}: line {number}", line) for number, line in enumerate(stream, 1) if number > head)

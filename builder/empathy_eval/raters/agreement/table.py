@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import violations
 from empathy_eval.raters.agreement.columns import MISSING, Columns, Form, number_of, repeated
-from empathy_eval.raters.judges.as_scores import ratings_in
+from empathy_eval.raters.judges.annotations import ratings_in
 from empathy_eval.statistics.estimate import Codes, Floats
 
 KEY = ("item", "rater", "criterion")

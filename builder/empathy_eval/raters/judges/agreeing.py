@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,18 @@ from empathy_eval.design.rubrics import Rubric, load_rubric, rubric_of
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
-from empathy_eval.raters.agreement.agree import Tag, TagAudit, odd_options
+from empathy_eval.raters.agreement.agree import TagAudit, odd_options
 from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel, frameworks_of, off_scale
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 from empathy_eval.raters.agreement.table import Facts
-from empathy_eval.raters.judges.as_scores import ratings_of, sampled
-from empathy_eval.raters.judges.folder import AGAIN, Folder, read_annotations
-from empathy_eval.raters.judges.tag_audit import PEOPLE, planned_in, signed_by, signed_by_people, tag_audit, tags_of_judge, tags_of_people
+from empathy_eval.raters.judges.annotations import AGAIN, Folder, ratings_of, read_annotations, sampled
+from empathy_eval.raters.judges.tag_audit import audit_of
 from empathy_eval.raters.review.record import rating_rows, read_record
 
 # item, rater, rating, criterion
 Row = tuple[str, str, float, str]
+ROW = itemgetter("item", "rater", "rating", "criterion")
 
 
 def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, level: str, release_dir: Path | None = None) -> Agreement:
@@ -44,19 +45,16 @@ def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, l
     if tags.rows and not (given.tables or given.rows):
         if judges:
             raise input_error("judge", f'"{judges[0]}" is not a rater: there are only tags, and no table of ratings', "leave --judge out")
-        return Agreement(level, (), (), (), {}, tags, provenance=provenance_of(paths, release_dir, level=level, **_drawn(chance)))
+        return Agreement(level, (), (), (), {}, tags, provenance=_provenance(paths, release_dir, chance, level=level))
     found = agree(_table(given), judges, chance.resamples, chance.seed, level)
-    provenance = provenance_of(paths, release_dir, judges=list(judges), level=level, **_drawn(chance))
+    provenance = _provenance(paths, release_dir, chance, judges=list(judges), level=level)
     return replace(found, tags=tags if tags.rows else None, provenance=provenance)
 
 
-def provenance_of(paths: Sequence[Path], release_dir: Path | None, **settings: Any) -> Provenance:
+def _provenance(paths: Sequence[Path], release_dir: Path | None, chance: Chance, **settings: Any) -> Provenance:
     """What figures of agreement are of: the tables, records and folders that were read, and the release with the plan of tags."""
-    return Provenance.of(release_dir, files=[file_of(path, BUILD) for path in paths], **settings)
-
-
-def _drawn(chance: Chance) -> dict[str, int]:
-    return {"resamples": chance.resamples, "seed": chance.seed}
+    files = [file_of(path, BUILD) for path in paths]
+    return Provenance.of(release_dir, files=files, **settings, resamples=chance.resamples, seed=chance.seed)
 
 
 @dataclass(frozen=True)
@@ -78,8 +76,11 @@ def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Pat
     records = [read_record(path) for path in paths if path.suffix == ".json"]
     naming = [path for path in paths if path.is_dir() and _names_strategies(path)]
     tables = [path for path in paths if path.suffix != ".json" and path not in naming]
-    tags = _audit(records, [read_annotations(path) for path in naming], chance, release_dir)
-    return Given(tuple(tables), tuple(row for record in records for row in _ratings(record))), tags
+    folders = [read_annotations(path) for path in naming]
+    if folders:
+        _check(folders, release_dir)
+    tags = audit_of(records, folders, release_dir, chance)
+    return Given(tuple(tables), tuple(map(ROW, (row for record in records for row in rating_rows(record))))), tags
 
 
 def _table(given: Given) -> Table:
@@ -92,22 +93,6 @@ def _table(given: Given) -> Table:
 def _names_strategies(path: Path) -> bool:
     header = path / BUILD
     return header.is_file() and bool(read_json(header, "annotations", AGAIN)["rubric"]["kind"] == "strategies")
-
-
-def _ratings(record: dict[str, Any]) -> Iterator[Row]:
-    for row in rating_rows(record):
-        yield row["item"], row["rater"], row["rating"], row["criterion"]
-
-
-def _audit(records: Sequence[dict[str, Any]], folders: Sequence[Folder], chance: Chance, release_dir: Path | None) -> TagAudit:
-    """The audit of the tags of all records, as people's, and of each folder."""
-    if folders:
-        _check(folders, release_dir)
-    people = [tag for record in records for tag in tags_of_people(record)]
-    given: dict[str, tuple[str, Sequence[Tag]]] = {PEOPLE: (signed_by_people(records), people)}
-    planned = planned_in(release_dir) if folders and release_dir else {}
-    given |= {f"{one.teacher}/{one.rubric}": (signed_by(one), list(tags_of_judge(one, planned))) for one in folders}
-    return tag_audit(given, chance)
 
 
 def _check(folders: Sequence[Folder], release_dir: Path | None) -> None:
@@ -171,15 +156,13 @@ def reliability_of(
         raise InputError(off)
     judges = [one.rater for one in panel.judges]
     agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
-    provenance = provenance_of(
-        paths, release_dir, judges=judges, crowd=list(named.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
-        level=level, resamples=chance.resamples, seed=chance.seed,
-    )  # fmt: skip
+    roles = {"judges": judges, "crowd": list(named.crowd), "crowd_as": named.crowd_as, "rubrics": [one.name for one in rubrics]}
+    provenance = _provenance(paths, release_dir, chance, **roles, level=level)
     agreed = replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
     return agreed, reliability(found.table, panel, frameworks, agreement, chance).of(provenance)
 
 
-def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[tuple[str, str, float, str]]) -> _Read:
+def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[Row]) -> _Read:
     facts, annotated = Facts(), [read_annotations(path) for path in folders]
     names = _names(annotated)
     if not (annotated or rows) and files:

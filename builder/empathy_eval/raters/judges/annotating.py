@@ -25,10 +25,9 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.summary import Summary
-from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.annotations import ATTACKS, Annotated
+from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of, source_of, told
 from empathy_eval.raters.judges.judge import Judge, compared, requests_of
-from empathy_eval.raters.judges.sources import TEXTS, source_of, told
 
 
 def differences(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> Iterator[str]:
@@ -68,7 +67,10 @@ class Design:
 
 @dataclass(frozen=True)
 class Annotating:
-    """What annotations are configured by: the judge, the rubric by its hash, what a release or a build is named by, and how much."""
+    """What annotations are configured by: the judge, the rubric by its hash, what a release or a build is named by, and how much.
+
+    Where texts are attacked, ``attacks`` are the settings of each attack with the hash of its texts, by its name.
+    """
 
     judge: Mapping[str, Any]
     rubric: Rubric
@@ -77,6 +79,7 @@ class Annotating:
     model: ModelConfig
     samples: int = SAMPLES
     repairs: int = REPAIRS
+    attacks: Mapping[str, str] | None = None
 
     @property
     def models(self) -> dict[str, ModelConfig]:
@@ -91,10 +94,16 @@ class Annotating:
         return digest(self.published)
 
     def misfit(self, published: dict[str, Any]) -> str | None:
-        """What a folder of that configuration holds, if it is none of this one's: another number of turns adds to it or leaves some out."""
-        if not isinstance(published, dict) or "rubric_hash" not in published:
+        """What a folder of that configuration holds, if it is none of this one's.
+
+        Another number of turns adds to it or leaves some out, and so do other attacks.
+        """
+        there = published if isinstance(published, dict) else {}
+        if self.attacks is not None and ATTACKS not in there:
+            return "holds no annotations of attacked texts"
+        if "rubric_hash" not in there:
             return "holds a build, not annotations"
-        if "attacks" in published:
+        if self.attacks is None and ATTACKS in there:
             return "holds annotations of attacked texts"
         found = "; ".join(differences(published, self.published))
         return f"holds annotations {found}" if found else None
@@ -108,7 +117,8 @@ class Annotating:
             "judge": shown(self.judge),
             "samples": self.samples, "repairs": self.repairs,
         }  # fmt: skip
-        return dict(json.loads(canonical_json(value)))
+        attacks = {} if self.attacks is None else {ATTACKS: dict(sorted(self.attacks.items()))}
+        return {**json.loads(canonical_json(value)), **attacks}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,10 @@ from empathy_eval.evaluation.fairness.names import Names, exchanged_names, load_
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.generation.build_folder import BUILD, read_build
-from empathy_eval.raters.judges.annotating import Annotating, Annotations
-from empathy_eval.raters.judges.cases import Case
-from empathy_eval.raters.judges.folder import ATTACKS, Folder, Scored, Text, read_annotations, resumed, scored_of
-from empathy_eval.raters.judges.reckoning import chance_of, reckoning_of
-from empathy_eval.raters.judges.sources import Conversation, Released, Source, source_of
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.raters.judges.annotating import Annotations
+from empathy_eval.raters.judges.annotations import ATTACKS, Folder, Scored, Text, read_annotations, resumed, scored_of
+from empathy_eval.raters.judges.cases import Case, Conversation, Released, Source, source_of
+from empathy_eval.raters.judges.reckoning import chance_of, clusters_of, reckoning_of
 
 # Names are exchanged in the conversation and in the replies alike: nothing is worse then, and a fair judge says the same.
 THROUGHOUT = "names-throughout"
@@ -41,25 +39,6 @@ class Wanted:
     rules: Path | None = None
 
 
-@dataclass(frozen=True)
-class Attacking(Annotating):
-    """Annotating of attacked texts: ``attacks`` are the settings of each attack with the hash of its texts, by its name."""
-
-    attacks: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def published(self) -> dict[str, Any]:
-        """As it is shown, with the attacks."""
-        return {**super().published, ATTACKS: dict(sorted(self.attacks.items()))}
-
-    def misfit(self, published: dict[str, Any]) -> str | None:
-        """What a folder of that configuration holds, if it is none of this one's; other attacks, and more turns, only add to it."""
-        if not isinstance(published, dict) or ATTACKS not in published:
-            return "holds no annotations of attacked texts"
-        plain = Annotating(**{one.name: getattr(self, one.name) for one in fields(Annotating)})
-        return plain.misfit({name: value for name, value in published.items() if name != ATTACKS})
-
-
 def attacking(job: Annotations, folder: Path, wanted: Wanted) -> tuple[Annotations, tuple[str, ...]]:
     """The job of judging attacked texts of the first turns of another job, and what is told of attacks that are left out.
 
@@ -72,7 +51,8 @@ def attacking(job: Annotations, folder: Path, wanted: Wanted) -> tuple[Annotatio
         raise input_error("--attacks", f'the rubric "{rubric.name}" rates no replies', "attack a judge that rates replies one by one")
     source, configuration = source_of(folder), configuration_in(folder)
     seed, language = configuration["seed"], language_of(configuration)
-    found = find_attacks([one for one in wanted.names if one != THROUGHOUT], language, wanted.rules) if _others(wanted) else Attacks(())
+    asked = [one for one in wanted.names if one != THROUGHOUT]
+    found = find_attacks(asked, language, wanted.rules) if asked or not wanted.names else Attacks(())
     cases = [case for case in job.cases if set(PAIR_VARIANTS) & set(case.texts)][: wanted.turns]
     if not cases:
         raise input_error("--attacks", "no turn has an apathetic or an empathetic text to attack", "leave --variants out, or --attacks")
@@ -86,8 +66,7 @@ def attacking(job: Annotations, folder: Path, wanted: Wanted) -> tuple[Annotatio
         else:
             attacked = [_renamed(case, plain, names, seed) for case, plain in zip(attacked, cases, strict=True)]
             signatures[THROUGHOUT] = _signature(attacked, names, seed)
-    named = {one.name: getattr(job.config, one.name) for one in fields(Annotating)}
-    config = Attacking(**{**named, "design": replace(job.config.design, turns=wanted.turns)}, attacks=signatures)
+    config = replace(job.config, design=replace(job.config.design, turns=wanted.turns), attacks=signatures)
     return replace(job, config=config, cases=tuple(case for case in attacked if case.texts)), tuple(told)
 
 
@@ -96,11 +75,6 @@ def configuration_in(folder: Path) -> dict[str, Any]:
     header = read_manifest(folder) if isinstance(source_of(folder), Released) else read_build(folder)
     configuration: dict[str, Any] = header["configuration"]
     return configuration
-
-
-def _others(wanted: Wanted) -> bool:
-    """Whether any attack is wanted beside the exchange of names throughout."""
-    return not wanted.names or any(one != THROUGHOUT for one in wanted.names)
 
 
 def named(attack: str, variant: str) -> str:
@@ -124,12 +98,6 @@ def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) ->
             replies.append(Reply(case.texts[variant], context, other, language))
             keys.append((str(case.pair_id), variant))
     return Replies(keys, replies, clusters_of([pair for pair, _ in keys]))
-
-
-def clusters_of(pair_ids: Sequence[str]) -> Clusters:
-    """The dialogues of pairs, and their scenarios, which ids begin with."""
-    dialogues = [parts_of(one)[0] for one in pair_ids]
-    return Clusters.of(dialogues, [int(one[:3]) for one in dialogues])
 
 
 def _under(case: Case, made: AttackedTexts) -> Case:

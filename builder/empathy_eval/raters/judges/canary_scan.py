@@ -1,41 +1,27 @@
-"""What is put on a stand, searched for the canary of the benchmark."""
+"""Contamination check: scans scored outputs for the canary."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
-from empathy_eval.design.canary import CANARY, called, holds_canary
+from empathy_eval.design.canary import CANARY, called, canary_warnings, lines_of
 from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
 from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.metrics.protocol import reply_of
-from empathy_eval.raters.judges.folder import ATTACKS
-
-MEANS = "the training data of the model may contain this benchmark, so its scores on it mean little"
-
-
-def heard(outputs: Iterable[tuple[str, str]], canary: str | None = None) -> list[str]:
-    """At most one warning for (place, text) of a model: how many texts hold the canary, what that means, and where the first is."""
-    places = [place for place, text in outputs if holds_canary(text, canary)]
-    return [f"the canary occurs in {len(places)} outputs, first in {places[0]}: {MEANS}"] if places else []
+from empathy_eval.raters.judges.annotations import ATTACKS
 
 
 def heard_in_folder(folder: Path) -> list[str]:
-    """The same of what models answered in a finished build or finished annotations; nothing where the folder holds neither."""
+    """The warning for what models answered in a finished build or finished annotations; none where the folder holds neither."""
     if not (folder / BUILD).is_file() or not (folder / OUTCOMES).is_file():
         return []
     made = read_json(folder / BUILD, None, "run the same command again")["configuration"]
     name = made["release"]["name"] if "rubric" in made else made["name"]
-    return heard(lines_of(folder / OUTCOMES), called({"name": name})[CANARY])
-
-
-def lines_of(path: Path, *, head: bool = False) -> Iterator[tuple[str, str]]:
-    """(place, line) of a file of text, but for the head of a table."""
-    with path.open(encoding="utf-8", errors="replace") as stream:
-        yield from ((f"{path}: line {number}", line) for number, line in enumerate(stream, 1) if number > head)
+    return canary_warnings(lines_of(folder / OUTCOMES), called({"name": name})[CANARY])
 
 
 def heard_in_scores(source: Path, files: Sequence[Path], annotations: Sequence[Path], *, judged: bool) -> list[str]:
@@ -49,12 +35,12 @@ def heard_in_scores(source: Path, files: Sequence[Path], annotations: Sequence[P
     """
     own = source.suffix.lower() == SUFFIX
     canary = None if own else read_manifest(source).get(CANARY)
-    found = heard(_replies(source)) if own else []
+    found = canary_warnings(_replies(source)) if own else []
     for path in files:
-        found += heard(lines_of(path, head=path.suffix.lower() != SUFFIX), canary)
+        found += canary_warnings(lines_of(path, head=path.suffix.lower() != SUFFIX), canary)
     for folder in annotations:
-        found += heard_in_folder(folder) + (heard_in_folder(folder / ATTACKS) if (folder / ATTACKS).is_dir() else [])
-    return found + (heard(_reasons(source), canary) if judged and not own else [])
+        found += heard_in_folder(folder) + heard_in_folder(folder / ATTACKS)
+    return found + (canary_warnings(_reasons(source), canary) if judged and not own else [])
 
 
 def _replies(path: Path) -> Iterator[tuple[str, str]]:

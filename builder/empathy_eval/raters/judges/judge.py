@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from empathy_eval.completions.asker import Asker, Trail, settled
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.judge_prompts import JudgePrompts
-from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD
+from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD, Kind
 from empathy_eval.design.rubrics import REWARD as REWARDED
 from empathy_eval.design.rubrics import REWARDS, Criterion, Rubric
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
-from empathy_eval.raters.judges.cases import Case
-from empathy_eval.raters.judges.sources import REFERENCE
+from empathy_eval.raters.judges.cases import REFERENCE, Case
 
 # How far from 1 probabilities may add up, so that they are still brought to it.
 ROUNDED = 0.01
@@ -132,38 +132,13 @@ class Judge:
         """All that is asked of a case; what no answer comes to leaves it missing, once all that was under way is stored."""
         trail = Trail()
         place = case.dialogue_id, case.turn, case.pair_id
-        ask = {"rating": self._ratings, "preference": self._comparisons, "strategies": self._strategies, "reward": self._rewards}
+        said, asks = _Asked(self, case, trail).asks()
         try:
-            found = await ask[self.prompts.rubric.kind](_Asked(self, case, trail))
+            made = await settled(*(ask(sample) for ask in asks for sample in range(self.samples)))
         except NoAnswer as error:
             return Annotated(*place, "missing", (str(error),))
+        found: dict[str, Any] = {said: tuple(one for some in made for one in some)}
         return Annotated(*place, "accepted", **found, failures=trail.sorted_failures(), usage=trail.plain_usage())
-
-    async def _ratings(self, asked: _Asked) -> dict[str, Any]:
-        texts: Sequence[tuple[str | None, str | None]] = [(None, None)] if asked.case.turn is None else list(asked.case.texts.items())
-        made = await settled(
-            *(
-                asked.ratings(variant, text, criteria, sample)
-                for variant, text in texts
-                for criteria in self.prompts.rubric.requests
-                for sample in range(self.samples)
-            )
-        )
-        return {"ratings": tuple(one for some in made for one in some)}
-
-    async def _comparisons(self, asked: _Asked) -> dict[str, Any]:
-        pairs = compared(asked.case)
-        made = await settled(*(asked.comparison(one, other, sample) for one, other in pairs for sample in range(self.samples)))
-        return {"comparisons": tuple(one for one in made if one)}
-
-    async def _strategies(self, asked: _Asked) -> dict[str, Any]:
-        made = await settled(*(asked.strategies(sample) for sample in range(self.samples)))
-        return {"strategies": tuple(one for some in made for one in some)}
-
-    async def _rewards(self, asked: _Asked) -> dict[str, Any]:
-        texts = asked.case.texts.items()
-        made = await settled(*(asked.reward(variant, text, sample) for variant, text in texts for sample in range(self.samples)))
-        return {"ratings": tuple(one for one in made if one)}
 
 
 @dataclass(frozen=True)
@@ -174,8 +149,24 @@ class _Asked:
     case: Case
     trail: Trail
 
-    async def _ask(self, kind: str, messages: Any, judge: Any, sample: int) -> Any:
-        about = About(self.case.dialogue_id, kind, self.case.turn)
+    def asks(self) -> tuple[str, list[Callable[[int], Coroutine[Any, Any, Sequence[Any]]]]]:
+        """What is said of the case, and what is asked for it, by the number of a sample; nothing comes of it where no answer was good."""
+        rubric, texts = self.judge.prompts.rubric, list(self.case.texts.items())
+        match rubric.kind:
+            case "preference":
+                return "comparisons", [partial(self.comparison, *pair) for pair in compared(self.case)]
+            case "strategies":
+                return "strategies", [self.strategies]
+            case "reward":
+                return "ratings", [partial(self.reward, *text) for text in texts]
+        whole: Sequence[tuple[str | None, str | None]] = [(None, None)] if self.case.turn is None else texts
+        return "ratings", [partial(self.ratings, *text, criteria) for text in whole for criteria in rubric.requests]
+
+    async def _ask(self, kind: Kind, messages: Any, value_of: Callable[[Any], Any], sample: int) -> Any:
+        async def judge(value: Any) -> Any:
+            return value_of(value)
+
+        about = About(self.case.dialogue_id, kind.name, self.case.turn)
         asker = self.judge.asker
         return await asker.ask(about, messages, judge, self.trail, sample * asker.samples)
 
@@ -183,58 +174,45 @@ class _Asked:
         return [{"role": role, "text": text} for role, text in self.case.before(variant)]
 
     async def ratings(self, variant: str | None, text: str | None, criteria: tuple[Criterion, ...], sample: int) -> list[Rating]:
-        """The values of some criteria for one text; none where no sample was good."""
+        """The values of some criteria for one text."""
 
-        async def judge(value: Any) -> tuple[dict[str, float], str] | list[Flaw]:
+        def value_of(value: Any) -> tuple[dict[str, float], str] | list[Flaw]:
             found = ratings_of(value, criteria)
             return found if isinstance(found, list) else (found, value["analysis"].strip())
 
-        answer = await self._ask(RATING.name, self.judge.prompts.rating(criteria, self._context(variant), text), judge, sample)
-        if answer is None:
-            return []
-        values, reason = answer.value
+        answer = await self._ask(RATING, self.judge.prompts.rating(criteria, self._context(variant), text), value_of, sample)
+        values, reason = answer.value if answer else ({}, "")
         return [Rating(variant, name, sample, value, reason, answer.request_key) for name, value in values.items()]
 
-    async def comparison(self, one: str, other: str, sample: int) -> Comparison | None:
-        """Both orders of two texts; None where either had no good sample."""
-
-        async def judge(value: Any) -> tuple[str, str]:
-            return value["better"], value["analysis"].strip()
+    async def comparison(self, one: str, other: str, sample: int) -> list[Comparison]:
+        """Both orders of two texts; none where either had no good sample."""
 
         async def shown(first: str, second: str) -> tuple[str, str, str] | None:
             messages = self.judge.prompts.preference(self._context(), self.case.texts[first], self.case.texts[second])
-            answer = await self._ask(PREFERENCE.name, messages, judge, sample)
+            answer = await self._ask(PREFERENCE, messages, lambda value: (value["better"], value["analysis"].strip()), sample)
             return answer and (first if answer.value[0] == "A" else second, answer.value[1], answer.request_key)
 
         there, back = await settled(shown(one, other), shown(other, one))
-        return Comparison(one, other, sample, there[0], back[0], there[1], back[1], there[2], back[2]) if there and back else None
+        return (
+            [Comparison(one, other, sample, *(part for both in zip(there, back, strict=True) for part in both))] if there and back else []
+        )
 
-    async def reward(self, variant: str, text: str, sample: int) -> Rating | None:
-        """The number of a reward model for one text; None where it gave none that is one."""
-
-        async def judge(value: Any) -> float | list[Flaw]:
-            return reward_of(value, self.judge.label)
-
-        answer = await self._ask(REWARD.name, self.judge.prompts.reward(self._context(variant), text), judge, sample)
-        return answer and Rating(variant, REWARDED, sample, float(answer.value), "", answer.request_key)
+    async def reward(self, variant: str, text: str, sample: int) -> list[Rating]:
+        """The number of a reward model for one text."""
+        messages = self.judge.prompts.reward(self._context(variant), text)
+        answer = await self._ask(REWARD, messages, lambda value: reward_of(value, self.judge.label), sample)
+        return [Rating(variant, REWARDED, sample, float(answer.value), "", answer.request_key)] if answer else []
 
     async def strategies(self, sample: int) -> list[Judged]:
         """How likely each strategy is the right one before there is a reply, then which one each text uses."""
-        taxonomy = self.judge.prompts.taxonomy
-
-        async def ideal(value: Any) -> dict[str, float] | list[Flaw]:
-            return ideal_of(value, taxonomy)
-
-        async def named(value: Any) -> str | list[Flaw]:
-            return named_of(value, taxonomy)
-
-        before = await self._ask(IDEAL.name, self.judge.prompts.ideal(self._context()), ideal, sample)
+        prompts, texts = self.judge.prompts, self.case.texts
+        before = await self._ask(IDEAL, prompts.ideal(self._context()), lambda value: ideal_of(value, prompts.taxonomy), sample)
         if before is None:
             return []
-        texts = self.case.texts
-        asked = (self._ask(NAMED.name, self.judge.prompts.named(self._context(), text), named, sample) for text in texts.values())
+        named = [prompts.named(self._context(), text) for text in texts.values()]
+        answers = await settled(*(self._ask(NAMED, one, lambda value: named_of(value, prompts.taxonomy), sample) for one in named))
         return [
             Judged(variant, sample, answer.value, answer.request_key, before.value, before.request_key)
-            for variant, answer in zip(texts, await settled(*asked), strict=True)
+            for variant, answer in zip(texts, answers, strict=True)
             if answer is not None
         ]

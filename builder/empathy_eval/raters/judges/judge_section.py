@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +14,10 @@ from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import JUDGED, files_of, parts_of
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
-from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
-from empathy_eval.raters.judges.folder import Folder, scored_of
-from empathy_eval.raters.judges.people import contents_in, with_people
+from empathy_eval.raters.judges.annotations import Annotated, Comparison, Folder, Judged, Rating, scored_of
+from empathy_eval.raters.judges.comparisons import Shortcuts, contents_in, duels_won, with_people
 from empathy_eval.raters.judges.reckoning import chance_of, reckoning_of
-from empathy_eval.raters.judges.stance import Shortcuts, duels_won
-from empathy_eval.raters.judges.tag_audit import (
-    PEOPLE,
-    audit_json,
-    over_dialogues,
-    planned_in,
-    signed_by,
-    signed_by_people,
-    tag_audit,
-    tags_of_judge,
-    tags_of_people,
-    turns_of,
-)
+from empathy_eval.raters.judges.tag_audit import audit_json, audit_of, over_dialogues, turns_of
 from empathy_eval.raters.judges.worth import Beside, worth_by
 from empathy_eval.raters.review.record import read_record
 
@@ -43,8 +30,11 @@ WANTED = {
 BY = ("teacher", "rubric", "rubric_hash")
 # Rows of whole dialogues have none of these.
 OF_TURNS = {"pair_id", "turn", "variant"}
+# What rows of each config are in a case.
+OF_CASE = {"annotations": "ratings", "comparisons": "comparisons", "strategies": "strategies"}
+# The dialogue, turn and pair of a case, and by it what its rows say.
 Place = tuple[str, int | None, str | None]
-Rows = dict[str, list[Any]]
+Cases = dict[Place, dict[str, list[Any]]]
 
 
 def released_annotations(release_dir: Path, manifest: Mapping[str, Any]) -> tuple[Folder, ...]:
@@ -53,17 +43,21 @@ def released_annotations(release_dir: Path, manifest: Mapping[str, Any]) -> tupl
     Raises:
         InputError: if a file is not there, is damaged, or does not hold what the data contract says.
     """
-    told = manifest.get("annotations", ())
-    cases: dict[tuple[str, ...], dict[Place, Rows]] = {tuple(one[name] for name in BY): {} for one in told}
-    criteria = {tuple(one[name] for name in BY): {criterion["name"] for criterion in one["says"]["criteria"]} for one in told}
+    told = [(tuple(one[name] for name in BY), one) for one in manifest.get("annotations", ())]
+    cases: dict[tuple[str, ...], Cases] = {by: defaultdict(lambda: defaultdict(list)) for by, _ in told}
+    criteria = {by: {criterion["name"] for criterion in one["says"]["criteria"]} for by, one in told}
     taxonomy = load_taxonomy()
-    for config in JUDGED if told else ():
-        for path in files_of(release_dir, config):
-            for row in _rows(path, config) if path.is_file() else ():
-                by = tuple(row[name] for name in BY)
-                if by in cases:
-                    _add(cases[by], config, row, criteria[by], taxonomy, path)
-    return tuple(_folder(release_dir, one, cases[tuple(one[name] for name in BY)]) for one in told)
+    for config, path in [(name, path) for name in (JUDGED if told else ()) for path in files_of(release_dir, name)]:
+        for row in _rows(path, config) if path.is_file() else ():
+            by = tuple(row[name] for name in BY)
+            if by in cases:
+                try:
+                    dialogue_id, turn = parts_of(row["pair_id"]) if row["pair_id"] else (row["dialogue_id"], None)
+                    made = _made(config, row, criteria[by], taxonomy)
+                except (KeyError, ValueError) as error:
+                    raise input_error(path, f"a row does not hold what the data contract says: {error}", WHOLE) from error
+                cases[by][dialogue_id, turn, row["pair_id"]][OF_CASE[config]].append(made)
+    return tuple(_folder(release_dir, one, cases[by]) for by, one in told)
 
 
 def _rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
@@ -75,17 +69,6 @@ def _rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
             if any(value is None and not (config == "annotations" and name in OF_TURNS) for name, value in row.items()):
                 raise input_error(path, "a row does not hold what the data contract says", WHOLE)
             yield row
-
-
-def _add(cases: dict[Place, Rows], config: str, row: dict[str, Any], criteria: set[str], taxonomy: Taxonomy, path: Path) -> None:
-    """Puts a row where it belongs."""
-    try:
-        dialogue_id, turn = parts_of(row["pair_id"]) if row["pair_id"] else (row["dialogue_id"], None)
-        made = _made(config, row, criteria, taxonomy)
-    except (KeyError, ValueError) as error:
-        raise input_error(path, f"a row does not hold what the data contract says: {error}", WHOLE) from error
-    case = cases.setdefault((dialogue_id, turn, row["pair_id"]), {name: [] for name in WANTED})
-    case[config].append(made)
 
 
 def _made(config: str, row: dict[str, Any], criteria: set[str], taxonomy: Taxonomy) -> Rating | Comparison | Judged:
@@ -106,23 +89,15 @@ def _made(config: str, row: dict[str, Any], criteria: set[str], taxonomy: Taxono
     return Rating(row["variant"], row["criterion"], row["sample"], row["value"], "", "")
 
 
-def _folder(release_dir: Path, said: dict[str, Any], cases: dict[Place, Rows]) -> Folder:
+def _folder(release_dir: Path, said: dict[str, Any], cases: Cases) -> Folder:
     """What a manifest says of annotations as the header of their folder, and the cases that have a row."""
     configuration = {**{name: said[name] for name in ("judge", "rubric", "rubric_hash", "release")}, "samples_of_a_text": said["samples"]}
     summary = {"missing": 0, **{name: said[name] for name in ("unannotated_by_reason", "usage")}}
     header = {"configuration": configuration, "rubric": said["says"], "summary": summary}
-    return Folder(release_dir, header, tuple(_case(*place, rows) for place, rows in sorted(cases.items(), key=_order)))
-
-
-def _order(case: tuple[Place, Rows]) -> tuple[str, int]:
-    """By dialogue and turn; a dialogue as a whole comes first."""
-    (dialogue_id, turn, _), _ = case
-    return dialogue_id, -1 if turn is None else turn
-
-
-def _case(dialogue_id: str, turn: int | None, name: str | None, rows: Rows) -> Annotated:
-    bare = Annotated(dialogue_id, turn, name, "accepted")
-    return replace(bare, ratings=tuple(rows["annotations"]), comparisons=tuple(rows["comparisons"]), strategies=tuple(rows["strategies"]))
+    # By dialogue and turn; a dialogue as a whole comes first.
+    ordered = sorted(cases.items(), key=lambda case: (case[0][0], -1 if case[0][1] is None else case[0][1]))
+    rows: list[tuple[Place, dict[str, Any]]] = [(place, {name: tuple(one) for name, one in some.items()}) for place, some in ordered]
+    return Folder(release_dir, header, tuple(Annotated(*place, "accepted", **some) for place, some in rows))
 
 
 # What the page of a release does not say of a judge: its usage is in the manifest, and whom it is beside on the page itself.
@@ -146,10 +121,10 @@ def judges_told(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, Any
     worth = {}
     for one in folders:
         made = worth_by(one, chance, Beside(_beside(one, folders)), shortcuts).to_json()
-        worth[name_of(one)] = {name: value for name, value in made.items() if name not in UNTOLD}
+        worth[one.name] = {name: value for name, value in made.items() if name not in UNTOLD}
         duels = {scored.name: duels_won(scored) for scored in scored_of(one)}
-        theirs = people.get("judges", {}).get(name_of(one), {})
-        worth[name_of(one)]["criteria"] = {
+        theirs = people.get("judges", {}).get(one.name, {})
+        worth[one.name]["criteria"] = {
             row["name"]: row | {"pairs": len({pair for pair, _ in duels[row["name"]]}), "with_people": theirs.get(row["name"], {})}
             for row in made["criteria"]
         }
@@ -157,10 +132,8 @@ def judges_told(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, Any
     told: dict[str, Any] = {"worth": worth}
     if naming:
         turns = turns_of(release_dir)
-        told["course"] = {name_of(one): over_dialogues(one, turns, reckoning_of(one, chance)) for one in naming}
-        planned = planned_in(release_dir)
-        audit = audit_json(tag_audit({name_of(one): (signed_by(one), list(tags_of_judge(one, planned))) for one in naming}, chance))
-        told["tags"] = _joined(people.get("tags"), audit)
+        told["course"] = {one.name: over_dialogues(one, turns, reckoning_of(one, chance)) for one in naming}
+        told["tags"] = _joined(people.get("tags"), audit_json(audit_of((), naming, release_dir, chance)))
     return {"judges": json.loads(json.dumps(told))}
 
 
@@ -171,31 +144,16 @@ def people_told(release_dir: Path, manifest: Mapping[str, Any], reviews: Path) -
     """
     record, chance = read_record(reviews), chance_of(manifest)
     folders = released_annotations(release_dir, manifest)
-    judges = {name_of(one): found for one in folders if (found := with_people(one, chance, record, release_dir))}
-    tags = list(tags_of_people(record, contents_in(release_dir)))
-    audit = tag_audit({PEOPLE: (signed_by_people([record]), tags)}, chance)
+    judges = {one.name: found for one in folders if (found := with_people(one, chance, record, release_dir))}
+    audit = audit_of([record], (), None, chance, contents_in(release_dir))
     told: dict[str, Any] = json.loads(json.dumps({"judges": judges, "tags": audit_json(audit)}))
     return {"judges_and_people": told}
-
-
-def name_of(folder: Folder) -> str:
-    """``teacher/rubric``, as on the stand."""
-    return f"{folder.teacher}/{folder.rubric}"
 
 
 def _beside(one: Folder, folders: Sequence[Folder]) -> tuple[Folder, ...]:
     """The other judges by the same rubric, and preferences beside ratings."""
     kind, hashed = one.header["rubric"]["kind"], one.header["configuration"]["rubric_hash"]
-    return tuple(
-        other
-        for other in folders
-        if other is not one
-        and (
-            # Reward models share no scale.
-            (kind in ("rating", "preference") and other.header["configuration"]["rubric_hash"] == hashed)
-            or (kind in ("rating", "reward") and other.header["rubric"]["kind"] == "preference")
-        )
-    )
+    return tuple(other for other in folders if other is not one and other.goes_beside(kind, hashed))
 
 
 def _joined(people: Mapping[str, Any] | None, judges: dict[str, Any]) -> dict[str, Any]:

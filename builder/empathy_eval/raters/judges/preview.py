@@ -17,9 +17,8 @@ from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, NAMED
 from empathy_eval.design.prompts import Message
 from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimated
 from empathy_eval.raters.judges.annotating import Annotations
-from empathy_eval.raters.judges.cases import Case
+from empathy_eval.raters.judges.cases import Case, Conversation
 from empathy_eval.raters.judges.replay import Ledgers
-from empathy_eval.raters.judges.sources import Conversation
 
 # Assumed of an answer while the ledger has none of its kind: what a value takes with its name in JSON, and an analysis in words.
 TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.raters.judges.folder import Folder, Text, dialogue_of
+from empathy_eval.raters.judges.annotations import Folder, Text, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
 from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Measure
 from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
@@ -40,8 +41,7 @@ class Reckoning:
         """The mean of each of several columns over the same items, with intervals from the same draws; ``names`` are their pairs."""
         # In the order of the ids, so that draws are the same in whatever order the items come.
         order = sorted(range(len(names)), key=lambda place: names[place])
-        dialogues = [dialogue_of(names[place]) for place in order]
-        clusters = Clusters.of(dialogues, [int(one[:3]) for one in dialogues])
+        clusters = clusters_of([names[place] for place in order])
         how = {
             "interval": "bootstrap,Rao-Wu,percentile", "level": CONFIDENCE, "resamples": self.chance.resamples, "unit": "dialogue",
             "strata": "scenario,singles-pooled", "dialogues": len(clusters), "seed": self.chance.seed, "numpy": np.__version__,
@@ -74,6 +74,15 @@ class Reckoning:
         found = kappa_measures(kappas(sums, values), items, sample.signature)[weights]
         return replace(found, signature=f"{self.line(items, **settings)}|{found.signature}")
 
+    def as_planned(
+        self, rows: Sequence[tuple[str, str, str]], taxonomy: Taxonomy, share: Mapping[str, str], kappa: Mapping[str, str]
+    ) -> tuple[Measure, Measure]:
+        """How far strategies are the planned ones: the share that is, and Cohen's kappa; rows are (pair, strategy, planned one)."""
+        codes, names = {one.abbreviation: place for place, one in enumerate(taxonomy.strategies)}, [name for name, _, _ in rows]
+        said, planned = (np.array([codes[row[place]] for row in rows], dtype=np.int64) for place in (1, 2))
+        agreed = self.shares({"": (said == planned).tolist()}, names, **share)[""]
+        return agreed, self.kappa((said, planned), range(len(codes)), names, "plain", **kappa)
+
     def correlation(self, one: Array, other: Array, names: Sequence[str], *, ranks: bool = False, **settings: object) -> Measure:
         """The correlation of two columns: Pearson's, or Spearman's of ``ranks``, which draws leave as they are."""
         items, kind = len(names), "spearman,ranks-of-all" if ranks else "pearson"
@@ -95,17 +104,28 @@ class Reckoning:
         return replace(sample, unit=sample.unit[unit], signature=f"drawn:dialogues|{sample.signature}")
 
 
+def clusters_of(names: Sequence[str]) -> Clusters:
+    """The dialogues of pairs, or dialogues themselves, and their scenarios, which ids begin with."""
+    dialogues = [dialogue_of(one) for one in names]
+    return Clusters.of(dialogues, [int(one[:3]) for one in dialogues])
+
+
 def chance_of(manifest: Mapping[str, Any]) -> Chance:
     """How figures on the judges of a release reckon with chance: as its report does."""
     made = manifest["configuration"]
     return Chance(made["report"]["bootstrap"], 0, made["seed"])
 
 
-def reckoning_of(folder: Folder, chance: Chance) -> Reckoning:
-    """How figures about a judge are signed and reckoned."""
+def signed_by(folder: Folder, **more: object) -> str:
+    """What a figure about a judge is signed with."""
     made = folder.header["configuration"]
     samples, hashed = made["samples_of_a_text"], made["rubric_hash"]
-    return Reckoning(signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples), chance)
+    return signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples, **more)
+
+
+def reckoning_of(folder: Folder, chance: Chance) -> Reckoning:
+    """How figures about a judge are signed and reckoned."""
+    return Reckoning(signed_by(folder), chance)
 
 
 def _ranks(values: Array) -> Array:

@@ -7,17 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.base.tabular import table_batches
-from empathy_eval.design.dataset import column, files_of, pair_id
+from empathy_eval.design.dataset import column, pair_id
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.evaluation.corpus.descriptives import PARTS, part_of
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement.agree import Tag, TagAudit, tag_rows
-from empathy_eval.raters.judges.folder import Folder
-from empathy_eval.raters.judges.reckoning import Reckoning
+from empathy_eval.raters.judges.annotations import Folder
+from empathy_eval.raters.judges.reckoning import Reckoning, signed_by
+from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.statistics.estimate import Measure
 
 REFERENCE, PEOPLE = "reference", "people"
@@ -51,18 +49,17 @@ def planned_in(release_dir: Path) -> dict[str, str]:
     return dict(zip(column(release_dir, "pairs", "pair_id"), column(release_dir, "pairs", "strategy"), strict=True))
 
 
-def signed_by(folder: Folder) -> str:
-    """What a figure about the strategies that a judge named is signed with."""
-    made = folder.header["configuration"]
-    return signature_line(
-        teacher=folder.teacher, rubric=folder.rubric, rubric_hash=made["rubric_hash"], samples=made["samples_of_a_text"], text=REFERENCE
-    )
-
-
-def signed_by_people(records: Collection[Mapping[str, Any]]) -> str:
-    """The same of what raters said."""
+def audit_of(
+    records: Collection[Mapping[str, Any]], folders: Sequence[Folder], release_dir: Path | None, chance: Chance,
+    contents: Mapping[str, str] | None = None,
+) -> TagAudit:  # fmt: skip
+    """The audit of the tags of all records, as people's (``contents`` as for :func:`tags_of_people`), and of each judge of a release."""
+    people = [tag for record in records for tag in tags_of_people(record, contents)]
     raters = {(one["review"], one["rater"]) for record in records for one in record["judgements"] if one.get("tags")}
-    return signature_line(raters=len(raters), tags="as-shown,without-planted")
+    given: dict[str, tuple[str, Sequence[Tag]]] = {PEOPLE: (signature_line(raters=len(raters), tags="as-shown,without-planted"), people)}
+    planned = planned_in(release_dir) if folders and release_dir else {}
+    given |= {one.name: (signed_by(one, text=REFERENCE), list(tags_of_judge(one, planned))) for one in folders}
+    return tag_audit(given, chance)
 
 
 def tag_audit(given: Mapping[str, tuple[str, Sequence[Tag]]], chance: Chance) -> TagAudit:
@@ -111,15 +108,13 @@ def turns_of(release_dir: Path) -> Turns:
     """The helper turns of a release."""
     by_name = {one.name: one.abbreviation for one in load_taxonomy().strategies}
     planned, part = dict[str, str](), dict[str, int]()
-    for path in files_of(release_dir, "dialogues"):
-        for batch in table_batches(path, ["dialogue_id", "turns"]):
-            for row in batch.to_pylist():
-                helped = [(place, turn["strategy"]) for place, turn in enumerate(row["turns"]) if turn["role"] == "helper"]
-                for number, (place, strategy) in enumerate(helped):
-                    name = pair_id(row["dialogue_id"], place)
-                    part[name] = part_of(number, len(helped))
-                    if strategy in by_name:
-                        planned[name] = by_name[strategy]
+    for row in rows_of(release_dir, "dialogues", ["dialogue_id", "turns"]):
+        helped = [(place, turn["strategy"]) for place, turn in enumerate(row["turns"]) if turn["role"] == "helper"]
+        for number, (place, strategy) in enumerate(helped):
+            name = pair_id(row["dialogue_id"], place)
+            part[name] = part_of(number, len(helped))
+            if strategy in by_name:
+                planned[name] = by_name[strategy]
     return Turns(planned, part)
 
 
@@ -152,16 +147,10 @@ def _seen(folder: Folder, turns: Turns) -> list[Seen]:
 
 def _agreement(seen: Sequence[Seen], which: str, taxonomy: Taxonomy, reckoning: Reckoning) -> dict[str, Any]:
     """The share that equals the plan, and Cohen's kappa with it."""
-    codes = {one.abbreviation: place for place, one in enumerate(taxonomy.strategies)}
-    rows = [(one.pair_id, one.planned, said) for one in seen if (said := getattr(one, which))]
-    names = [row[0] for row in rows]
-    planned, said = (np.array([codes[row[place]] for row in rows], dtype=np.int64) for place in (1, 2))
+    rows = [(one.pair_id, said, one.planned) for one in seen if (said := getattr(one, which))]
     settings = {"tags": SEEN[which], "with": "planned"}
-    found: dict[str, Measure] = {
-        **reckoning.shares({"equal": (planned == said).tolist()}, names, share="equal", **settings),
-        "kappa": reckoning.kappa((said, planned), range(len(codes)), names, "plain", **settings),
-    }
-    return {name: asdict(one) for name, one in found.items()}
+    share, kappa = reckoning.as_planned(rows, taxonomy, {"share": "equal", **settings}, settings)
+    return {"equal": asdict(share), "kappa": asdict(kappa)}
 
 
 def _counted(seen: Sequence[Seen], turns: Turns, taxonomy: Taxonomy) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +18,21 @@ from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating
-from empathy_eval.raters.judges.choices import ALL, decided, preferences, strategies
-from empathy_eval.raters.judges.folder import Folder, Scored, Text, read_annotations, scored_of
-from empathy_eval.raters.judges.people import beside_people, rated_by_people
+from empathy_eval.raters.judges.annotations import Folder, Scored, Text, read_annotations, scored_of
+from empathy_eval.raters.judges.cases import told
+from empathy_eval.raters.judges.comparisons import (
+    ALL,
+    JUDGE,
+    LENGTH,
+    Shortcuts,
+    at_equal_closeness,
+    beside_people,
+    decided,
+    preferences,
+    rated_by_people,
+    strategies,
+)
 from empathy_eval.raters.judges.reckoning import Reckoning, chance_of, reckoning_of
-from empathy_eval.raters.judges.sources import told
-from empathy_eval.raters.judges.stance import JUDGE, LENGTH, Shortcuts, at_equal_closeness
 from empathy_eval.raters.review.record import CRITERIA, read_record
 
 # The two criteria on the whole of a reply, whose correlation says whether they are two.
@@ -116,12 +125,13 @@ def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tup
         yield "is --out, or named twice", "name each other folder once"
     if theirs["release"] != config.release:
         yield f"is of another release, {told(theirs['release'])}", "name annotations of this one"
-    same, preferring = theirs["rubric_hash"] == config.rubric.hash, folder.header["rubric"]["kind"] == "preference"
+    if folder.goes_beside(kind, config.rubric.hash):
+        return
     if kind == "strategies":
         yield "cannot be compared with strategies, which are compared with the plan alone", "leave it out"
-    elif kind == "reward" and not preferring:
+    elif kind == "reward":
         yield "cannot be compared with rewards: each reward model has its own scale", "score them together; leave it out here"
-    elif not (same or (kind in ("rating", "reward") and preferring)):
+    else:
         what = f'is by "{folder.rubric}", but these are by the current text of "{config.rubric.name}"'
         yield what, "name annotations by the same rubric, or preferences beside ratings"
 
@@ -140,72 +150,65 @@ def worth_of(folder: Folder, release_dir: Path, beside: Beside | None = None) ->
 def worth_by(folder: Folder, chance: Chance, beside: Beside, shortcuts: Shortcuts) -> Worth:
     """The same of a release whose shortcuts are given: judges of one release share them."""
     configuration, kind, release_dir = folder.header["configuration"], folder.header["rubric"]["kind"], shortcuts.release_dir
-    reckoning, samples, hashed = reckoning_of(folder, chance), configuration["samples_of_a_text"], configuration["rubric_hash"]
-    same = [one for one in beside.folders if one.header["configuration"]["rubric_hash"] == hashed]
-    scored = {one.name: one for one in scored_of(folder)}
-    bench = _Bench(reckoning, shortcuts, samples, same, beside, rated_by_people(beside.reviews, release_dir), kind)
+    bench = _Bench(folder, beside, shortcuts, reckoning_of(folder, chance))
+    scored, people = {one.name: one for one in scored_of(folder)}, rated_by_people(beside.reviews, release_dir)
     summary = folder.header["summary"]
     return Worth(
-        folder.teacher, folder.rubric, hashed, kind, samples, tuple(f"{one.teacher}, {one.rubric}" for one in beside.folders),
-        tuple(bench.criterion(one) for one in scored.values()),
-        _together(scored, reckoning),
-        preferences(folder, reckoning) if kind == "preference" else None,
-        strategies(folder, release_dir, reckoning) if kind == "strategies" else None,
+        folder.teacher, folder.rubric, configuration["rubric_hash"], kind, configuration["samples_of_a_text"],
+        tuple(f"{one.teacher}, {one.rubric}" for one in beside.folders),
+        tuple(bench.criterion(one, people.get(one.name)) for one in scored.values()),
+        _together(scored, bench.reckoning),
+        preferences(folder, bench.reckoning) if kind == "preference" else None,
+        strategies(folder, release_dir, bench.reckoning) if kind == "strategies" else None,
         summary["missing"], summary["unannotated_by_reason"], summary["usage"],
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class _Bench:
-    """What each criterion is held against."""
+    """What each criterion of annotations is held against."""
 
-    reckoning: Reckoning
-    shortcuts: Shortcuts
-    samples: int
-    same: Sequence[Folder]
+    folder: Folder
     beside: Beside
-    people: Mapping[str, Mapping[Text, float]]
-    kind: str
+    shortcuts: Shortcuts
+    reckoning: Reckoning
 
-    def criterion(self, scored: Scored) -> CriterionWorth:
-        """The figures of one criterion."""
-        reckoning, numbers = self.reckoning, self.kind in ("rating", "reward")
+    def criterion(self, scored: Scored, people: Mapping[Text, float] | None) -> CriterionWorth:
+        """The figures of one criterion, which ``people`` rated by too where it is one of theirs."""
+        reckoning, kind = self.reckoning, self.folder.header["rubric"]["kind"]
+        numbers = kind in ("rating", "reward")
         values = [value for some in scored.given.values() for value in some.values()]
-        tenths = [math.isclose(value * 10, round(value * 10), abs_tol=1e-9) for value in values]
+        tenths = sum(math.isclose(value * 10, round(value * 10), abs_tol=1e-9) for value in values)
+        preferring = [one for one in self.beside.folders if one.header["rubric"]["kind"] == "preference"] if numbers else []
         return CriterionWorth(
             scored.name,
             len(scored.given),
             self._with_itself(scored),
-            self._with_judges(scored) if self.same else None,
-            self._with_decisions(scored) if numbers else {},
-            self._with_people(scored) if scored.name in self.people else {},
-            reckoning.count(sum(tenths) / max(len(values), 1), len(values), share="values-on-the-0.1-grid")
-            if self.kind == "rating"
-            else None,
+            self._with_judges(scored),
+            {f"{one.teacher}, {one.rubric}": decided(scored, one, reckoning) for one in preferring},
+            {} if people is None else beside_people(scored, people, reckoning),
+            reckoning.count(tenths / max(len(values), 1), len(values), share="values-on-the-0.1-grid") if kind == "rating" else None,
             reckoning.count(len(set(values)), len(values), number="distinct-values") if numbers else None,
             at_equal_closeness(scored, self.shortcuts, reckoning),
         )
 
     def _with_itself(self, scored: Scored) -> Measure:
-        if self.samples < 2:
+        if self.folder.header["configuration"]["samples_of_a_text"] < 2:
             return Measure.undefined("only one sample", self.reckoning.line(len(scored.given), raters="samples"))
         given = {text: [scored.hundredth(one) for one in some.values()] for text, some in scored.given.items()}
         return self.reckoning.alpha(given, raters="samples")
 
-    def _with_judges(self, scored: Scored) -> Measure:
+    def _with_judges(self, scored: Scored) -> Measure | None:
+        hashed = self.folder.header["configuration"]["rubric_hash"]
+        same = [one for one in self.beside.folders if one.header["configuration"]["rubric_hash"] == hashed]
+        if not same:
+            return None
         given: dict[Text, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
-        for folder in self.same:
+        for folder in same:
             other = next(one for one in scored_of(folder) if one.name == scored.name)
             for text, mean in other.means.items():
                 given.setdefault(text, []).append(scored.hundredth(mean))
-        return self.reckoning.alpha(given, raters="judges,means-of-samples", beside=",".join(one.teacher for one in self.same))
-
-    def _with_decisions(self, scored: Scored) -> dict[str, Measure]:
-        preferring = [one for one in self.beside.folders if one.header["rubric"]["kind"] == "preference"]
-        return {f"{one.teacher}, {one.rubric}": decided(scored, one, self.reckoning) for one in preferring}
-
-    def _with_people(self, scored: Scored) -> dict[str, Measure]:
-        return beside_people(scored, self.people[scored.name], self.reckoning)
+        return self.reckoning.alpha(given, raters="judges,means-of-samples", beside=",".join(one.teacher for one in same))
 
 
 def _together(scored: Mapping[str, Scored], reckoning: Reckoning) -> Measure | None:
@@ -286,7 +289,7 @@ def _table(rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
 def _preferences(found: Mapping[str, Any]) -> Iterator[str]:
     yield f"first place wins: {found['first']}; flips with the order: {found['flipped']}"
     for two, shares in found["won"].items():
-        yield f"  {two}: {_listed(shares)}"
+        yield f"  {two}: " + ", ".join(f"{name} {_plain(one)}" for name, one in shares.items())
 
 
 def _strategies(found: Mapping[str, Any]) -> Iterator[str]:
@@ -296,8 +299,3 @@ def _strategies(found: Mapping[str, Any]) -> Iterator[str]:
         if variant != ALL:
             yield f"  {variant}: {_plain(figures['accuracy'])}, kappa {_plain(figures['kappa'])}"
     yield f"probability of the planned strategy before a reply is seen: {found['ideal']}"
-
-
-def _listed(shares: Mapping[str, Measure]) -> str:
-    parts: Iterable[str] = (f"{name} {_plain(one)}" for name, one in shares.items())
-    return ", ".join(parts)

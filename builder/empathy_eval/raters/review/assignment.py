@@ -14,6 +14,8 @@ from empathy_eval.raters.review.replies import Replies
 from empathy_eval.raters.review.sample import DESIGNS, Cell, Design, Unit
 
 Seen = dict[str, list[tuple[Unit, Cell]]]
+# By rater and dialogue the unit that the rater sees of it.
+Shares = dict[str, dict[str, Unit]]
 
 
 def raters_of(count: int) -> list[str]:
@@ -34,10 +36,10 @@ def assign(units: Sequence[Unit], design: Design) -> Seen:
     """
     _enough(units, design)
     shares = _shared(units, design)
-    seen: Seen = {rater: [] for rater in shares.units}
+    seen: Seen = {rater: [] for rater in shares}
     cells_of = {rater: Counter[str]() for rater in seen}
     for unit in sorted(units, key=lambda unit: derived_random(design.seed, "deal", unit.name).random()):
-        free = [rater for rater, ones in shares.units.items() if unit.name in ones]
+        free = [rater for rater, ones in shares.items() if ones.get(unit.dialogue) == unit]
         rng = derived_random(design.seed, "cells", unit.name)
         for rater, cell in _dealt(free, unit.cells, cells_of, design.per_item, rng):
             seen[rater].append((unit, cell))
@@ -76,48 +78,29 @@ def _together(units: Sequence[Unit]) -> tuple[str, str]:
     return what, "--dialogues 0 and the dialogues in a review of their own" if "dialogue" in kinds else "fewer texts"
 
 
-class _Shares:
-    """Which units each rater sees."""
-
-    def __init__(self, raters: Iterable[str]) -> None:
-        self.units: dict[str, dict[str, Unit]] = {rater: {} for rater in raters}
-        self._dialogues: dict[str, set[str]] = {rater: set() for rater in self.units}
-
-    def may_see(self, rater: str, unit: Unit) -> bool:
-        """Only one item of a dialogue: another one would show the reference, the dialogue or the context of this one."""
-        return unit.dialogue not in self._dialogues[rater]
-
-    def give(self, rater: str, unit: Unit) -> None:
-        self.units[rater][unit.name] = unit
-        self._dialogues[rater].add(unit.dialogue)
-
-    def take(self, rater: str, unit: Unit) -> None:
-        del self.units[rater][unit.name]
-        self._dialogues[rater].remove(unit.dialogue)
-
-    def even_out(self) -> None:
-        """Moves units from raters with more to raters with less, over others if need be, for as long as that makes loads more even."""
-        while path := next(filter(None, map(self._way_down, sorted(self.units, key=lambda rater: -len(self.units[rater])))), None):
-            for giver, unit, taker in path:
-                self.take(giver, unit)
-                self.give(taker, unit)
-
-    def _way_down(self, start: str) -> list[tuple[str, Unit, str]]:
-        """The shortest way on which units can be handed on, one by each, from a rater to one who has at least two fewer; else nothing."""
-        ways: dict[str, list[tuple[str, Unit, str]]] = {start: []}
-        queue = deque([start])
-        while queue:
-            giver = queue.popleft()
-            if len(self.units[giver]) <= len(self.units[start]) - 2:
-                return ways[giver]
-            for taker in self.units:
-                if taker not in ways and (unit := next((one for one in self.units[giver].values() if self.may_see(taker, one)), None)):
-                    ways[taker] = [*ways[giver], (giver, unit, taker)]
-                    queue.append(taker)
-        return []
+def _even_out(shares: Shares) -> None:
+    """Moves units from raters with more to raters with less, over others if need be, for as long as that makes loads more even."""
+    while path := next(filter(None, (_way_down(shares, one) for one in sorted(shares, key=lambda rater: -len(shares[rater])))), None):
+        for giver, unit, taker in path:
+            shares[taker][unit.dialogue] = shares[giver].pop(unit.dialogue)
 
 
-def _shared(units: Sequence[Unit], design: Design) -> _Shares:
+def _way_down(shares: Shares, start: str) -> list[tuple[str, Unit, str]]:
+    """The shortest way on which units can be handed on, one by each, from a rater to one who has at least two fewer; else nothing."""
+    ways: dict[str, list[tuple[str, Unit, str]]] = {start: []}
+    queue = deque([start])
+    while queue:
+        giver = queue.popleft()
+        if len(shares[giver]) <= len(shares[start]) - 2:
+            return ways[giver]
+        for taker, ones in shares.items():
+            if taker not in ways and (unit := next((one for one in shares[giver].values() if one.dialogue not in ones), None)):
+                ways[taker] = [*ways[giver], (giver, unit, taker)]
+                queue.append(taker)
+    return []
+
+
+def _shared(units: Sequence[Unit], design: Design) -> Shares:
     """Every unit with its raters: those with the least to do among those who may see it, then evened out.
 
     Units come in a seeded order, as neighbours in the release must not meet the same raters; but whole dialogues first, those with many
@@ -136,18 +119,20 @@ def _shared(units: Sequence[Unit], design: Design) -> _Shares:
             lot,
         )
 
-    shares, barred = _Shares(raters_of(design.raters)), Counter[str]()
+    shares: Shares = {rater: {} for rater in raters_of(design.raters)}
+    barred = Counter[str]()
     for unit in sorted(units, key=turn):
         rng = derived_random(design.seed, "raters", unit.name)
-        lots = {rater: rng.random() for rater in shares.units}
-        free = [rater for rater in shares.units if shares.may_see(rater, unit)]
+        lots = {rater: rng.random() for rater in shares}
+        # Only one item of a dialogue: another one would show the reference, the dialogue or the context of this one.
+        free = [rater for rater, ones in shares.items() if unit.dialogue not in ones]
         # Who reviews a dialogue is barred from its replies: of these, too, all raters are to miss about as many.
-        free.sort(key=lambda rater: (len(shares.units[rater]), barred[rater] if unit.kind == "dialogue" else 0, lots[rater]))
+        free.sort(key=lambda rater: (len(shares[rater]), barred[rater] if unit.kind == "dialogue" else 0, lots[rater]))
         for rater in free[: len(unit.cells) * design.per_item]:
-            shares.give(rater, unit)
+            shares[rater][unit.dialogue] = unit
             if unit.kind == "dialogue":
                 barred[rater] += replies[unit.dialogue]
-    shares.even_out()
+    _even_out(shares)
     return shares
 
 
@@ -213,14 +198,14 @@ def assign_blocks(units: Sequence[Unit], design: Design, seal: str) -> tuple[See
         for place in derived_random(design.seed, "groups", seal, design.replies, number).sample(cells, len(cells)):
             rater = next(raters)
             seen[rater] = [(unit, unit.cells[place]) for unit in block]
-            block_of[rater] = _named(block)
+            block_of[rater] = code_of(sorted(unit.name for unit in block), 8)
     return seen, block_of
 
 
-def _named(block: Sequence[Unit]) -> str:
-    """Eight signs, the first of which is a letter: a spreadsheet would take ``12345678`` for a number."""
-    name = digest(sorted(unit.name for unit in block))[3:11]
-    return "abcdef"[int(name[0], 16) % 6] + name[1:]
+def code_of(value: object, signs: int) -> str:
+    """So many signs of the hash of a value, the first of which is a letter: a spreadsheet would take ``12345678e012`` for a number."""
+    code = digest(value)[3 : 3 + signs]
+    return "abcdef"[int(code[0], 16) % 6] + code[1:]
 
 
 def _blocks(units: Sequence[Unit], count: int, design: Design) -> Iterator[list[Unit]]:

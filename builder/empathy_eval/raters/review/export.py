@@ -1,10 +1,12 @@
-"""Exporting: a release sent out for review, one folder a rater, and the key that stays behind."""
+"""Exporting: a release sent out for review, one folder a rater, the key that stays behind, and the papers of a pack."""
 
 from __future__ import annotations
 
 import itertools
+import math
+import re
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,22 +14,33 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.hashing import derived_random
-from empathy_eval.base.json_text import csp, embedded_json, json_text
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.templates import environment
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import column, read_manifest
-from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.assignment import groups_of, misfits
-from empathy_eval.raters.review.drawing import Entry, Places, drawn_of, one_a_dialogue
-from empathy_eval.raters.review.label_studio import write_projects
-from empathy_eval.raters.review.pack import Papers, write_papers
+from empathy_eval.raters.review.forms import FOLDER, guidance, of_crossed, page, told, write_csv, write_projects, write_xlsx
 from empathy_eval.raters.review.replies import Replies, read_replies
-from empathy_eval.raters.review.sample import Cell, Design, Sample, Unit, entries_of, sample
+from empathy_eval.raters.review.sample import (
+    BETWEEN,
+    WITHIN,
+    Cell,
+    Design,
+    Entry,
+    Places,
+    Sample,
+    Unit,
+    drawn_of,
+    entries_of,
+    one_a_dialogue,
+    sample,
+)
 from empathy_eval.raters.review.sheets import make_review
-from empathy_eval.raters.review.spreadsheets import FOLDER, told, write_csv, write_xlsx
 
 
 def drawn_for(release_dir: Path, design: Design, replies: Replies | None = None) -> Sample:
@@ -63,7 +76,7 @@ def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[st
     """Contexts that all systems replied to, each with the replies; none of a turn that is already drawn, in a pack one a dialogue."""
     answered = _answered(release_dir, "pairs", replies)
     turns, there = {unit.name for unit in of_release.units}, {unit.dialogue for unit in of_release.units}
-    places = Places(design.raters, design.seed)
+    places = Places(design)
     for unit in of_release.units:
         turn = unit.kind == "variant"
         places.take([unit.dialogue], design.raters_of(len(unit.cells)) if turn else len(unit.cells) * design.per_item, turn=turn)
@@ -73,7 +86,8 @@ def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[st
         notes.append(f"{len(answered) - len(entries)} contexts are left out for replies, because their own texts are rated")
     if design.pack:
         entries = one_a_dialogue([entry for entry in entries if entry.dialogue not in there], set(), design.seed)
-    drawn = places.draw(design.wanted("pairs", "contexts"), entries, lambda entry: design.raters_of(len(replies.systems)), notes)
+    drawn = places.draw("pairs", entries, lambda entry: design.raters_of(len(replies.systems)), what="contexts")
+    notes += places.notes
     yield from (Unit(entry.name, "reply", tuple(map(Cell, replies.systems))) for entry in entries if entry.name in drawn)
 
 
@@ -100,55 +114,103 @@ def _of_blocks(release_dir: Path, design: Design, replies: Replies | None, notes
     yield from (Unit(entry.name, kind, tuple(Cell(one, samples=samples) for one in cells)) for entry in entries if entry.name in drawn)
 
 
-SCRIPTS = ("store.js", "item.js", "page.js")
-
-
-def page(sheet: dict[str, Any], *, deciding: bool = True) -> str:
-    """The page of one rater's sheet. It works from a file, loads nothing and sends nothing.
-
-    Its policy lets only its own script and style run, so a text of the sheet stays a text.
-
-    Args:
-        sheet: a sheet that is valid under ``review_sheet``.
-        deciding: whether judgements decide what stays in the collection.
-
-    Returns:
-        HTML; equal sheets give equal pages.
-    """
-    folder, texts = data_folder(FOLDER) / "page", told(deciding=deciding)
-    templates = environment(folder)
-    templates.filters["csp"] = csp
-    return templates.get_template("page.html.j2").render(
-        **texts,
-        style=(folder / "page.css").read_text(encoding="utf-8"),
-        script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        data=embedded_json({"sheet": sheet, "training": texts["training"]}),
-        crossed=of_crossed(sheet),
-        canary=sheet.get(CANARY),
-    )
-
-
-def of_crossed(sheet: dict[str, Any]) -> bool:
-    """Whether a sheet has crossed items."""
-    return any(item["kind"] == "crossed" for item in sheet["items"])
-
-
-def guidance(*, crossed: bool = False, deciding: bool = True) -> str:
-    """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet.
-
-    ``crossed`` says whether there are crossed items among what they get, ``deciding`` whether they decide what stays in the collection.
-    """
-    texts = told(deciding=deciding)
-    template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
-    said = {**texts["guidance"], "crossed": texts["guidance"]["crossed"] if crossed else []}
-    return template.render(**said, training=texts["training"]["training"], strategies=load_taxonomy().strategies)
-
-
 KEY, RATERS = "key.json", "raters"
+COUNTS = ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn")
 # A rater is a folder, even where there is nothing left to rate.
-MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(
-    ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn"), 10_000_000
-)
+MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(COUNTS, 10_000_000)
+# The counts of a pack, where others are not asked for.
+SIZES: dict[str, int] = {"pairs": 60, "dialogues": 0, "cells": 30, "raters": 12}
+# Most adults read English prose at 175 to 300 words a minute (Brysbaert 2019). The slow end, so that nobody is paid too little.
+WORDS_A_MINUTE = 175
+# To decide, after reading: on a reply, on a dialogue, on a strategy, and between two replies.
+SECONDS = {"variant": 30, "dialogue": 30, "turn": 10, "crossed": 30}
+CHECKLIST, PAPERS = "CHECKLIST.md", ("papers/information.md", "papers/payment.md")
+PLACEHOLDER = re.compile(r"\[\[FILL IN: ([^\]]+)\]\]")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a rater has to do: items, how many of them carry a warning, words to read, and minutes by the paces above."""
+
+    items: int
+    warned: int
+    words: int
+    minutes: float
+
+
+@dataclass(frozen=True)
+class Papers:
+    """The papers of a pack: what each rater has to do, the guidance and practice before it, and (file, what) for each place to fill in."""
+
+    loads: dict[str, Load]
+    before: Load
+    open: tuple[tuple[str, str], ...]
+
+    @property
+    def minutes(self) -> int:
+        """What the longest of the raters' folders takes with guidance and practice, rounded up to five minutes."""
+        return math.ceil((self.before.minutes + max(load.minutes for load in self.loads.values())) / 5) * 5
+
+
+def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> Design:
+    """The design that is asked for; ``replying`` says whether it is of the replies of systems.
+
+    What is not said is in a pack as in :data:`SIZES`; of replies and between raters no dialogues and no cells.
+
+    Raises:
+        InputError: for settings of another design than this.
+    """
+    between = settings.get("design") == BETWEEN
+    if (odd := "per_item" if between else "per_rater") in settings:
+        other, fix = (WITHIN, "--per-rater") if between else (BETWEEN, "--per-item")
+        raise input_error(f"--{odd.replace('_', '-')}", f"is of the design {other}", f"leave it out, or give {fix}")
+    chosen: dict[str, Any] = dict(SIZES) if settings.get("pack") else {}
+    if between or replying:
+        chosen |= {"dialogues": 0, "cells": 0}
+    if between:
+        chosen["pairs"] = 0 if settings.get("cells") else Design.pairs
+    return Design(**{**chosen, **settings, "asked": frozenset(settings)})
+
+
+def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> Papers:
+    """Writes the papers and the checklist into ``out``, beside ``raters``, whose files are what the words are counted in.
+
+    ``language`` is that of the texts; guidance and practice are English.
+    """
+    loads = {folder.name: _load(folder / f"{folder.name}.csv", language) for folder in sorted(raters.iterdir())}
+    before = _before(next(raters.iterdir()) / "guidance.md")
+    papers = Papers(loads, before, ())
+    templates = environment(data_folder(FOLDER) / "pack")
+    about = {
+        "key": key, "loads": loads, "before": before, "minutes": papers.minutes, "words_a_minute": WORDS_A_MINUTE, "seconds": SECONDS,
+        "language": None if language == ENGLISH else language,
+    }  # fmt: skip
+    found: list[tuple[str, str]] = []
+    (out / "papers").mkdir()
+    for name in PAPERS:
+        text = templates.get_template(f"{Path(name).name}.j2").render(**about) + "\n"
+        write_whole(out / name, text)
+        found += [(name, what) for what in PLACEHOLDER.findall(text)]
+    write_whole(out / CHECKLIST, templates.get_template("checklist.md.j2").render(**about, open=found) + "\n")
+    return Papers(loads, before, tuple(found))
+
+
+def _load(sheet: Path, language: str) -> Load:
+    """Counted in the rater's CSV, which has the same texts as the other forms."""
+    rows = [row for _, row in read_rows(sheet)]
+    items = [row for row in rows if row["kind"] != "turn"]
+    count = sum(len(words(row[name], language)) for row in rows for name in ("situation", "context", "text"))
+    seconds = sum(SECONDS[row["kind"]] for row in rows if row["kind"] != "turn" or row["strategy"])
+    return Load(len(items), sum(bool(row["warning"]) for row in items), count, count / WORDS_A_MINUTE + seconds / 60)
+
+
+def _before(guidance: Path) -> Load:
+    """The guidance with its replies to practise on, and the test, which is on the page alone."""
+    training = told()["training"]
+    test = [text for one in training["test"] for text in (one["situation"], *(turn["text"] for turn in one["context"]), one["text"])]
+    count = sum(len(words(text)) for text in (guidance.read_text(encoding="utf-8"), *test))
+    replies = len(training["training"]) + len(training["test"])
+    return Load(replies, 0, count, count / WORDS_A_MINUTE + replies * SECONDS["variant"] / 60)
 
 
 @dataclass(frozen=True)
@@ -184,41 +246,39 @@ def export_review(
     drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
-    review = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
-    check(review.key, "review_key", KEY)
-    if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
+    key, sheets = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
+    check(key, "review_key", KEY)
+    if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != key["review"]:
         raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
     loads: dict[str, int] = {}
     stage("writing folders", design.raters, "raters")
     with whole_folder(out, made_by=KEY) as folder:
-        for sheet in review.sheets:
+        for sheet in sheets:
             _write_rater(folder / RATERS / sheet["rater"], sheet, deciding=design.deciding)
             loads[sheet["rater"]] = len(sheet["items"])
             progress(sheet["rater"])
-        write_whole(folder / KEY, json_text(review.key, indent=1) + "\n")
+        write_whole(folder / KEY, json_text(key, indent=1) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
-        write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
-        papers = write_papers(folder, folder / RATERS, review.key, language_of(manifest["configuration"])) if design.pack else None
+        write_whole(folder / "README.md", readme.render(key=key, loads=loads, notes=drawn.notes) + "\n")
+        papers = write_papers(folder, folder / RATERS, key, language_of(manifest["configuration"])) if design.pack else None
         _nothing_lost(out, folder)
-    return Exported(review.key, drawn, loads, papers)
+    return Exported(key, drawn, loads, papers)
 
 
 def _checked(release_dir: Path, design: Design, replies_file: Path | None, canary: str | None) -> tuple[Design, Replies | None]:
     """The design, and the replies that are rated; or an :class:`InputError` with all settings that make no review."""
-    names = ("raters",) if design.between else ("raters", "per_item")
-    few = [(f"--{name.replace('_', '-')}", value) for name in names if (value := getattr(design, name)) < 1]
-    problems = [Problem(name, f'"{value}" is too few', "give 1 or more") for name, value in few]
-    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn", "seed"):
-        if (value := getattr(design, name)) < 0:
-            problems.append(Problem(f"--{name.replace('_', '-')}", f'"{value}" is negative', "give 0 or more"))
-    for name, most in MOST.items():
-        if (value := getattr(design, name)) > most:
-            problems.append(Problem(f"--{name.replace('_', '-')}", f'"{str(value)[:80]}" is too many', f"give at most {most:,}"))
-    if problems:
-        raise InputError(problems)
+    values = {name: getattr(design, name) for name in (*MOST, "seed")}
+    ones = ("raters",) if design.between else ("raters", "per_item")
+    wrong = [(name, f'"{values[name]}" is too few', "give 1 or more") for name in ones if values[name] < 1]
+    wrong += [(name, f'"{values[name]}" is negative', "give 0 or more") for name in (*COUNTS, "seed") if values[name] < 0]
+    wrong += [
+        (name, f'"{str(values[name])[:80]}" is too many', f"give at most {most:,}") for name, most in MOST.items() if values[name] > most
+    ]
+    if wrong:
+        raise InputError([Problem(f"--{name.replace('_', '-')}", what, fix) for name, what, fix in wrong])
     replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id"), canary) if replies_file else None
-    if wrong := list(misfits(design, replies)):
-        raise InputError(wrong)
+    if unfit := list(misfits(design, replies)):
+        raise InputError(unfit)
     return (replace(design, replies=replies.hash) if replies else design), replies
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
@@ -16,7 +18,7 @@ from empathy_eval.base.hashing import derived_random, digest_file, signature_lin
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.agreement import Measure, Table, agree
-from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, group_of, of_releases, rating_rows, read_record
+from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, group_of, of_releases, raters_of, rating_rows, read_record
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
 from empathy_eval.raters.study.clusters import jackknifed
 
@@ -47,16 +49,13 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
             ({name: one["release"][name] for name in ("name", "version")} for one in record["reviews"].values()),
             key=lambda one: (one["name"], one["version"]),
         ),
-        "raters": len({(one["review"], one["rater"]) for one in record["judgements"]}),
+        "raters": raters_of(record["judgements"]),
         "judgements": len(record["judgements"]),
         "removed": [one.to_json() for one in leaving if contents[one.dialogue_id] == one.content],
         "changed_since": [one.dialogue_id for one in leaving if contents[one.dialogue_id] != one.content],
         "ratings": list(human_evaluation(record, paper, resamples, seed)),
         "kappa": {
-            criterion: {
-                **{name: getattr(one, name) for name in ("value", "low", "high", "items", "why", "signature")},
-                "paper": paper["kappa"][criterion],
-            }
+            criterion: {**asdict(one), "paper": paper["kappa"][criterion]}
             for criterion, one in fleiss_kappas(record, resamples, seed).items()
         },
         "signature": signature_line(
@@ -96,7 +95,7 @@ def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[s
     return {
         "items": len(choices),
         "dialogues": len(set(of.values())),
-        "raters": len({(one["review"], one["rater"]) for one in judged}),
+        "raters": raters_of(judged),
         "fitting": share(right, "fitting", "choices"),
         "both_right": share(both, "both", "items") if both else None,
         "signature": signature_line(right="fits", both="majority-of-each-context", **how),
@@ -114,8 +113,7 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
             for criterion in CRITERIA if judged else ():
                 ours = mean_of([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
                 beside = paper[variant][criterion] if sample == "pairs" else None
-                raters = len({(one["review"], one["rater"]) for one in judged})
-                yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters, "paper": beside}
+                yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters_of(judged), "paper": beside}
 
 
 def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
@@ -130,16 +128,12 @@ def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
 def _alone(record: dict[str, Any]) -> dict[str, int] | None:
     """How many judgements are in no mean, as their raters saw one variant alone; None where there are none."""
     judged = [one for one in record["judgements"] if one["kind"] == "variant" and "block" in one]
-    raters = len({(one["review"], one["rater"]) for one in judged})
-    return {"raters": raters, "judgements": len(judged)} if judged else None
+    return {"raters": raters_of(judged), "judgements": len(judged)} if judged else None
 
 
 def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
     """The mean of ratings by pair, and its interval by drawing pairs with all their ratings; None where there is a single pair."""
-    by_pair: dict[str, list[float]] = defaultdict(list)
-    for name, rating in ratings:
-        by_pair[name].append(rating)
-    sums = np.array([[sum(one), len(one)] for _, one in sorted(by_pair.items())], dtype=float)
+    sums = _sums(ratings)
     low = high = None
     if len(sums) > 1:
         rng = np.random.default_rng(derived_random(*parts, "ratings").getrandbits(64))
@@ -149,6 +143,14 @@ def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[o
         low, high = (round(float(value), PLACES) + 0.0 for value in ends)  # no zero is negative
     mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES) + 0.0
     return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
+
+
+def _sums(ratings: Iterable[tuple[str, float]]) -> NDArray[np.float64]:
+    """The sum and the number of ratings, a row a name, in the order of the names."""
+    given: dict[str, list[float]] = defaultdict(list)
+    for name, rating in ratings:
+        given[name].append(rating)
+    return np.array([[sum(one), len(one)] for _, one in sorted(given.items())], dtype=float)
 
 
 def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
@@ -177,15 +179,11 @@ def by_group(record: Mapping[str, Any]) -> dict[str, Any] | None:
     groups = [_group(design, name, ones) for design, by_name in judged.items() for name, ones in sorted(by_name.items())]
     if not groups:
         return None
-    return {"groups": groups, "differences": list(_differences(judged[WITHIN])), "signature": _signature(judged)}
-
-
-def _signature(judged: Mapping[str, Mapping[str, Sequence[Judgement]]]) -> str:
-    """How the intervals of the designs that are there were reckoned."""
     how = {WITHIN: "percentile-by-context", BETWEEN: "student-by-rater"}
-    drawn = {"resamples": RESAMPLES, "seed": SEED} if judged[WITHIN] else {}
     intervals = {design: name for design, name in how.items() if judged[design]}
-    return signature_line(mean="ratings", **intervals, level=LEVEL, **drawn, numpy=np.__version__)
+    drawn = {"resamples": RESAMPLES, "seed": SEED} if judged[WITHIN] else {}
+    signature = signature_line(mean="ratings", **intervals, level=LEVEL, **drawn, numpy=np.__version__)
+    return {"groups": groups, "differences": list(_differences(judged[WITHIN])), "signature": signature}
 
 
 def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
@@ -196,10 +194,7 @@ def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
     """
     from scipy import stats
 
-    by_rater: dict[str, list[float]] = defaultdict(list)
-    for name, rating in ratings:
-        by_rater[name].append(rating)
-    sums = np.array([[sum(one), len(one)] for _, one in sorted(by_rater.items())], dtype=float)
+    sums = _sums(ratings)
     total, number = sums.sum(axis=0)
     mean, low, high = total / number, None, None
     if len(sums) > 1:
@@ -211,18 +206,14 @@ def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
 
 def _group(design: str, name: str, ones: Sequence[Judgement]) -> dict[str, Any]:
     about = {"design": design, "group": name, "ratings": len(ones), "contexts": len({one["pair_id"] for one in ones})}
-    rater = [":".join((one["review"], one["rater"])) for one in ones]
 
     def mean(criterion: str) -> dict[str, Any]:
-        given = [one[criterion] for one in ones]
         if design == BETWEEN:
-            return mean_by_rater(list(zip(rater, given, strict=True)))
-        contexts = [one["pair_id"] for one in ones]
-        return mean_of(list(zip(contexts, given, strict=True)), RESAMPLES, (SEED, design, name, criterion))
+            return mean_by_rater([(":".join((one["review"], one["rater"])), one[criterion]) for one in ones])
+        return mean_of([(one["pair_id"], one[criterion]) for one in ones], RESAMPLES, (SEED, design, name, criterion))
 
     means = {criterion: mean(criterion) for criterion in CRITERIA}
-    raters = len(set(rater))
-    return {**about, "raters": raters, **{criterion: {part: mean[part] for part in PARTS} for criterion, mean in means.items()}}
+    return {**about, "raters": raters_of(ones), **{criterion: {part: mean[part] for part in PARTS} for criterion, mean in means.items()}}
 
 
 def _differences(judged: Mapping[str, Sequence[Judgement]]) -> Iterator[dict[str, Any]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,7 @@ from empathy_eval.base.schemas import read_json
 from empathy_eval.raters.agreement.table import RATING_COLUMNS
 
 CRITERIA = ("coherence", "helpfulness", "empathy")
-TAG_COLUMNS = ("dialogue_id", "turn", "tag", "should_be", "raters", "of")
 CHECK_COLUMNS = ("rater", "training_done", "training_right", "training_of", "attention_found", "attention_of")
-STUDY_COLUMNS = ("item", "group", "rater", "criterion", "rating", "block", "stratum")
-TABLE_COLUMNS = {
-    "ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS, "crossed": RATING_COLUMNS, "study": STUDY_COLUMNS,
-    "checks": CHECK_COLUMNS,
-}  # fmt: skip
 Judgement = dict[str, Any]
 
 
@@ -53,7 +47,7 @@ class Correction:
     dialogue_id: str
     turn: int
     tag: str
-    strategy: str
+    should_be: str
     raters: int
     of: int
 
@@ -177,6 +171,11 @@ def study_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
             yield from ({**about, "criterion": criterion, "rating": one[criterion], **end} for criterion in CRITERIA)
 
 
+def raters_of(judgements: Iterable[Judgement]) -> int:
+    """How many raters judgements are of: ``rater-01`` of another review is somebody else."""
+    return len({(one["review"], one["rater"]) for one in judgements})
+
+
 def group_of(one: Judgement) -> str:
     """The variant that was rated, or the system whose reply was."""
     return str(one["system"] if one["kind"] == "reply" else one["variant"])
@@ -210,23 +209,19 @@ def _at(one: Judgement) -> str:
     return f"{one['rater']}@{one['review'][3:11]}"
 
 
-def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The tags found wrong, one a row."""
-    for one in corrections(record):
-        yield {"should_be": one.strategy, **{name: getattr(one, name) for name in ("dialogue_id", "turn", "tag", "raters", "of")}}
-
-
-TABLES = {
-    "ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows, "crossed": crossed_rows, "study": study_rows,
-    "checks": check_rows,
-}  # fmt: skip
+TABLES: dict[str, tuple[Sequence[str], Callable[[dict[str, Any]], Iterable[dict[str, Any]]]]] = {
+    "ratings": (RATING_COLUMNS, rating_rows),
+    "decisions": (RATING_COLUMNS, decision_rows),
+    "tags": ([one.name for one in fields(Correction)], lambda record: map(asdict, corrections(record))),
+    "crossed": (RATING_COLUMNS, crossed_rows),
+    "study": (("item", "group", "rater", "criterion", "rating", "block", "stratum"), study_rows),
+    "checks": (CHECK_COLUMNS, check_rows),
+}
 
 
 def tables_of(record: dict[str, Any]) -> list[str]:
     """The names of the tables of a record; those of crossed items, of a study between raters and of checks only where they have rows."""
-    crossed = any(one["kind"] == "crossed" for one in record["judgements"])
-    there = {"crossed": crossed, "study": any(study_rows(record)), "checks": any(check_rows(record))}
-    return [name for name in TABLES if there.get(name, True)]
+    return [name for name, (_, rows) in TABLES.items() if name in ("ratings", "decisions", "tags") or any(rows(record))]
 
 
 def table_path(record_file: Path, name: str) -> Path:
@@ -238,7 +233,22 @@ def write_tables(record: dict[str, Any], record_file: Path) -> None:
     """Writes the tables of a record as CSV beside it: those for ``agree``, ``tags`` to read, and ``study`` for the verb of that name."""
     for name in tables_of(record):
         text = io.StringIO()
-        writer = csv.DictWriter(text, TABLE_COLUMNS[name], lineterminator="\n")
+        columns, rows = TABLES[name]
+        writer = csv.DictWriter(text, columns, lineterminator="\n")
         writer.writeheader()
-        writer.writerows(TABLES[name](record))
+        writer.writerows(rows(record))
         write_whole(table_path(record_file, name), text.getvalue())
+
+
+def facts_in(record: dict[str, Any]) -> dict[str, Any]:
+    """What a record says by now, as JSON values."""
+    judged, chosen = decisions(record), [one["rating"] for one in crossed_rows(record)]
+    return {
+        "judgements": len(record["judgements"]),
+        "dialogues": len(judged),
+        "removed": [one.to_json() for one in judged if one.removed],
+        "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(record)}),
+        "training": training_results(record),
+        "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(record).items()},
+        **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
+    }

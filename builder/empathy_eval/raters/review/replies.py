@@ -28,26 +28,13 @@ TAKEN = {*CELLS, "reference"}
 class Replies:
     """What each system replied, by context: only of contexts that all systems answered.
 
-    ``hash`` is that of the file, ``left_out`` says how many contexts some systems answered and others did not, and ``naming`` how many
-    of the replies hold the name of a system, ``leaking`` how many hold the canary of the benchmark.
+    ``hash`` is that of the file; ``notes`` are what whoever sends the replies out should know.
     """
 
     hash: str
     systems: tuple[str, ...]
     texts: Mapping[str, Mapping[str, str]]
-    left_out: int
-    naming: int
-    leaking: int = 0
-
-    @property
-    def notes(self) -> Iterator[str]:
-        """What whoever sends it out should know."""
-        if self.left_out:
-            yield f"{self.left_out} contexts that not all systems answered are left out; {len(self.texts)} remain"
-        if self.naming:
-            yield f"{self.naming} replies contain the name of a system, which raters can read"
-        if self.leaking:
-            yield f"{self.leaking} replies contain the canary: the training data of the system may contain this benchmark"
+    notes: tuple[str, ...] = ()
 
 
 def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = None) -> Replies:
@@ -78,8 +65,14 @@ def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = Non
     if not whole:
         what = f"has no context that all {len(systems)} systems replied to: {', '.join(systems)[:200]}"
         raise input_error(path, what, "write the replies of all systems to the same contexts; use the same name for each in all rows")
+    left_out, naming = len(texts) - len(whole), _naming(systems, whole)
     leaking = sum(holds_canary(text, canary) for some in whole.values() for text in some.values())
-    return Replies(digest_file(path), systems, whole, len(texts) - len(whole), _naming(systems, whole), leaking)
+    notes = {
+        f"{left_out} contexts that not all systems answered are left out; {len(whole)} remain": left_out,
+        f"{naming} replies contain the name of a system, which raters can read": naming,
+        f"{leaking} replies contain the canary: the training data of the system may contain this benchmark": leaking,
+    }
+    return Replies(digest_file(path), systems, whole, tuple(note for note, count in notes.items() if count))
 
 
 def _naming(systems: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> int:
@@ -123,12 +116,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
         if len(cells) == len(names):
             yield where, _plain(dict(zip(names, cells, strict=True)))
         elif any(cell.strip() for cell in cells):
-            yield (
-                where,
-                Problem(
-                    where, f"has {len(cells)} cells, but the header has {len(names)}", "quote cells that contain commas or line breaks"
-                ),
-            )
+            what = f"has {len(cells)} cells, but the header has {len(names)}"
+            yield where, Problem(where, what, "quote cells that contain commas or line breaks")
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

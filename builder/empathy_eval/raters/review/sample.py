@@ -1,20 +1,24 @@
-"""What is reviewed: a seeded sample of dialogues and of turns with their cells, stratified by scenario, flagged items first."""
+"""What is reviewed: a seeded sample of dialogues and of turns with their cells, stratified by scenario, flagged items first.
+
+There are no more items of a dialogue than there are raters for. The context of a later turn shows the reference of an earlier one, so a
+rater sees one item of a dialogue at most, and each item of a dialogue takes raters of its own.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import files_of
+from empathy_eval.design.quotas import apportion
 from empathy_eval.design.word_list import NOT_CHOSEN
-from empathy_eval.raters.review.drawing import FLAGGED, OTHER, Entry, Places, Wanted, drawn_of, one_a_dialogue
 
 CANDIDATES = "candidates.parquet"
 # The two contexts of a crossed item, and its two replies.
@@ -55,10 +59,6 @@ class Design:
     def raters_of(self, texts: int) -> int:
         """How many raters a turn of so many texts takes, as nobody sees two of them."""
         return min(texts, self.texts_per_turn or texts) * self.per_item
-
-    def wanted(self, option: str, what: str = "") -> Wanted:
-        """How many turns are wanted by an option."""
-        return Wanted(what or option, option, getattr(self, option), option in self.asked)
 
     @property
     def between(self) -> bool:
@@ -107,12 +107,7 @@ class Unit:
     @property
     def dialogue(self) -> str:
         """The dialogue that it is, or that it is of."""
-        return self.name if self.whole else self.name.rpartition("-")[0]
-
-    @property
-    def whole(self) -> bool:
-        """Whether it is a whole dialogue."""
-        return self.kind == "dialogue"
+        return self.name if self.kind == "dialogue" else self.name.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
@@ -127,6 +122,128 @@ class Sample:
         return sum(unit.kind == kind for unit in self.units)
 
 
+OF_THE_CELLS, FLAGGED, OTHER = range(3)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A dialogue or a turn; the lowest rank of a scenario is drawn first."""
+
+    name: str
+    scenario: int
+    rank: int
+
+    @property
+    def dialogue(self) -> str:
+        """The dialogue that a turn is of."""
+        return self.name.rpartition("-")[0]
+
+    def place(self, seed: int, what: str) -> tuple[int, float, str]:
+        """What it is sorted by where so many of ``what`` are drawn: its rank, and then a lot."""
+        return self.rank, derived_random(seed, what, self.name).random(), self.name
+
+
+class Places:
+    """How many of the raters of a design have seen nothing of a dialogue yet; ``notes`` say what could not be had as asked."""
+
+    def __init__(self, design: Design) -> None:
+        self._design, self.notes = design, list[str]()
+        self._taken, self._turns, self._whole = Counter[str](), set[str](), False
+
+    def take(self, dialogues: Iterable[str], raters: int, *, turn: bool = False) -> None:
+        """Each of the dialogues takes so many raters: for one of its turns, or to be reviewed whole, or for a crossed item of it."""
+        for name in dialogues:
+            self._taken[name] += raters
+            if turn:
+                self._turns.add(name)
+            else:
+                self._whole = True
+
+    def draw(
+        self, option: str, entries: Sequence[Entry], raters: Callable[[Entry], int], taken: Collection[str] = (), what: str = ""
+    ) -> set[str]:
+        """Draws as many turns as an option says, those that are ``taken`` among them, of which each takes the ``raters`` of its own.
+
+        ``what`` they are called is the option, unless it is said.
+
+        Raises:
+            InputError: if the release has as many turns as were asked for, and there are too few raters who may see them.
+        """
+        wanted, what, fitting = getattr(self._design, option), what or option, self._fitting(entries, raters)
+        fewer = wanted > len(fitting) < len(entries)
+        if fewer and option in self._design.asked:
+            least = min(self._taken[entry.dialogue] + raters(entry) for entry in entries)
+            raise self._too_many(option, entries, len(fitting), least)
+        if fewer:
+            self.notes.append(f"{len(fitting)} of {len(entries)} {what} are taken: a rater sees one turn of a dialogue at most")
+        count = min(wanted, len(fitting)) if fewer else wanted
+        drawn = drawn_of(fitting, count, self._design.seed, what, self.notes, taken)
+        for entry in fitting:
+            if entry.name in drawn:
+                self.take([entry.dialogue], raters(entry), turn=True)
+        return drawn
+
+    def _fitting(self, entries: Sequence[Entry], raters: Callable[[Entry], int]) -> list[Entry]:
+        """The turns for which there are raters, by rank and then by lot in each dialogue; in the order of the entries.
+
+        The first turn of a dialogue always fits: who assigns raters says how many more it takes.
+        """
+        by_dialogue: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            by_dialogue[entry.dialogue].append(entry)
+        kept = set[str]()
+        for name, some in by_dialogue.items():
+            taken, first = self._taken[name], name not in self._turns
+            if taken + sum(map(raters, some)) > self._design.raters:
+                some = sorted(some, key=lambda entry: entry.place(self._design.seed, "turn"))
+            for entry in some:
+                needed = raters(entry)
+                if first or not needed or taken + needed <= self._design.raters:
+                    taken, first = taken + needed, False
+                    kept.add(entry.name)
+        return [entry for entry in entries if entry.name in kept]
+
+    def _too_many(self, option: str, entries: Sequence[Entry], fitting: int, least: int) -> InputError:
+        dialogues = len({entry.dialogue for entry in entries})
+        what = (
+            f'"{getattr(self._design, option)}" is too many: a rater sees one turn of a dialogue at most, so at most {dialogues} turns of '
+        )
+        what += f"{dialogues} dialogues; {self._design.raters} raters together can be given {fitting} of the {len(entries)} turns"
+        first = f"--{option} {fitting} or less, more --raters" if fitting else f"--raters {least} or more"
+        fix = f"give {first}, a smaller --per-item, or --texts-per-turn 1"
+        return input_error(f"--{option}", what, fix + (", or leave whole dialogues and crossed items out" if self._whole else ""))
+
+
+def one_a_dialogue(entries: Iterable[Entry], of_the_cells: Collection[str], seed: int) -> list[Entry]:
+    """A turn or crossed item of each dialogue, by rank and then by lot: a later one would show the reference, or the context, of another.
+
+    They come in that order, so that equal remainders of scenarios go by lot too.
+    """
+    ranked = [replace(entry, rank=OF_THE_CELLS) if entry.name in of_the_cells else entry for entry in entries]
+    ranked.sort(key=lambda entry: entry.place(seed, "turn"))
+    chosen: dict[str, Entry] = {}
+    for entry in ranked:
+        chosen.setdefault(entry.dialogue, entry)
+    return list(chosen.values())
+
+
+def drawn_of(entries: Sequence[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
+    """The names drawn for one sample, those that are ``taken`` already among them."""
+    if wanted > len(entries):
+        notes.append(f"{wanted} {what} were requested, but there are only {len(entries)}: all are taken")
+    strata: dict[int, list[Entry]] = defaultdict(list)
+    for entry in entries:
+        if entry.name not in taken:
+            strata[entry.scenario].append(entry)
+    total, chosen = min(wanted, len(entries)) - len(taken), set(taken)
+    if total <= 0 or not strata:
+        return chosen
+    for stratum, share in zip(strata.values(), apportion(total, [len(one) for one in strata.values()]), strict=True):
+        order = sorted(stratum, key=lambda entry: entry.place(seed, what))
+        chosen.update(entry.name for entry in order[:share])
+    return chosen
+
+
 def sample(release_dir: Path, design: Design) -> Sample:
     """Draws the units of a review. Where a release has fewer than asked for, all are taken, and a note says so.
 
@@ -137,24 +254,25 @@ def sample(release_dir: Path, design: Design) -> Sample:
         InputError: if rejected candidates or crossed items are asked for and the release has none; if the release has as many turns as
             were asked for, and there are too few dialogues or raters for them.
     """
-    notes, of_crossed, places = list[str](), list[str](), Places(design.raters, design.seed)
+    places, of_crossed = Places(design), list[str]()
+    notes = places.notes
     whole = list(entries_of(release_dir, "dialogues"))
     dialogues = drawn_of(whole, design.dialogues, design.seed, "dialogues", notes)
     places.take(dialogues, design.per_item)
     crossed = list(_crossed(release_dir, design, of_crossed)) if design.crossed else []
     places.take([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
-    all_cells = _all_cells(release_dir, design, places, notes)
+    all_cells = _all_cells(release_dir, design, places)
     pairs = list(entries_of(release_dir, "pairs"))
     if design.pack:
         pairs = one_a_dialogue(pairs, all_cells, design.seed)
     of_pair = design.raters_of(len(PAIR_VARIANTS))
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
     taken = all_cells if design.pack else ()
-    drawn = places.draw(design.wanted("pairs"), pairs, lambda entry: 0 if entry.name in all_cells else of_pair, notes, taken)
+    drawn = places.draw("pairs", pairs, lambda entry: 0 if entry.name in all_cells else of_pair, taken)
     _add(cells, drawn, PAIR_VARIANTS, "pairs")
     _add(cells, all_cells, ALL_CELLS, "cells")
     if design.rejected:
-        _add_rejected(cells, release_dir, [entry for entry in pairs if entry.name not in all_cells], design, places, notes)
+        _add_rejected(cells, release_dir, [entry for entry in pairs if entry.name not in all_cells], design, places)
     if design.pack and notes:
         notes.append("a pack has one turn of each dialogue at most")
     units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in pairs if entry.name in cells]
@@ -162,14 +280,14 @@ def sample(release_dir: Path, design: Design) -> Sample:
     return Sample((*units, *crossed), (*notes, *of_crossed))
 
 
-def _all_cells(release_dir: Path, design: Design, places: Places, notes: list[str]) -> set[str]:
+def _all_cells(release_dir: Path, design: Design, places: Places) -> set[str]:
     """The turns of which all four cells are rated."""
     if not design.cells:
         return set()
     entries = list(entries_of(release_dir, "controls"))
     if design.pack:
         entries = one_a_dialogue(entries, (), design.seed)
-    return places.draw(design.wanted("cells"), entries, lambda entry: design.raters_of(len(ALL_CELLS)), notes)
+    return places.draw("cells", entries, lambda entry: design.raters_of(len(ALL_CELLS)))
 
 
 def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Unit]:
@@ -185,16 +303,19 @@ def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Un
 
 def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]:
     """The record batches of a config over all splits, the named columns only."""
-    for path in files_of(release_dir, config):
-        yield from table_batches(path, columns)
+    return (batch for path in files_of(release_dir, config) for batch in table_batches(path, columns))
+
+
+def rows_of(release_dir: Path, config: str, columns: list[str]) -> Iterator[dict[str, Any]]:
+    """The rows of the same."""
+    return (row for batch in batches(release_dir, config, columns) for row in batch.to_pylist())
 
 
 def entries_of(release_dir: Path, config: str) -> Iterator[Entry]:
     """The dialogues, turns or crossed items of a config, as they are drawn."""
     name = {"dialogues": "dialogue_id", "crossed": "crossed_id"}.get(config, "pair_id")
-    for batch in batches(release_dir, config, [name, "scenario_id", *(["flags"] if config != "crossed" else [])]):
-        for row in batch.to_pylist():
-            yield Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
+    for row in rows_of(release_dir, config, [name, "scenario_id", *(["flags"] if config != "crossed" else [])]):
+        yield Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
 
 
 def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str, ...], what: str) -> None:
@@ -204,16 +325,14 @@ def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str
             cells[name][variant] = Cell(variant, samples=(*(before.samples if before else ()), what))
 
 
-def _add_rejected(
-    cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[Entry], design: Design, places: Places, notes: list[str]
-) -> None:
+def _add_rejected(cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[Entry], design: Design, places: Places) -> None:
     """A rejected candidate of a turn beside the variant that was taken in its place; one a turn."""
     found = _rejected(release_dir, {entry.name for entry in pairs})
 
     def raters(entry: Entry) -> int:
         return (1 if entry.name in cells else 2) * design.per_item
 
-    chosen = places.draw(design.wanted("rejected"), [entry for entry in pairs if entry.name in found], raters, notes)
+    chosen = places.draw("rejected", [entry for entry in pairs if entry.name in found], raters)
     for name in chosen:
         cell = derived_random(design.seed, "candidate", name).choice(sorted(found[name]))
         _add(cells, {name}, (cell.variant,), "rejected")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.assignment import assign, assign_blocks
+from empathy_eval.raters.review.assignment import assign, assign_blocks, code_of
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, Design, Sample, Unit, batches
 
@@ -53,31 +52,14 @@ Sheet = dict[str, Any]
 Item = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class Review:
-    """A review that is ready to be written: its key, and the sheets one by one."""
-
-    key: dict[str, Any]
-    sheets: Iterator[Sheet]
-
-
-def review_id(manifest: Mapping[str, Any], design: Design) -> str:
-    """The hash that all raters of an export share: the release's seal and the settings."""
-    return digest([manifest["seal"], design.settings])
-
-
 def text_hash(text: str) -> str:
     """12 hex digits that stand for a text, whatever its white space: programs that save a spreadsheet change line ends."""
     return digest(" ".join(text.split()))[3:15]
 
 
 def item_code(seal: str, seed: int, rater: str, name: str) -> str:
-    """12 hex digits for what a rater sees. Made with the release's seal, so that it cannot be guessed from an id.
-
-    It begins with a letter: a spreadsheet would take ``123456789012`` or ``12345678e012`` for a number.
-    """
-    code = digest([seal, seed, rater, name])[3:15]
-    return "abcdef"[int(code[0], 16) % 6] + code[1:]
+    """12 signs for what a rater sees. Made with the release's seal, so that it cannot be guessed from an id."""
+    return code_of([seal, seed, rater, name], 12)
 
 
 def shown_kind(kind: str) -> str:
@@ -87,7 +69,7 @@ def shown_kind(kind: str) -> str:
 
 def make_review(
     release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: Design, replies: Mapping[str, Mapping[str, str]] | None = None
-) -> Review:
+) -> tuple[dict[str, Any], Iterator[Sheet]]:
     """Assigns the units of a sample, reads their texts and makes the key; sheets are made when they are asked for.
 
     ``replies`` are those of systems, by context.
@@ -95,31 +77,32 @@ def make_review(
     Raises:
         InputError: if there are too few raters, or too few turns for the planted tags.
     """
-    assigned, blocks = assign_blocks(sample.units, design, manifest["seal"]) if design.between else (assign(sample.units, design), {})
+    seal = manifest["seal"]
+    assigned, blocks = assign_blocks(sample.units, design, seal) if design.between else (assign(sample.units, design), {})
     texts = _texts(release_dir, sample.units)
     for unit in sample.units:
         if unit.kind == "reply" and replies:
             texts[unit.name]["replies"] = replies[unit.name]
     plant({unit.name: texts[unit.name]["turns"] for unit in sample.units if unit.kind == "dialogue"}, design.planted, design.seed)
-    review = review_id(manifest, design)
-    shown: dict[str, list[tuple[str, Item]]] = {}
+    shown: dict[str, list[Item]] = {}
     key: dict[str, Item] = {}
     for rater, seen in assigned.items():
         shown[rater] = []
         for unit, cell in _in_order(seen, texts, design.seed, rater):
             # Who knows the release and the name of a system still has not the file of replies.
             apart = (design.replies,) if unit.kind == "reply" else ()
-            code = item_code(manifest["seal"], design.seed, rater, ":".join((unit.name, *apart, cell.name)))
-            row = _lettered(code, cell, texts[unit.name]) if unit.kind == "crossed" else texts[unit.name]
-            shown[rater].append((code, _item(code, unit, cell, row)))
-            key[code] = {"rater": rater, **_key_entry(unit, cell, row)} | ({"block": blocks[rater]} if blocks else {})
+            code = item_code(seal, design.seed, rater, ":".join((unit.name, *apart, cell.name)))
+            item, stands_for = _item(code, unit, cell, texts[unit.name])
+            shown[rater].append(item)
+            key[code] = {"rater": rater, **stands_for} | ({"block": blocks[rater]} if blocks else {})
+    # All raters of an export share the hash of the release's seal and the settings.
     release = {name: manifest[name] for name in ("name", "version")}
-    head = {"format": 1, "review": review, "release": release}
+    head = {"format": 1, "review": digest([seal, design.settings]), "release": release}
     strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
     language = language_of(manifest["configuration"])
     spoken = {**head, **({} if language == ENGLISH else {"language": language}), **in_json(manifest)}
-    sheets = ({**spoken, "rater": rater, "items": [item for _, item in items], "strategies": strategies} for rater, items in shown.items())
-    return Review({**head, "release": {**release, "seal": manifest["seal"]}, "settings": design.settings, "items": key}, sheets)
+    sheets = ({**spoken, "rater": rater, "items": items, "strategies": strategies} for rater, items in shown.items())
+    return {**head, "release": {**release, "seal": seal}, "settings": design.settings, "items": key}, sheets
 
 
 def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
@@ -158,14 +141,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
 def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
     """The order a rater sees: replies before whole dialogues, flagged ones first, else a seeded order of the rater's own."""
     shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
-    return sorted(shuffled, key=lambda one: (one[0].whole, not texts[one[0].name]["flags"]))
-
-
-def _lettered(code: str, cell: Cell, row: TableRow) -> TableRow:
-    """A crossed item with its two replies as A and B, in an order that the code of the item gives, and which of them fits the context."""
-    order = REPLIES if int(code[-1], 16) % 2 else REPLIES[::-1]
-    fits = "AB"[order.index(REPLIES[CONTEXTS.index(cell.variant)])]
-    return {**row, "context": row[cell.variant], "reply_a": row[order[0]], "reply_b": row[order[1]], "fits": fits}
+    return sorted(shuffled, key=lambda one: (one[0].kind == "dialogue", not texts[one[0].name]["flags"]))
 
 
 def both_replies(item: Mapping[str, Any]) -> str:
@@ -173,45 +149,31 @@ def both_replies(item: Mapping[str, Any]) -> str:
     return f"A: {item['reply_a']}\n\nB: {item['reply_b']}"
 
 
-def _text(unit: Unit, cell: Cell, row: TableRow) -> str:
-    """The text that is rated."""
-    return str(row["replies"][cell.variant] if unit.kind == "reply" else row[cell.name])
-
-
-def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
-    """An item of a sheet: nothing in it tells which cell it is."""
-    about = {"item": code, "kind": shown_kind(unit.kind), "scenario": row["scenario"], "flags": row["flags"]}
+def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> tuple[Item, Item]:
+    """An item of a sheet, in which nothing tells which cell it is, and what its code stands for."""
+    item = {"item": code, "kind": shown_kind(unit.kind), "scenario": row["scenario"], "flags": row["flags"]}
     if unit.kind == "crossed":  # what is said of the dialogue is true of one of the contexts alone
-        return {**about, **{name: row[name] for name in ("context", "reply_a", "reply_b")}}
-    about["situation"] = row["description"]
-    if about["kind"] == "variant":
-        return {**about, "context": row["context"], "text": _text(unit, cell, row)}
-    turns = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
-    return {**about, "turns": turns}
-
-
-def _key_entry(unit: Unit, cell: Cell, row: TableRow) -> Item:
-    """What a code stands for."""
-    if unit.kind == "crossed":
-        context = CONTEXTS.index(cell.variant) + 1
-        return {"kind": "crossed", "crossed_id": unit.name, "context": context, "fits": row["fits"], "text": text_hash(both_replies(row))}
-    if unit.kind == "reply":
-        return {"kind": "reply", "pair_id": unit.name, "system": cell.variant, "text": text_hash(_text(unit, cell, row))}
-    if unit.kind == "variant":
-        rejection = {} if cell.attempt is None else {"attempt": cell.attempt, "reasons": list(cell.reasons)}
-        hashed = text_hash(row[cell.name])
-        return {
-            "kind": "variant",
-            "pair_id": unit.name,
-            "variant": cell.variant,
-            "samples": list(cell.samples),
-            "text": hashed,
-            **rejection,
+        # The code of the item gives the order of its two replies.
+        order = REPLIES if int(code[-1], 16) % 2 else REPLIES[::-1]
+        item |= {"context": row[cell.variant], "reply_a": row[order[0]], "reply_b": row[order[1]]}
+        context = CONTEXTS.index(cell.variant)
+        about = {"context": context + 1, "fits": "AB"[order.index(REPLIES[context])], "text": text_hash(both_replies(item))}
+        return item, {"kind": "crossed", "crossed_id": unit.name, **about}
+    item["situation"] = row["description"]
+    if unit.kind == "dialogue":
+        shown = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
+        turns = {
+            str(place): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
+            | ({"planted": turn["planted"]} if "planted" in turn else {})
+            for place, turn in enumerate(row["turns"])
+            if turn["role"] == "helper"
         }
-    turns = {
-        str(place): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
-        | ({"planted": turn["planted"]} if "planted" in turn else {})
-        for place, turn in enumerate(row["turns"])
-        if turn["role"] == "helper"
-    }
-    return {"kind": "dialogue", "dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": turns}
+        about = {"dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": turns}
+        return {**item, "turns": shown}, {"kind": "dialogue", **about}
+    text = str(row["replies"][cell.variant] if unit.kind == "reply" else row[cell.name])
+    item |= {"context": row["context"], "text": text}
+    if unit.kind == "reply":
+        return item, {"kind": "reply", "pair_id": unit.name, "system": cell.variant, "text": text_hash(text)}
+    rejection = {} if cell.attempt is None else {"attempt": cell.attempt, "reasons": list(cell.reasons)}
+    about = {"pair_id": unit.name, "variant": cell.variant, "samples": list(cell.samples), "text": text_hash(text)}
+    return item, {"kind": "variant", **about, **rejection}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,21 +18,8 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
 from empathy_eval.raters.review.export import KEY
 from empathy_eval.raters.review.human_evaluation import by_group, group_lines
-from empathy_eval.raters.review.record import (
-    corrections,
-    crossed_rows,
-    decisions,
-    planted_found,
-    read_record,
-    table_path,
-    tables_of,
-    training_results,
-    write_tables,
-)
+from empathy_eval.raters.review.record import CRITERIA, Judgement, facts_in, read_record, table_path, tables_of, write_tables
 from empathy_eval.raters.review.sheets import shown_kind, text_hash
-
-Judgement = dict[str, Any]
-Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -120,9 +108,9 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
             yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
         else:
-            rows = {part: [f"{path}: {row}" for row in answers.turn_rows.get((part, one["item"]), [])] for part in OF_TURNS}
-            yield from _tag_problems(rows["tags"] or [where] * len(one.get("tags", [])), one, known)
-            yield from _remark_problems(rows["remarks"] or [where] * len(one.get("remarks", [])), one)
+            for part in OF_TURNS:
+                rows = [f"{path}: {row}" for row, _ in answers.turn_rows.get((part, one["item"]), [])]
+                yield from _turn_problems(part, rows or itertools.repeat(where), one, known)
     for (item, turn), (place, text) in answers.texts.items():
         known = key["items"].get(item, {})
         sent = known.get("turns", {}).get(turn, {}).get("text") if turn else known.get("text")
@@ -131,33 +119,27 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             yield Problem(f"{path}: {place}", f'"{text[:40]}…" is not the text that was sent as "{item}"', fix)
 
 
-def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
-    """Tags are of helper turns, each once, and a wrong one is not corrected to itself."""
+def _turn_problems(part: str, places: Iterable[str], one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
+    """Tags are of helper turns, and a wrong one is not corrected to itself. Of two tags or remarks of a turn nothing tells which counts."""
     seen = set[int]()
-    for where, tag in zip(places, one.get("tags", []), strict=False):
-        turn = known["turns"].get(str(tag["turn"]))
-        if tag["turn"] in seen:
-            yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
+    for where, said in zip(places, one.get(part, []), strict=False):
+        number = said["turn"]
+        turn = known["turns"].get(str(number)) if part == "tags" else {}
+        if number in seen and part == "tags":
+            yield Problem(where, f"judges the strategy of turn {number} twice", "keep one of the two")
+        elif number in seen:
+            yield Problem(where, f"comments on turn {number} twice", "put the two comments into one")
         elif turn is None:
-            yield Problem(where, f"turn {tag['turn']} is not a helper turn of this dialogue", "judge the strategies of helper turns")
-        elif tag.get("strategy") == turn.get("planted", turn["strategy"]):
-            what = f'turn {tag["turn"]} is marked wrong, but its correction "{tag["strategy"]}" is the same strategy'
+            yield Problem(where, f"turn {number} is not a helper turn of this dialogue", "judge the strategies of helper turns")
+        elif turn and said.get("strategy") == turn.get("planted", turn["strategy"]):
+            what = f'turn {number} is marked wrong, but its correction "{said["strategy"]}" is the same strategy'
             yield Problem(where, what, "say that it is right, or choose another strategy")
-        seen.add(tag["turn"])
-
-
-def _remark_problems(places: Sequence[str], one: Judgement) -> Iterable[Problem]:
-    """A turn is remarked on once: of two remarks nothing tells which counts."""
-    seen = set[int]()
-    for where, remark in zip(places, one.get("remarks", []), strict=False):
-        if remark["turn"] in seen:
-            yield Problem(where, f"comments on turn {remark['turn']} twice", "put the two comments into one")
-        seen.add(remark["turn"])
+        seen.add(number)
 
 
 def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
     """The record with the judgements of the files, and the contradictions that stand against it."""
-    by_item: dict[Place, Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
+    by_item: dict[tuple[str, str], Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
     replaced = {(one["source"], one["item"]): one for one in record["replaced"]}
     sources, problems = dict(record["sources"]), list[Problem]()
     came = [
@@ -222,21 +204,18 @@ def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judg
     about = {"review": key["review"], "item": answer["item"], **stands_for}
     end = {"comment": answer.get("comment", ""), "form": answers.value["form"], "source": answers.source}
     if answer["kind"] == "variant":
-        return {**about, **{name: answer[name] for name in ("coherence", "helpfulness", "empathy")}, **end}
+        return {**about, **{name: answer[name] for name in CRITERIA}, **end}
     if answer["kind"] == "crossed":
         return {**about, "decision": answer["decision"], **end}
     turns = key["items"][answer["item"]]["turns"]
-    tags = [_tag(one, turns[str(one["turn"])]) for one in answer.get("tags", [])]
-    tags.sort(key=lambda one: int(one["turn"]))
+    tags = []
+    for said in sorted(answer.get("tags", []), key=lambda one: int(one["turn"])):
+        # What is said of a tag, beside the tag itself and, if another was planted in its place, the one that was shown.
+        turn = turns[str(said["turn"])]
+        tags.append({"turn": said["turn"], "tag": turn["strategy"], **{name: turn[name] for name in ("planted",) if name in turn}, **said})
     # Only where there are any: a record of a time without them stays as it is when its files are imported again.
     remarks = {"remarks": sorted(answer["remarks"], key=lambda one: int(one["turn"]))} if answer.get("remarks") else {}
     return {**about, "decision": answer["decision"], "reason": answer.get("reason", ""), "tags": tags, **remarks, **end}
-
-
-def _tag(said: dict[str, Any], turn: dict[str, Any]) -> dict[str, Any]:
-    """What is said of a tag beside the tag itself and, if another was planted in its place, the one that was shown."""
-    planted = {"planted": turn["planted"]} if "planted" in turn else {}
-    return {"turn": said["turn"], "tag": turn["strategy"], **planted, **said}
 
 
 def _said(one: Judgement) -> Judgement:
@@ -247,17 +226,10 @@ def _said(one: Judgement) -> Judgement:
 def facts_of(done: Imported) -> dict[str, Any]:
     """What an import did, and what the record says by now, as JSON values."""
     groups = done.by_group
-    judged, chosen = decisions(done.record), [one["rating"] for one in crossed_rows(done.record)]
     return {
         **{name: getattr(done, name) for name in ("new", "known", "replaced")},
         "returned": {rater: {"items": back, "of": of} for rater, (back, of) in done.returned.items()},
-        "judgements": len(done.record["judgements"]),
-        "dialogues": len(judged),
-        "removed": [one.to_json() for one in judged if one.removed],
-        "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
-        "training": training_results(done.record),
-        "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
-        **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
+        **facts_in(done.record),
         **({"by_group": groups} if groups else {}),
     }
 

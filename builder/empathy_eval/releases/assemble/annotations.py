@@ -18,11 +18,9 @@ from empathy_eval.design.canary import in_json
 from empathy_eval.design.dataset import JUDGED, SPLITS, column, file_of, split_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
-from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
-from empathy_eval.raters.judges.folder import Folder, read_annotations
+from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
+from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of, told
 from empathy_eval.raters.judges.replay import Replay
-from empathy_eval.raters.judges.sources import told
 
 # What a row of each config is called in the provenance.
 WHAT = {"annotations": "annotation", "comparisons": "comparison", "strategies": "strategy"}

@@ -21,7 +21,7 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.raters.judges.folder import Folder
+from empathy_eval.raters.judges.annotations import Folder
 from empathy_eval.raters.judges.judge_section import judges_told, people_told
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash

@@ -14,9 +14,8 @@ from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.outcomes import Candidate, Outcome
 from empathy_eval.generation.retrace import NOT_KEPT, Known, Retracer, Trace
-from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.folder import Folder, read_annotations
-from empathy_eval.raters.judges.sources import told
+from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
+from empathy_eval.raters.judges.cases import told
 from empathy_eval.releases.inspect.recipe_from_manifest import Again
 from empathy_eval.releases.inspect.requests import Row, flaws_of, keys_about, refused_texts, rows_about, text_of
 from empathy_eval.releases.inspect.shown import Asked, Refused, Shown

@@ -15,7 +15,7 @@ from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric, rubric_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.judges.folder import teacher_of
+from empathy_eval.raters.judges.annotations import teacher_of
 from empathy_eval.releases.assemble.annotations import WHAT, identity_of, keys_of
 from empathy_eval.releases.verify.provenance import place_of
 from empathy_eval.releases.verify.rows import RESTORE, read_rows

@@ -1,21 +1,26 @@
-"""Spreadsheets: a sheet as CSV and XLSX, and the judgements read back. Texts stay texts: nothing in them runs."""
+"""The forms of a rater's sheet: a page, guidance, CSV and XLSX, and the tasks of Label Studio.
+
+Texts stay texts: nothing in them runs, and what a spreadsheet would change is shielded, to be unshielded when it comes back.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.files import data_folder
+from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.json_text import csp, embedded_json, json_text
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import CANARY
+from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.sheets import both_replies
 
@@ -64,40 +69,31 @@ EPOCH = datetime(1980, 1, 1, tzinfo=UTC)
 Row = dict[str, str]
 
 
-def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
-    """A sheet as rows: one a reply, or two to choose from; one a dialogue and, below it, one for each of its turns.
-
-    The columns to fill are empty.
-    """
-    for row in _untied_rows(sheet):
-        yield row | {TIE: tie(row)}
-
-
-def _columns(sheet: dict[str, Any]) -> tuple[str, ...]:
-    """The columns that are written: last one without a value, whose head is the line with the canary. It need not come back."""
-    return (*COLUMNS, *([sheet[CANARY]] if CANARY in sheet else []))
-
-
 def tie(row: Row) -> str:
     """What ties the judgements of a row to its item and turn."""
     return f"{row['item']} {row['turn']}".strip()
 
 
-def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
+def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
+    """A sheet as rows: one a reply, or two to choose from; one a dialogue and, below it, one for each of its turns.
+
+    The columns to fill are empty.
+    """
     for item in sheet["items"]:
         about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario")}
-        about |= {"situation": item.get("situation", ""), WARNING: warning(item), "rater": sheet["rater"], "review": sheet["review"]}
-        if item["kind"] == "variant":
-            yield about | {"context": "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"]), "text": item["text"]}
-            continue
-        if item["kind"] == "crossed":
-            context = "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"])
-            yield about | {"context": context, "text": both_replies(item)}
-            continue
-        yield about
-        for place, turn in enumerate(item["turns"]):
-            said = {"role": turn["role"], "text": turn["text"], "strategy": turn["strategy"] or ""}
-            yield about | {"kind": "turn", "turn": str(place), "situation": "", **said}
+        about |= {WARNING: warning(item), "rater": sheet["rater"], "review": sheet["review"]}
+        rows = [{"situation": item.get("situation", "")}]
+        if "context" in item:
+            text = item["text"] if item["kind"] == "variant" else both_replies(item)
+            rows[0] |= {"context": "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"]), "text": text}
+        for place, turn in enumerate(item.get("turns", ())):
+            rows.append({"kind": "turn", "turn": str(place)} | {name: turn[name] or "" for name in ("role", "text", "strategy")})
+        yield from (row | {TIE: tie(row)} for row in (about | one for one in rows))
+
+
+def _columns(sheet: dict[str, Any]) -> tuple[str, ...]:
+    """The columns that are written: last one without a value, whose head is the line with the canary. It need not come back."""
+    return (*COLUMNS, *([sheet[CANARY]] if CANARY in sheet else []))
 
 
 def shielded(text: str) -> str:
@@ -189,61 +185,85 @@ def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> N
 
 def _add_choices(page: Any, sheet: dict[str, Any]) -> None:
     """Lists to choose from in the columns to fill; the names of strategies stand on a page of their own."""
-    crossed = any(item["kind"] == "crossed" for item in sheet["items"])
-    choices = {**CHOICES, "decision": [*CHOICES["decision"], *(["A", "B"] if crossed else [])]}
+    choices = {**CHOICES, "decision": [*CHOICES["decision"], *(["A", "B"] if of_crossed(sheet) else [])]}
     for name, source in {**choices, "right_strategy": f"=strategies!$A$2:$A${len(sheet['strategies']) + 1}"}.items():
         column, error = COLUMNS.index(name), "Choose one of the list, or leave the cell empty."
         page.data_validation(1, column, LAST_ROW, column, {"validate": "list", "source": source, "error_message": error})
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    """(row number, cells by column) of a CSV or XLSX file that a rater sent back; the head is row 1. Empty rows are passed over.
+# Label Studio has one configuration a project, so replies, dialogues and crossed items are projects of their own.
+PROJECTS = {"variant": "replies", "dialogue": "dialogues", "crossed": "two-replies"}
+# Between the speaker of a turn and its strategy.
+NAMED = " · "
 
-    Raises:
-        InputError: if the file cannot be read or lacks a column.
+
+def write_projects(sheet: dict[str, Any], folder: Path) -> None:
+    """``replies/``, ``dialogues/`` and ``two-replies/``, each with ``config.xml`` and ``tasks.json``.
+
+    A kind of which the sheet has no item is left out.
     """
-    table = _csv_table(path) if path.suffix.lower() == ".csv" else _xlsx_table(path)
-    head = next(table, [])
-    # Sheets that were sent before there was a warning come back without it.
-    missing = [name for name in COLUMNS if name not in head and name != WARNING]
-    if missing:
-        what = "misses the columns " + ", ".join(f'"{name}"' for name in missing)
-        raise input_error(f"{path}: row 1", what, "keep the header row as it was sent")
-    for number, cells in enumerate(table, 2):
-        if any(cells):
-            row = dict(zip(head, cells, strict=False))
-            yield number, {name: row.get(name, "") for name in COLUMNS}
+    for kind, name in PROJECTS.items():
+        tasks = [_task(sheet, item) for item in sheet["items"] if item["kind"] == kind]
+        if tasks:
+            (folder / name).mkdir(parents=True)
+            write_whole(folder / name / "config.xml", labelling_configuration(kind, sheet["strategies"]))
+            write_whole(folder / name / "tasks.json", json_text(tasks, indent=1) + "\n")
 
 
-def _csv_table(path: Path) -> Iterator[list[str]]:
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise input_error(path, f"is not UTF-8: byte {error.start}", "save it as CSV UTF-8, or send the XLSX file") from error
-    # Where the decimal sign is a comma, spreadsheets save CSV with semicolons.
-    delimiter = max(",;\t", key=text.partition("\n")[0].count)
-    try:
-        yield from ([unshielded(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
-    except csv.Error as error:
-        raise input_error(path, f"is not CSV: {error}", "save it again from the spreadsheet program") from error
+def labelling_configuration(kind: str, strategies: Iterable[Mapping[str, str]]) -> str:
+    """The labelling configuration of the project for a kind of item."""
+    template = f"label-studio-{PROJECTS[kind]}.xml{'.j2' if kind == 'dialogue' else ''}"
+    return environment(data_folder("review") / "label_studio").get_template(template).render(strategies=strategies) + "\n"
 
 
-def _xlsx_table(path: Path) -> Iterator[list[str]]:
-    from openpyxl import load_workbook
-
-    try:
-        with contextlib.closing(load_workbook(path, read_only=True)) as book:
-            page = book.worksheets[0]
-            page.reset_dimensions()  # what a file says of its size may be wrong
-            yield from ([_cell_value(value) for value in row] for row in page.iter_rows(values_only=True))
-    except Exception as error:  # openpyxl lets the errors of zipfile, of XML parsers and its own through
-        raise input_error(path, f"is not XLSX: {error}", "save it again from the spreadsheet program") from error
+def _task(sheet: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    data = {"review": sheet["review"], "rater": sheet["rater"], **item, **({CANARY: sheet[CANARY]} if CANARY in sheet else {})}
+    if item["kind"] == "dialogue":
+        data["turns"] = [
+            {"speaker": NAMED.join(filter(None, (turn["role"], turn["strategy"]))), "text": turn["text"]} for turn in item["turns"]
+        ]
+    return {"data": data}
 
 
-def _cell_value(value: object) -> str:
-    """The text of a cell; 3.0 is 3, as spreadsheets store whole numbers."""
-    if value is None:
-        return ""
-    if isinstance(value, float) and value.is_integer():
-        return str(int(value))
-    return uncoded(str(value))
+SCRIPTS = ("store.js", "item.js", "page.js")
+
+
+def page(sheet: dict[str, Any], *, deciding: bool = True) -> str:
+    """The page of one rater's sheet. It works from a file, loads nothing and sends nothing.
+
+    Its policy lets only its own script and style run, so a text of the sheet stays a text.
+
+    Args:
+        sheet: a sheet that is valid under ``review_sheet``.
+        deciding: whether judgements decide what stays in the collection.
+
+    Returns:
+        HTML; equal sheets give equal pages.
+    """
+    folder, texts = data_folder(FOLDER) / "page", told(deciding=deciding)
+    templates = environment(folder)
+    templates.filters["csp"] = csp
+    return templates.get_template("page.html.j2").render(
+        **texts,
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        data=embedded_json({"sheet": sheet, "training": texts["training"]}),
+        crossed=of_crossed(sheet),
+        canary=sheet.get(CANARY),
+    )
+
+
+def of_crossed(sheet: dict[str, Any]) -> bool:
+    """Whether a sheet has crossed items."""
+    return any(item["kind"] == "crossed" for item in sheet["items"])
+
+
+def guidance(*, crossed: bool = False, deciding: bool = True) -> str:
+    """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet.
+
+    ``crossed`` says whether there are crossed items among what they get, ``deciding`` whether they decide what stays in the collection.
+    """
+    texts = told(deciding=deciding)
+    template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
+    said = {**texts["guidance"], "crossed": texts["guidance"]["crossed"] if crossed else []}
+    return template.render(**said, training=texts["training"]["training"], strategies=load_taxonomy().strategies)
