@@ -107,19 +107,14 @@ def _placements(one: Floats, other: Floats) -> Floats:
 
 def holm(values: list[float]) -> list[float]:
     """p-values corrected for standing together (Holm 1979), in their order."""
-    corrected = [1.0] * len(values)
-    least = 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=lambda one: values[one])):
-        least = max(least, min(1.0, (len(values) - rank) * values[place]))
-        corrected[place] = least
-    return corrected
+    order = np.argsort(values, kind="stable")
+    raised = np.maximum.accumulate(np.minimum(np.arange(len(values), 0, -1) * np.sort(values), 1.0))
+    return [float(raised[rank]) for rank in np.argsort(order)]
 
 
 def benjamini_hochberg(values: list[float]) -> list[float]:
     """p-values corrected so that no more than that share of what is found is false (Benjamini and Hochberg 1995), in their order."""
-    corrected = [1.0] * len(values)
-    least = 1.0
-    for rank, place in reversed(list(enumerate(sorted(range(len(values)), key=lambda one: values[one]), start=1))):
-        least = min(least, values[place] * len(values) / rank)
-        corrected[place] = least
-    return corrected
+    order = np.argsort(values, kind="stable")
+    raised = np.minimum(np.sort(values) * len(values) / np.arange(1, len(values) + 1), 1.0)
+    lowered = np.minimum.accumulate(raised[::-1])[::-1]
+    return [float(lowered[rank]) for rank in np.argsort(order)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -14,17 +14,29 @@ from numpy.typing import NDArray
 from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
 
-# Resamples drawn at once: memory does not grow with their number.
-AT_ONCE = 50
+# Resamples of clusters, and of pigeonholes, that are drawn at once.
+AT_ONCE, PIGEONHOLES_AT_ONCE = 50, 20
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+def blocks(resamples: int, at_once: int, seed: int, name: str) -> Iterator[tuple[np.random.Generator, int]]:
+    """Generators of random numbers, and how many resamples each draws at once: memory does not grow with their number."""
+    for start in range(0, resamples, at_once):
+        yield np.random.default_rng(derived_random(seed, name, start).getrandbits(64)), min(at_once, resamples - start)
+
+
+def sums_by(unit: Codes, columns: Iterable[Floats], units: int) -> Floats:
+    """Sums of columns by the unit of each entry, shape (units, columns)."""
+    sums = [np.bincount(unit, column, units) for column in columns]
+    return np.column_stack(sums) if sums else np.zeros((units, 0))
 
 
 @dataclass(frozen=True)
 class Clusters:
     """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
 
-    members: NDArray[np.int64]
-    scenarios: NDArray[np.int64]
+    members: Codes
+    scenarios: Codes
 
     @classmethod
     def of(cls, dialogues: Sequence[str], scenarios: Sequence[int]) -> Clusters:
@@ -47,8 +59,7 @@ class Clusters:
 
     def totals(self, statistics: Floats) -> Floats:
         """Sums of segment statistics by dialogue, shape (dialogues, k)."""
-        columns = [np.bincount(self.members, column, len(self)) for column in statistics.T]
-        return np.column_stack(columns) if columns else np.zeros((len(self), 0))
+        return sums_by(self.members, statistics.T, len(self))
 
     def bootstrapped(self, totals: Floats, resamples: int, seed: int) -> Floats:
         """Sums over resampled dialogues, shape (resamples, k).
@@ -57,7 +68,14 @@ class Clusters:
         without that, scenarios of few dialogues would make the intervals too narrow. Scenarios of one dialogue have no spread of
         their own and are one stratum together; a single such dialogue is always in.
         """
-        parts = [weights @ totals for weights in self._weights(resamples, seed)]
+        strata = self._strata()
+        parts = list[Floats]()
+        for rng, many in blocks(resamples, AT_ONCE, seed, "bootstrap"):
+            weights = np.ones((many, len(self)))
+            for columns in strata:
+                if (size := len(columns)) > 1:
+                    weights[:, columns] = rng.multinomial(size - 1, np.full(size, 1 / size), size=many) * (size / (size - 1))
+            parts.append(weights @ totals)
         return np.vstack(parts)
 
     def _strata(self) -> list[NDArray[np.intp]]:
@@ -70,24 +88,10 @@ class Clusters:
         """The degrees of freedom of resamples: one fewer than dialogues in each stratum."""
         return sum(len(columns) - 1 for columns in self._strata())
 
-    def _weights(self, resamples: int, seed: int) -> Iterator[Floats]:
-        strata = self._strata()
-        for start in range(0, resamples, AT_ONCE):
-            rng = np.random.default_rng(derived_random(seed, "bootstrap", start).getrandbits(64))
-            weights = np.ones((min(AT_ONCE, resamples - start), len(self)))
-            for columns in strata:
-                if (size := len(columns)) > 1:
-                    drawn = rng.multinomial(size - 1, np.full(size, 1 / size), size=len(weights))
-                    weights[:, columns] = drawn * (size / (size - 1))
-            yield weights
-
     def exchanged(self, change: Floats, flips: int, seed: int) -> Floats:
         """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
-        parts = []
-        for start in range(0, flips, AT_ONCE):
-            rng = np.random.default_rng(derived_random(seed, "exchange", start).getrandbits(64))
-            parts.append(rng.integers(0, 2, (min(AT_ONCE, flips - start), len(self))).astype(np.float64) @ change)
-        return np.vstack(parts)
+        drawn = blocks(flips, AT_ONCE, seed, "exchange")
+        return np.vstack([rng.integers(0, 2, (many, len(self))).astype(np.float64) @ change for rng, many in drawn])
 
 
 def interval(values: Floats, places: int) -> tuple[float, float]:
@@ -192,24 +196,26 @@ class ItemBootstrap:
 
     def total(self, items: Codes, values: Floats) -> Floats:
         """Sums by unit of values that belong to items, from shape (k, n) to shape (units, k)."""
-        units = self.weights.shape[1]
-        return np.stack([np.bincount(self.unit[items], weights=row, minlength=units) for row in values], axis=1)
+        return sums_by(self.unit[items], values, self.weights.shape[1])
 
     def resampled(self, sums: Floats) -> Floats:
         """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
         drawn: Floats = self.weights @ sums
         return drawn
 
+    def totals(self, items: Codes, columns: Iterable[Floats]) -> Floats:
+        """Sums over the table and over each resample of columns that belong to items, shape (1 + resamples, columns)."""
+        return self.resampled(sums_by(self.unit[items], columns, self.weights.shape[1]))
+
+    def line(self, **settings: object) -> str:
+        """The settings of a figure, and after them those of its interval."""
+        return f"{signature_line(**settings)}|{self.signature}"
+
 
 def ratio(above: Floats, below: Floats) -> Floats:
     """A quotient that is NaN where it is not defined."""
-    result: NDArray[np.float64] = np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0)
+    result: Floats = np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0)
     return result
-
-
-Places = NDArray[np.int64]
-# Resamples drawn at once: memory does not grow with their number.
-PIGEONHOLES_AT_ONCE = 20
 
 
 @dataclass(frozen=True)
@@ -229,7 +235,7 @@ class Pigeonhole:
     seed: int
 
     @classmethod
-    def of(cls, rater: Places, unit: Places, resamples: int, seed: int) -> Pigeonhole:
+    def of(cls, rater: Codes, unit: Codes, resamples: int, seed: int) -> Pigeonhole:
         """For ratings of so many raters and units, numbered from 0 on."""
         raters, units = int(rater.max()) + 1, int(unit.max()) + 1
         met = len(np.unique(rater * units + unit))
@@ -258,9 +264,7 @@ class Pigeonhole:
     def weights(self) -> Iterator[tuple[Floats, Floats]]:
         """How often raters and units count, shape (weightings, raters) and (weightings, units): once each, then as they are drawn."""
         yield np.ones((1, self.raters)), np.ones((1, self.units))
-        for start in range(0, self.resamples if self.drawn else 0, PIGEONHOLES_AT_ONCE):
-            rng = np.random.default_rng(derived_random(self.seed, "people", start).getrandbits(64))
-            many = min(PIGEONHOLES_AT_ONCE, self.resamples - start)
+        for rng, many in blocks(self.resamples if self.drawn else 0, PIGEONHOLES_AT_ONCE, self.seed, "people"):
             yield _drawn(rng, many, self.raters, self.draws_raters), _drawn(rng, many, self.units, self.draws_units)
 
 

@@ -31,9 +31,9 @@ from empathy_eval.statistics.correlations import (
     resampled,
     varies,
 )
-from empathy_eval.statistics.estimate import Measure, Tested
+from empathy_eval.statistics.estimate import Codes, Measure, Tested
 from empathy_eval.statistics.ranking import holm
-from empathy_eval.statistics.resampling import Pigeonhole, Places, student, student_p
+from empathy_eval.statistics.resampling import Pigeonhole, student, student_p
 
 
 def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
@@ -88,7 +88,7 @@ def _with(scores: Scores, columns: Sequence[Column]) -> Scores:
     return replace(scores, columns=(*scores.columns, *columns))
 
 
-def _rated(texts: Texts, table: Table, text: Places, kept: Array) -> Rated:
+def _rated(texts: Texts, table: Table, text: Codes, kept: Array) -> Rated:
     rows = np.flatnonzero(kept)
     numbers = [{name: number for number, name in enumerate(dict.fromkeys(names))} for names in (texts.units, texts.contexts_of)]
     units, contexts = (
