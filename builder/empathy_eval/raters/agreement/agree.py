@@ -16,7 +16,7 @@ from empathy_eval.base.printed import data_frame
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, against_median, benchmark
+from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, BesideMedian, Experts, benchmark
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
 from empathy_eval.statistics.estimate import Codes, Floats, Measure
@@ -253,7 +253,7 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
     sample = ItemBootstrap.of(ratings.items, resamples, seed)
     named = [ratings.raters.index(judge) for judge in judges]
     experts = [place for place in range(len(ratings.raters)) if place not in named]
-    counts = ratings.counts(experts)
+    of = Experts(ratings, experts, sample)
     listed = (experts if len(experts) <= PANEL else []) + named
     return Criterion(
         name,
@@ -261,10 +261,10 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
         len(ratings.step),
         tuple(ratings.scale.tolist()),
         sample.signature,
-        alpha(counts, ratings.scale, sample),
-        fleiss(counts, sample),
+        alpha(of.counts, ratings.scale, sample),
+        fleiss(of.counts, sample),
         benchmark(ratings, experts, named, weights, sample),
-        tuple(against_median(ratings, place, experts, counts, sample) for place in listed),
+        tuple(BesideMedian(of, place).figures for place in listed),
     )
 
 

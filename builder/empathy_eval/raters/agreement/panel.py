@@ -85,6 +85,10 @@ class Crowd:
     ratings: Ratings
     signature: str
 
+    def at(self, items: Codes) -> Floats:
+        """The values of some of its items, as they are."""
+        return self.value[np.searchsorted(self.item, items)]
+
 
 def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale: Scale | None) -> Crowd | None:
     """The crowd of a panel on a criterion, over the items that experts or judges rated (``ratings``); None where it rated none of them.

@@ -12,12 +12,12 @@ from empathy_eval.raters.agreement.agree import Criterion
 from empathy_eval.raters.agreement.experts import (
     ALIKE,
     F1,
-    against_median,
+    MEDIAN,
+    PANEL,
+    BesideMedian,
+    Experts,
     crowd_alpha,
-    f1_beside_guessing,
     histogram,
-    inflated,
-    median_kappa,
     median_of_pairs,
     pair_up,
     steps_of,
@@ -113,26 +113,21 @@ class OnCriterion:
 
 def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
     """The row of one criterion."""
-    level = LEVELS[WEIGHTS.index(on.weights)]
+    level, ratings = LEVELS[WEIGHTS.index(on.weights)], on.ratings
     experts, judges = on.places(on.panel.experts), on.places([one.rater for one in on.panel.first])
-    benchmark, ratings, place = _benchmark(on, experts), on.ratings, len(on.ratings.raters)
+    benchmark, of = _benchmark(on, experts), Experts(ratings, experts, on.sample)
     steps = steps_of(on.crowd.ratings if on.crowd else ratings, on.scale)
     counted = histogram(ratings, experts, judges, steps)
-    placed = {ratings.raters[judge]: _placed(on, ratings, judge, benchmark, on.sample) for judge in judges}
-    inflation = {ratings.raters[judge]: inflated(ratings, judge, experts, on.sample) for judge in judges}
-    of_panel = {ratings.raters[place] for place in (*experts, *judges)}
-    against = {
-        one.rater: f1_beside_guessing(ratings, ratings.raters.index(one.rater), experts, one, steps.tolist(), on.sample)
-        for one in on.found.against_median
-        if one.rater in of_panel
-    }
+    beside = {ratings.raters[place]: BesideMedian(of, place) for place in (*(experts if len(experts) <= PANEL else ()), *judges)}
+    placed = {ratings.raters[judge]: _placed(on, beside[ratings.raters[judge]], benchmark) for judge in judges}
+    inflation = {name: beside[name].inflation() for name in placed}
+    f1 = {name: one.f1(steps.tolist()) for name, one in beside.items()}
     crowd = third = None
     if on.crowd:
-        sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
-        crowd, third = _placed(on, on.crowd.ratings, place, benchmark, sample), crowd_alpha(on.crowd, experts, on.sample)
-        third_against = against_median(on.crowd.ratings, place, experts, on.crowd.ratings.counts(experts), sample)
-        against[CROWD] = f1_beside_guessing(on.crowd.ratings, place, experts, third_against, steps.tolist(), sample)
-        inflation[CROWD] = inflated(on.crowd.ratings, place, experts, on.sample, on.crowd)
+        place, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
+        own = BesideMedian(Experts(on.crowd.ratings, experts, on.sample, signature), place)
+        crowd, third = _placed(on, own, benchmark), crowd_alpha(on.crowd, own)
+        f1[CROWD], inflation[CROWD] = own.f1(steps.tolist()), own.inflation(on.crowd)
         counted |= histogram(on.crowd.ratings, (), [place], steps)
     elif on.panel.crowd:
         inflation[CROWD] = third = Measure.undefined(APART, on.sample.signature)
@@ -142,7 +137,7 @@ def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
         tuple(Paired(one.raters, one.kappa[on.weights]) for one in on.found.benchmark.pairs), on.found.benchmark.median,
         placed, crowd, third, _with_judges(on, judges),
         {"experts": on.found.alpha[level], "judges": _of_judges(on, judges, level)},
-        against, inflation, counted, vif, band(vif), on.sample.signature,
+        f1, inflation, counted, vif, band(vif), on.sample.signature,
     )  # fmt: skip
 
 
@@ -154,9 +149,9 @@ def _benchmark(on: OnCriterion, experts: Sequence[int]) -> Floats | None:
     return median_of_pairs(values)
 
 
-def _placed(on: OnCriterion, ratings: Ratings, rater: int, benchmark: Floats | None, sample: ItemBootstrap) -> Placed:
+def _placed(on: OnCriterion, beside: BesideMedian, benchmark: Floats | None) -> Placed:
     """A rater that is no expert, beside the median expert and the benchmark."""
-    kappa, values = median_kappa(ratings, rater, on.places(on.panel.experts), on.weights, sample)
+    kappa, values = beside.kappa[on.weights], beside.kappas[WEIGHTS.index(on.weights)]
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
     best = on.found.benchmark.median
     if kappa.value is None or benchmark is None or best.value is None:
