@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.statistics.estimate import CONFIDENCE, PLACES, Codes, Floats, Measure
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats, Measure, Z, rounded
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 WEIGHTS = ("plain", "linear", "quadratic")
@@ -129,9 +128,6 @@ def fleiss(counts: Codes, sample: ItemBootstrap) -> Measure:
     return Measure.of(1 - ratio(1 - observed, 1 - expected), len(items), "with two ratings", reason, line)
 
 
-Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
-
-
 def share(count: int, of: int, none: str, **settings: object) -> Measure:
     """``count`` of ``of`` items with Wilson's interval (1927); ``none`` says what no item is like, where there is none.
 
@@ -143,5 +139,5 @@ def share(count: int, of: int, none: str, **settings: object) -> Measure:
     found, spread = count / of, Z * Z / of
     middle = (found + spread / 2) / (1 + spread)
     half = math.sqrt(found * (1 - found) * spread + spread * spread / 4) / (1 + spread)
-    low, high = (min(max(round(one, PLACES), 0.0), 1.0) + 0.0 for one in (middle - half, middle + half))
-    return Measure(round(found, PLACES), low, high, of, None, line)
+    low, high = (min(max(rounded(one), 0.0), 1.0) for one in (middle - half, middle + half))
+    return Measure(rounded(found), low, high, of, None, line)

@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
+from empathy_eval.statistics.estimate import CONFIDENCE, TAILS, Codes, Floats
 
 # Resamples of clusters, and of pigeonholes, that are drawn at once.
 AT_ONCE, PIGEONHOLES_AT_ONCE = 50, 20
-TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
 def blocks(resamples: int, at_once: int, seed: int, name: str) -> Iterator[tuple[np.random.Generator, int]]:

@@ -31,6 +31,11 @@ class Judge:
     style: str | None = None
     sample: int = 1
 
+    @property
+    def called(self) -> str:
+        """The model; a judge of whom none is known stands for itself."""
+        return self.model or self.judge
+
 
 @dataclass(frozen=True)
 class Panel:
