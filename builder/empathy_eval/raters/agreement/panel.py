@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import signature_line
@@ -101,28 +102,39 @@ def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale
     Halves are rounded up: onto whole numbers where the scale has these alone, or, of a scale that no rubric says, where experts and judges
     give these alone; else onto the nearest value that experts and judges give.
     """
-    rows = table.criterion == table.criteria.index(criterion)
-    members = np.isin(table.rater, [place for place, name in enumerate(table.raters) if name in set(panel.crowd)])
-    known = np.unique(table.item[rows & ~members])
-    item, value = table.item[rows & members], table.rating[rows & members]
+    item, value = values_of(table, criterion, panel.crowd, panel.crowd_as)
+    known = np.unique(table.item[(table.criterion == table.criteria.index(criterion)) & ~_by(table, panel.crowd)])
     shared = np.isin(item, known)
     if not shared.any():
         return None
-    item, value = one_each(np.searchsorted(known, item[shared]), value[shared], panel.crowd_as)
+    item, value = np.searchsorted(known, item[shared]), value[shared]
     whole = scale.whole if scale else bool(np.all(ratings.scale == np.rint(ratings.scale)))
     rounded = np.floor(value + 0.5 + HAIR) if whole else _nearest(value, ratings.scale)
     line = signature_line(crowd=panel.crowd_as, rounded="halves-up", onto="whole-numbers" if whole else "values-of-experts-and-judges")
     return Crowd(item, value, _with(ratings, item, rounded), line)
 
 
-def one_each(item: Codes, value: Floats, how: str) -> tuple[Codes, Floats]:
-    """The items that occur, and the mean or the median of the values of each."""
-    order = np.lexsort((value, item))
-    item, value = item[order], value[order]
-    items, first, number = np.unique(item, return_index=True, return_counts=True)
-    if how == "median":
-        return items, (value[first + (number - 1) // 2] + value[first + number // 2]) / 2
-    return items, np.add.reduceat(value, first) / number
+# Places of items, ascending, and the value of each.
+Valued = tuple[Codes, Floats]
+
+
+def _by(table: Table, raters: Iterable[str]) -> NDArray[np.bool_]:
+    """Which ratings are by these raters."""
+    wanted = set(raters)
+    return np.isin(table.rater, [place for place, name in enumerate(table.raters) if name in wanted])
+
+
+def values_of(table: Table, criterion: str, raters: Iterable[str], how: str = "mean") -> Valued:
+    """The items that these raters rated on a criterion, and the mean, the median or the most of what each was given."""
+    rows = (table.criterion == table.criteria.index(criterion)) & _by(table, raters)
+    order = np.lexsort((table.rating[rows], table.item[rows]))
+    value = table.rating[rows][order]
+    items, first, number = np.unique(table.item[rows][order], return_index=True, return_counts=True)
+    if how == "mean":
+        return items, np.add.reduceat(value, first) / number
+    if how == "most":
+        return items, value[first + number - 1]
+    return items, (value[first + (number - 1) // 2] + value[first + number // 2]) / 2
 
 
 def _nearest(values: Floats, scale: Floats) -> Floats:
@@ -212,7 +224,7 @@ def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
 
 def _off(table: Table, framework: Framework, name: str, crowd: Sequence[str]) -> Iterator[Problem]:
     scale, rows = framework.scales[name], table.criterion == table.criteria.index(name)
-    members = np.isin(table.rater, [place for place, one in enumerate(table.raters) if one in set(crowd)])
+    members = _by(table, crowd)
     for value in np.unique(table.rating[rows]):
         given = rows & (table.rating == value)
         inside = scale.low <= value <= scale.high

@@ -15,11 +15,11 @@ from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement.agree import Agreement, inflation
 from empathy_eval.raters.agreement.experts import PANEL, median_of_pairs, pair_up
 from empathy_eval.raters.agreement.overall import Kappas, Overall, Styles, at_least, overall, styles
-from empathy_eval.raters.agreement.panel import CROWD, Framework, Panel, crowd_on, one_each
+from empathy_eval.raters.agreement.panel import CROWD, Framework, Panel, Valued, crowd_on, values_of
 from empathy_eval.raters.agreement.reliability_rows import OnCriterion, Placed, ReliabilityRow, row
 from empathy_eval.raters.agreement.table import MISSING, Ratings, Table
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
-from empathy_eval.statistics.estimate import Codes, Floats, Measure
+from empathy_eval.statistics.estimate import Measure
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # The crowd as one, by its mean or median, and whether anybody of it is high.
@@ -56,24 +56,29 @@ class Contradiction:
     examples: tuple[str, ...]
 
 
-# Places of items, ascending, and the value of each.
-Valued = tuple[Codes, Floats]
-
-
 def contradictions(table: Table, panel: Panel, framework: Framework) -> tuple[Contradiction, ...]:
     """The contradictions of all raters by the opposites of a framework, each pair in both directions.
 
     The median of an even number of experts is the mean of the two middle ratings here, for nothing but which side of the middle it is on
     is asked of it. More than thirty experts are a crowd, and not looked at one by one.
     """
-    both = [pair for one, other in framework.opposites for pair in ((one, other), (other, one))]
     found = []
-    for name, opposite in both:
+    for name, opposite in [pair for one, other in framework.opposites for pair in ((one, other), (other, one))]:
         if name in table.criteria and opposite in table.criteria:
-            highs = tuple(_high(table, one, framework) for one in (name, opposite))
-            for rater, kind, own, theirs in _sides(table, panel, name, opposite):
-                how = {CROWD: {"crowd": f"{panel.crowd_as},not-rounded"}, ANY: {"crowd": "any-of-them"}}.get(kind, {})
-                found.append(_contradiction(table, framework.name, (highs[0], highs[1]), (rater, kind, how), own, theirs))
+            high, there = _high(table, name, framework), _high(table, opposite, framework)
+            middle = high.of if high.of == there.of else f"{high.of},{there.of}"
+            none = f'no item that is rated on "{name}" has a high median of the experts on "{opposite}"'
+            settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite"}
+            settings |= {"there_above": f"{there.above:g}", "middle": middle}
+            for rater, kind, how, own, theirs in _sides(table, panel, name, opposite):
+                item, here, place = np.intersect1d(own[0], theirs[0], assume_unique=True, return_indices=True)
+                values, medians = own[1][here], theirs[1][place]
+                asked = medians > there.above
+                hit = asked & (values > high.above)
+                worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
+                count, of, examples = int(hit.sum()), int(asked.sum()), tuple(table.items[one] for one in item[hit][worst])
+                part = share(count, of, none, **settings, **how)
+                found.append(Contradiction(framework.name, high, there, rater, kind, count, of, part, examples))
     return tuple(found)
 
 
@@ -84,50 +89,18 @@ def _high(table: Table, criterion: str, framework: Framework) -> High:
     return High(criterion, float(values.min() + values.max()) / 2, "values-that-occur")
 
 
-def _sides(table: Table, panel: Panel, name: str, opposite: str) -> Iterator[tuple[str, str, Valued, Valued]]:
-    """Each rater with its kind, its own values on a criterion, and the experts' medians on the opposite one."""
-    median = one_each(*_given(table, opposite, panel.experts), "median")
+def _sides(table: Table, panel: Panel, name: str, opposite: str) -> Iterator[tuple[str, str, dict[str, str], Valued, Valued]]:
+    """Each rater with its kind and settings, its own values on a criterion, and the experts' medians on the opposite one."""
+    median = values_of(table, opposite, panel.experts, "median")
     for expert in panel.experts if 1 < len(panel.experts) <= PANEL else ():
         others = [one for one in panel.experts if one != expert]
-        yield expert, "expert", _given(table, name, (expert,)), one_each(*_given(table, opposite, others), "median")
+        yield expert, "expert", {}, values_of(table, name, [expert]), values_of(table, opposite, others, "median")
     for judge in panel.first:
-        yield judge.rater, "judge", _given(table, name, (judge.rater,)), median
+        yield judge.rater, "judge", {}, values_of(table, name, [judge.rater]), median
     if panel.crowd:
-        crowd = _given(table, name, panel.crowd)
-        yield CROWD, CROWD, one_each(*crowd, panel.crowd_as), median
-        yield ANY, ANY, _most(*crowd), median
-
-
-def _given(table: Table, criterion: str, raters: tuple[str, ...] | list[str]) -> Valued:
-    """The ratings on a criterion by these raters, in the order of the items."""
-    wanted = set(raters)
-    places = [place for place, rater in enumerate(table.raters) if rater in wanted]
-    rows = np.flatnonzero((table.criterion == table.criteria.index(criterion)) & np.isin(table.rater, places))
-    rows = rows[np.argsort(table.item[rows], kind="stable")]
-    return table.item[rows], table.rating[rows]
-
-
-def _most(item: Codes, value: Floats) -> Valued:
-    """The highest value of each item; items are in order."""
-    items, first = np.unique(item, return_index=True)
-    return items, np.maximum.reduceat(value, first) if len(first) else value
-
-
-def _contradiction(
-    table: Table, framework: str, highs: tuple[High, High], rater: tuple[str, str, dict[str, str]], own: Valued, theirs: Valued
-) -> Contradiction:
-    (high, there), (name, kind, how) = highs, rater
-    item, here, place = np.intersect1d(own[0], theirs[0], assume_unique=True, return_indices=True)
-    values, medians = own[1][here], theirs[1][place]
-    asked = medians > there.above
-    hit = asked & (values > high.above)
-    worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
-    none = f'no item that is rated on "{high.criterion}" has a high median of the experts on "{there.criterion}"'
-    settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite", "there_above": f"{there.above:g}"}
-    settings |= {"middle": high.of if high.of == there.of else f"{high.of},{there.of}", **how}
-    of_rater = share(int(hit.sum()), int(asked.sum()), none, **settings)
-    examples = tuple(table.items[one] for one in item[hit][worst])
-    return Contradiction(framework, high, there, name, kind, int(hit.sum()), int(asked.sum()), of_rater, examples)
+        how = {"crowd": f"{panel.crowd_as},not-rounded"}
+        yield CROWD, CROWD, how, values_of(table, name, panel.crowd, panel.crowd_as), median
+        yield ANY, ANY, {"crowd": "any-of-them"}, values_of(table, name, panel.crowd, "most"), median
 
 
 ALONE = "there is only one sample"
@@ -162,34 +135,27 @@ def stability(criterion: str, ratings: Ratings, panel: Panel, level: str, sample
     return tuple(found)
 
 
-def _figures(ratings: Ratings, places: Sequence[int], level: str, sample: ItemBootstrap) -> Iterator[Measure]:
+def _figures(ratings: Ratings, places: Sequence[int], level: str, sample: ItemBootstrap) -> list[Measure]:
     """The share of items alike, alpha, the median kappa and the mean range."""
     given = np.stack([ratings.of_rater(place) for place in places])
     items = np.flatnonzero(np.all(given != MISSING, axis=0))
     values = ratings.scale[given[:, items]]
     apart = values.max(axis=0) - values.min(axis=0)
-    found = (
-        share(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", raters="samples", samples=len(places)),
+    how: dict[str, object] = {"raters": "samples", "samples": len(places)}
+    weights, none = WEIGHTS[LEVELS.index(level)], "no item of the draw is rated by all samples"
+    line = sample.line(kappa="cohen", weights=weights, median="of-pairs-of-samples", samples=len(places))
+    kappa = Measure.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
+    if len(places) <= PANEL:
+        _, kappas = pair_up(ratings, list(combinations(places, 2)), weights, sample)
+        kappa = Measure.of(median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
+    ranges = ratio(*sample.totals(items, [apart, np.ones(len(items))]).T)
+    found = [
+        share(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", **how),
         alpha(ratings.counts(places), ratings.scale, sample)[level],
-        _kappa(ratings, places, WEIGHTS[LEVELS.index(level)], sample),
-        _range(apart, items, len(places), sample),
-    )
-    for one in found:
-        yield one if len(places) > 1 else Measure.undefined(ALONE, one.signature, len(items))
-
-
-def _kappa(ratings: Ratings, places: Sequence[int], weights: str, sample: ItemBootstrap) -> Measure:
-    line = signature_line(kappa="cohen", weights=weights, median="of-pairs-of-samples", samples=len(places)) + f"|{sample.signature}"
-    if len(places) > PANEL:
-        return Measure.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
-    _, values = pair_up(ratings, list(combinations(places, 2)), weights, sample)
-    return Measure.of(median_of_pairs(values), ratings.items, "rated", "no pair has a kappa", line)
-
-
-def _range(apart: Floats, items: Codes, samples: int, sample: ItemBootstrap) -> Measure:
-    line = signature_line(range="mean", raters="samples", samples=samples) + f"|{sample.signature}"
-    sums = sample.resampled(sample.total(items, np.stack([apart, np.ones(len(items))])))
-    return Measure.of(ratio(*sums.T), len(items), "that all samples rate", "no item of the draw is rated by all samples", line)
+        kappa,
+        Measure.of(ranges, len(items), "that all samples rate", none, sample.line(range="mean", **how)),
+    ]
+    return found if len(places) > 1 else [Measure.undefined(ALONE, one.signature, len(items)) for one in found]
 
 
 @dataclass(frozen=True)
