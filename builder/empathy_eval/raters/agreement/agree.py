@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest
-from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.printed import data_frame
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.provenance import KEYS, Result
@@ -95,13 +94,13 @@ def inflation(table: Table, raters: Sequence[str], resamples: int, seed: int) ->
     items, values = _complete(table, raters)
     places, item = np.unique(items, return_inverse=True)
     sample = ItemBootstrap.of(len(places), resamples, seed)
-    line = signature_line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values)) + f"|{sample.signature}"
+    line = sample.line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values))
     if len(table.criteria) < 2:
         return {name: Measure.undefined("there is only one criterion", line, len(places)) for name in table.criteria}
     # Sums of squares of numbers around 0 lose no digits.
     values = values - values.sum(axis=0) / max(len(values), 1)
     products = np.einsum("ij,ik->jki", values, values).reshape(len(table.criteria) ** 2, len(values))
-    sums = sample.resampled(sample.total(item, np.vstack([np.ones(len(values)), values.T, products])))
+    sums = sample.totals(item, [np.ones(len(values)), *values.T, *products])
     reason = "all its ratings are the same, or it follows exactly from the other criteria"
     return {
         name: Measure.of(column, len(places), "with all criteria", reason, line)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
@@ -252,7 +252,7 @@ def benchmark(ratings: Ratings, experts: Sequence[int], judges: Sequence[int], w
     The idea is from the comparison of expert, crowd and model ratings of empathy: what experts reach with each other is what can be
     asked of others. Pairs whose kappa is not defined are left out of a median. ``weights`` is one of ``kappa.WEIGHTS``.
     """
-    line = signature_line(kappa="cohen", weights=weights, median="of-pairs") + f"|{sample.signature}"
+    line = sample.line(kappa="cohen", weights=weights, median="of-pairs")
     if len(experts) > PANEL:
         crowd = Measure.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
         alone = (Standing(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges)
@@ -317,7 +317,7 @@ def steps_of(ratings: Ratings, scale: Scale | None) -> Floats:
     return np.arange(low, high + 1) if whole and high - low < STEPS else ratings.scale
 
 
-def histogram(ratings: Ratings, experts: Sequence[int], raters: Sequence[int], steps: Floats) -> dict[str, tuple[float, ...]]:
+def histogram(ratings: Ratings, experts: Sequence[int], raters: Iterable[int], steps: Floats) -> dict[str, tuple[float, ...]]:
     """How often each value is given: by all experts together and by their median, where there are any, and by each of the raters."""
     counts = ratings.counts(experts)
     low, high = medians(counts[counts.sum(axis=1) > 0])

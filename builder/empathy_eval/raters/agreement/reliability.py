@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any
 
@@ -14,9 +14,9 @@ from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement.agree import Agreement, inflation
 from empathy_eval.raters.agreement.experts import PANEL, median_of_pairs, pair_up
-from empathy_eval.raters.agreement.overall import Kappas, Overall, Styles, at_least, overall, styles
+from empathy_eval.raters.agreement.overall import Kappas, Overall, Styles, overall, spread, styles
 from empathy_eval.raters.agreement.panel import CROWD, Framework, Panel, Valued, crowd_on, values_of
-from empathy_eval.raters.agreement.reliability_rows import OnCriterion, Placed, ReliabilityRow, row
+from empathy_eval.raters.agreement.reliability_rows import OnCriterion, ReliabilityRow, row_of
 from empathy_eval.raters.agreement.table import MISSING, Ratings, Table
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
 from empathy_eval.statistics.estimate import Measure
@@ -196,11 +196,19 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
     """
     weights = WEIGHTS[LEVELS.index(agreement.level)]
     judged = table.without(panel.crowd)
-    rows, stable = [], list[Stability]()
+    figures = {one.criterion: one for one in agreement.criteria}
+    benchmarks = [figures[name].benchmark for one in frameworks for name in one.criteria]
+    every = spread((pair.kappa[weights].value for one in benchmarks for pair in one.pairs), "").median
+    rows, stable = list[InFramework](), list[Stability]()
     for one in frameworks:
-        found = _rows(table, judged, one, panel, agreement, chance)
-        rows.append(InFramework(one, tuple(row for row, _ in found)))
-        stable += [of_judge for _, of_criterion in found for of_judge in of_criterion]
+        factors, own = _factors(judged, one, panel, agreement, chance), list[ReliabilityRow]()
+        for name in one.criteria:
+            ratings = judged.on(name)
+            sample = ItemBootstrap.of(ratings.items, chance.resamples, chance.seed)
+            crowd = crowd_on(table, name, panel, ratings, one.scales.get(name))
+            own.append(row_of(OnCriterion(ratings, figures[name], panel, crowd, one, sample, every), factors[name]))
+            stable += stability(name, ratings, panel, agreement.level, sample)
+        rows.append(InFramework(one, tuple(own)))
     together = overall([_kappas(one.framework.name, row) for one in rows for row in one.rows], weights)
     kappas = {row.criterion: {name: placed.kappa for name, placed in row.judges.items()} for one in rows for row in one.rows}
     line = signature_line(
@@ -208,9 +216,8 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
         crowd_as=panel.crowd_as, resamples=chance.resamples, seed=chance.seed,
     )  # fmt: skip
     contradicting = tuple(found for one in frameworks for found in contradictions(table, panel, one))
-    marked = tuple(replace(one, rows=tuple(_marked(row, together.benchmark) for row in one.rows)) for one in rows)
     return Reliability(
-        agreement.level, weights, panel, marked, together, tuple(stable), styles(panel.first, kappas), contradicting, line,
+        agreement.level, weights, panel, tuple(rows), together, tuple(stable), styles(panel.first, kappas), contradicting, line,
         tuple(name for name in table.criteria if name not in judged.criteria),
     )  # fmt: skip
 
@@ -221,31 +228,6 @@ def _kappas(framework: str, row: ReliabilityRow) -> Kappas:
     return Kappas(
         framework, row.criterion, tuple(one.kappa.value for one in row.pairs), judges, row.crowd.kappa.value if row.crowd else None
     )
-
-
-def _marked(row: ReliabilityRow, benchmark: float | None) -> ReliabilityRow:
-    """A row whose judges and crowd say whether they are at the benchmark over all criteria."""
-
-    def mark(placed: Placed) -> Placed:
-        return replace(placed, at_overall=at_least(placed.kappa.value, benchmark))
-
-    return replace(row, judges={name: mark(one) for name, one in row.judges.items()}, crowd=mark(row.crowd) if row.crowd else None)
-
-
-def _rows(
-    table: Table, judged: Table, framework: Framework, panel: Panel, agreement: Agreement, chance: Chance
-) -> list[tuple[ReliabilityRow, tuple[Stability, ...]]]:
-    """The rows of the criteria of a framework, and with each how stable the judges are."""
-    factors = _factors(judged, framework, panel, agreement, chance)
-    figures = {one.criterion: one for one in agreement.criteria}
-    found = []
-    for name in framework.criteria:
-        ratings, scale = judged.on(name), framework.scales.get(name)
-        crowd = crowd_on(table, name, panel, ratings, scale)
-        sample = ItemBootstrap.of(ratings.items, chance.resamples, chance.seed)
-        on = OnCriterion(ratings, figures[name], panel, crowd, scale, framework.better.get(name), sample)
-        found.append((row(on, factors[name]), stability(name, ratings, panel, agreement.level, sample)))
-    return found
 
 
 def _factors(judged: Table, framework: Framework, panel: Panel, agreement: Agreement, chance: Chance) -> dict[str, Measure]:

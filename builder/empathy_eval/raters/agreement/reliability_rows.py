@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.design.rubrics import Scale
 from empathy_eval.raters.agreement.agree import Criterion
 from empathy_eval.raters.agreement.experts import (
-    ALIKE,
     F1,
     MEDIAN,
     PANEL,
@@ -22,7 +20,8 @@ from empathy_eval.raters.agreement.experts import (
     pair_up,
     steps_of,
 )
-from empathy_eval.raters.agreement.panel import CROWD, Crowd, Panel
+from empathy_eval.raters.agreement.overall import at_least
+from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, Panel
 from empathy_eval.raters.agreement.table import Ratings
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha
 from empathy_eval.statistics.estimate import Floats, Measure
@@ -90,75 +89,70 @@ class ReliabilityRow:
 class OnCriterion:
     """What a row is made of: the ratings of the panel and their figures (``found``), what a rubric says, and how chance is drawn.
 
-    The crowd is None where it rates nothing that the panel does.
+    The crowd is None where it rates nothing that the panel does; ``benchmark`` is that over all criteria.
     """
 
     ratings: Ratings
     found: Criterion
     panel: Panel
     crowd: Crowd | None
-    scale: Scale | None
-    better: str | None
+    framework: Framework
     sample: ItemBootstrap
+    benchmark: float | None
 
     @property
     def weights(self) -> str:
         """Those of all kappas."""
         return self.found.benchmark.weights
 
-    def places(self, names: Sequence[str]) -> list[int]:
+    def places(self, names: Iterable[str]) -> list[int]:
         """Where raters are among those of the ratings."""
         return [self.ratings.raters.index(name) for name in names]
 
 
-def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
+def row_of(on: OnCriterion, vif: Measure) -> ReliabilityRow:
     """The row of one criterion."""
-    level, ratings = LEVELS[WEIGHTS.index(on.weights)], on.ratings
-    experts, judges = on.places(on.panel.experts), on.places([one.rater for one in on.panel.first])
-    benchmark, of = _benchmark(on, experts), Experts(ratings, experts, on.sample)
-    steps = steps_of(on.crowd.ratings if on.crowd else ratings, on.scale)
+    level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.found
+    experts, judges = on.places(on.panel.experts), on.places(one.rater for one in on.panel.first)
+    of = Experts(ratings, experts, on.sample)
+    steps = steps_of(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(found.criterion))
     counted = histogram(ratings, experts, judges, steps)
     beside = {ratings.raters[place]: BesideMedian(of, place) for place in (*(experts if len(experts) <= PANEL else ()), *judges)}
-    placed = {ratings.raters[judge]: _placed(on, beside[ratings.raters[judge]], benchmark) for judge in judges}
+    pairs = None
+    if found.benchmark.median.value is not None:
+        pairs = median_of_pairs(pair_up(ratings, list(combinations(experts, 2)), on.weights, on.sample)[1])
+    placed = {ratings.raters[judge]: _placed(on, beside[ratings.raters[judge]], pairs) for judge in judges}
     inflation = {name: beside[name].inflation() for name in placed}
     f1 = {name: one.f1(steps.tolist()) for name, one in beside.items()}
     crowd = third = None
     if on.crowd:
         place, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
         own = BesideMedian(Experts(on.crowd.ratings, experts, on.sample, signature), place)
-        crowd, third = _placed(on, own, benchmark), crowd_alpha(on.crowd, own)
+        crowd, third = _placed(on, own, pairs), crowd_alpha(on.crowd, own)
         f1[CROWD], inflation[CROWD] = own.f1(steps.tolist()), own.inflation(on.crowd)
         counted |= histogram(on.crowd.ratings, (), [place], steps)
     elif on.panel.crowd:
         inflation[CROWD] = third = Measure.undefined(APART, on.sample.signature)
         crowd = Placed(third, third, None)
     return ReliabilityRow(
-        on.found.criterion, on.found.items, on.found.ratings, tuple(steps.tolist()), on.better,
-        tuple(Paired(one.raters, one.kappa[on.weights]) for one in on.found.benchmark.pairs), on.found.benchmark.median,
-        placed, crowd, third, _with_judges(on, judges),
-        {"experts": on.found.alpha[level], "judges": _of_judges(on, judges, level)},
+        found.criterion, found.items, found.ratings, tuple(steps.tolist()), on.framework.better.get(found.criterion),
+        tuple(Paired(one.raters, one.kappa[on.weights]) for one in found.benchmark.pairs), found.benchmark.median,
+        placed, crowd, third, _with_judges(on, judges), {"experts": found.alpha[level], "judges": _of_judges(on, judges, level)},
         f1, inflation, counted, vif, band(vif), on.sample.signature,
     )  # fmt: skip
 
 
-def _benchmark(on: OnCriterion, experts: Sequence[int]) -> Floats | None:
-    """The median kappa of the pairs of experts, over the table and each resample; None where it is not defined."""
-    if on.found.benchmark.median.value is None:
-        return None
-    _, values = pair_up(on.ratings, list(combinations(experts, 2)), on.weights, on.sample)
-    return median_of_pairs(values)
-
-
-def _placed(on: OnCriterion, beside: BesideMedian, benchmark: Floats | None) -> Placed:
-    """A rater that is no expert, beside the median expert and the benchmark."""
-    kappa, values = beside.kappa[on.weights], beside.kappas[WEIGHTS.index(on.weights)]
+def _placed(on: OnCriterion, beside: BesideMedian, pairs: Floats | None) -> Placed:
+    """A rater that is no expert, beside the median expert and the median kappa of pairs of experts, over the table and each resample."""
+    kappa, best = beside.kappa[on.weights], on.found.benchmark.median
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
-    best = on.found.benchmark.median
-    if kappa.value is None or benchmark is None or best.value is None:
+    if kappa.value is None or pairs is None:
         why = str(kappa.why) if kappa.value is None else f"the experts have no benchmark: {best.why}"
-        return Placed(kappa, Measure.undefined(why, line, kappa.items), None)
-    minus = Measure.of(values - benchmark, kappa.items, "in common", "one of the two is not defined", line)
-    return Placed(kappa, minus, kappa.value >= best.value - ALIKE)
+        minus = Measure.undefined(why, line, kappa.items)
+    else:
+        values = beside.kappas[WEIGHTS.index(on.weights)] - pairs
+        minus = Measure.of(values, kappa.items, "in common", "one of the two is not defined", line)
+    return Placed(kappa, minus, at_least(kappa.value, best.value), at_least(kappa.value, on.benchmark))
 
 
 def _with_judges(on: OnCriterion, judges: Sequence[int]) -> dict[str, Measure]:
