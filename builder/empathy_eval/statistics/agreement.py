@@ -83,8 +83,8 @@ def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Measure
     number, total, squares = sums[items].T
     apart = (number * squares - total**2) / (number - 1)
     apart, number, total, squares = sample.totals(items, [apart, number, total, squares]).T
-    values = 1 - ratio((number - 1) * apart, number * squares - total**2)
-    return _of_ratings(values, items, sample.line(alpha="krippendorff", level="interval"))
+    found = 1 - ratio((number - 1) * apart, number * squares - total**2)
+    return _of_ratings(found, items, sample.line(alpha="krippendorff", level="interval"))
 
 
 def alphas(pairs: Floats, scale: Floats) -> Floats:

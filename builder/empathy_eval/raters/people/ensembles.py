@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -17,7 +18,7 @@ from empathy_eval.evaluation.external.score_file import Given
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.correlations import of_means
-from empathy_eval.statistics.estimate import PLACES
+from empathy_eval.statistics.estimate import PLACES, Codes
 
 _, FITTED_ON, MEASURED_ON = SPLITS
 # Of fewer texts there is no order to be had.
@@ -33,14 +34,12 @@ def chained(ordered: Array) -> Array:
     order that is not that of their correlations with people in its Table 2. It is a chain alone: Huffman's code would put each average
     back among the scores by the average's own worth.
     """
-    made: Array = reduce(lambda found, one: (found + one) / 2, ordered)
-    return made
+    return reduce(lambda found, one: np.asarray((found + one) / 2), ordered)
 
 
 def averaged(ordered: Array) -> Array:
     """The plain mean of scores (scores, texts)."""
-    made: Array = ordered.mean(axis=0)
-    return made
+    return np.asarray(ordered.mean(axis=0))
 
 
 KINDS: Mapping[str, Callable[[Array], Array]] = {"huffman": chained, "mean": averaged}
@@ -117,23 +116,22 @@ class Ensemble:
     high: float
     signature: str
 
+    def called(self, several: bool) -> str:
+        """Its name; of several criteria it says which it was fitted on."""
+        return f"{self.name} on {self.criterion}" if several else self.name
+
     def of(self, scores: Mapping[str, Array]) -> Array:
         """The scores of texts from those of all its rows, as the rows have them; nan where one of them is."""
-        some = [_unit(_turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
+        some = [_unit(turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
         # Cut like every score, so that what is a tie is one on every machine.
-        found: Array = np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), Given.places)
-        return found
-
-    def given(self, keys: Sequence[tuple[str, str]], values: Array, name: str = "") -> Given:
-        """Its scores of texts by their keys, as a row of its own."""
-        there = np.isfinite(values)
-        found = {key: value for key, value, has in zip(keys, values.tolist(), there, strict=True) if has}
-        return Given(name or self.name, self.signature, found, higher_is_better=True)
+        return np.asarray(np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), Given.places))
 
     def column(self, scores: Scores, name: str = "") -> Column:
         """Its row among those of these scores."""
-        one = self.given(scores.texts.keys, self.of({column.metric.name: column.scores for column in scores.columns}), name)
-        return Column(one, with_count(one.of(scores.texts.keys)))
+        keys, values = scores.texts.keys, self.of({column.metric.name: column.scores for column in scores.columns}).tolist()
+        known = {key: value for key, value in zip(keys, values, strict=True) if math.isfinite(value)}
+        one = Given(name or self.name, self.signature, known, higher_is_better=True)
+        return Column(one, with_count(one.of(keys)))
 
 
 def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[Ensemble, ...]:
@@ -169,23 +167,21 @@ def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ense
     where = f'ensemble "{asked.name}" on "{criterion}"'
     if lost := [name for name in asked.rows if name not in columns]:
         raise input_error(where, f'"{lost[0]}" gave no text a score', "leave it out of the ensemble")
-    turned = {name: _turned(columns[name].scores, columns[name].metric.higher_is_better) for name in asked.rows}
-    ratings, text = _ratings(scores.texts, table, criterion, FITTED_ON, list(turned.values()))
+    values = {name: turned(columns[name].scores, columns[name].metric.higher_is_better) for name in asked.rows}
+    ratings, text = _ratings(scores.texts, table, criterion, FITTED_ON, list(values.values()))
     texts = np.unique(text)
-    _refuse_unfit(where, ratings, {name: values[texts] for name, values in turned.items()})
-    found = of_means(ratings, [one[text] for one in turned.values()])[:, 0]
-    worth = {name: round(float(r), PLACES) for name, r in zip(turned, found, strict=True)}
+    fit = {name: some[texts] for name, some in values.items()}
+    _refuse_unfit(where, ratings, fit)
+    found = of_means(ratings, [one[text] for one in values.values()])[:, 0]
+    worth = {name: round(float(r), PLACES) for name, r in zip(values, found, strict=True)}
     order = sorted(asked.rows, key=lambda name: (worth[name], name))
-    weights = KINDS[asked.kind](np.eye(len(order)))
-    tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(turned.values()))[1])
-    ends = {name: (float(turned[name][texts].min()), float(turned[name][texts].max())) for name in order}
-    members = tuple(
-        Member(
-            name, worth[name], float(weight), *ends[name], _beyond(turned[name][tested], *ends[name]), columns[name].metric.higher_is_better
-        )
-        for name, weight in zip(order, weights, strict=True)
-    )
-    made = KINDS[asked.kind](np.stack([_unit(turned[one.row][texts], one.low, one.high) for one in members]))
+    tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(values.values()))[1])
+    members = list[Member]()
+    for name, weight in zip(order, KINDS[asked.kind](np.eye(len(order))).tolist(), strict=True):
+        low, high, some = float(fit[name].min()), float(fit[name].max()), values[name][tested]
+        clipped = round(float(((some < low) | (some > high)).mean()), PLACES) if len(some) else 0.0
+        members.append(Member(name, worth[name], weight, low, high, clipped, columns[name].metric.higher_is_better))
+    made = KINDS[asked.kind](np.stack([_unit(fit[one.row], one.low, one.high) for one in members]))
     low, high = float(made.min()), float(made.max())
     if low == high:
         raise input_error(where, f"its scores are all alike on {FITTED_ON}", "name other rows")
@@ -194,13 +190,18 @@ def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ense
         ensemble={"huffman": "huffman-order,chain", "mean": "mean"}[asked.kind], order=",".join(order), by=f"pearson,{FITTED_ON}",
         criterion=criterion, ratings=len(ratings), texts=len(texts), scale=f"min-max,{FITTED_ON},clipped", members=digest(told)[:16],
     )  # fmt: skip
-    return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), members, low, high, signature)
+    return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), tuple(members), low, high, signature)
 
 
-def _ratings(texts: Texts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Array]:
-    """The ratings of texts of a split that have all these scores, and the row of the text of each."""
+def text_of(texts: Texts, table: Table) -> Codes:
+    """The row of the text of each rating."""
     place = {item: row for row, item in enumerate(texts.items)}
-    text = np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
+    return np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
+
+
+def _ratings(texts: Texts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Codes]:
+    """The ratings of texts of a split that have all these scores, and the row of the text of each."""
+    text = text_of(texts, table)
     there = (np.array(texts.splits) == split) & np.all(np.isfinite(scores), axis=0)
     kept = there[text] & (table.criterion == table.criteria.index(criterion))
     return table.rating[kept], text[kept]
@@ -220,15 +221,11 @@ def _refuse_unfit(where: str, ratings: Array, scores: Mapping[str, Array]) -> No
         raise input_error(where, what, f"{more}, or leave it out of the ensemble")
 
 
-def _turned(scores: Array, higher_is_better: bool | None) -> Array:
+def turned(scores: Array, higher_is_better: bool | None) -> Array:
+    """Scores of which higher is better, or that have no direction."""
     return -scores if higher_is_better is False else scores
 
 
 def _unit(values: Array, low: float, high: float) -> Array:
     """Values on [0, 1], those beyond the ends at the ends."""
-    found: Array = np.clip((values - low) / (high - low), 0.0, 1.0)
-    return found
-
-
-def _beyond(values: Array, low: float, high: float) -> float:
-    return round(float(((values < low) | (values > high)).mean()), PLACES) if len(values) else 0.0
+    return np.asarray(np.clip((values - low) / (high - low), 0.0, 1.0))

@@ -23,8 +23,8 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.metrics.registry import Found
 from empathy_eval.metrics.scoring import Scoring, statistics_of
-from empathy_eval.raters.people.ensembles import MEASURED_ON, Ensemble
-from empathy_eval.statistics.estimate import CONFIDENCE, Estimate, Measure, Tested
+from empathy_eval.raters.people.ensembles import MEASURED_ON, Ensemble, turned
+from empathy_eval.statistics.estimate import Estimate, Measure, Tested
 from empathy_eval.statistics.ranking import Duels
 from empathy_eval.statistics.resampling import Clusters
 
@@ -46,13 +46,6 @@ class OnPairs:
     pairs: int
     accuracy: Estimate
     signature: str
-
-
-@dataclass(frozen=True)
-class _Row:
-    name: str
-    signature: str
-    scores: Mapping[str, Array]
 
 
 def on_pairs(
@@ -83,7 +76,6 @@ def on_pairs(
     found = [
         _reached(row, name, contrast, corpus.clusters, chance)
         for name, contrast, corpus, scores in tables
-        if scores
         for row in _rows(ensembles, some, scores)
     ]
     return tuple(one for one in found if one), (*faults, *others)
@@ -97,32 +89,31 @@ def _scored(corpus: Corpus, variants: Sequence[str], metrics: Sequence[Metric], 
     return scores, [one.fault for one in made.values() if one.fault]
 
 
-def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: Scored) -> Iterator[_Row]:
-    """The rows of which higher is better, with those of which lower was turned round; then all ensembles."""
+def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: Scored) -> Iterator[tuple[str, str, Mapping[str, Array]]]:
+    """Names, signatures and scores by variant: rows of which higher is better, or lower and turned round; then all ensembles."""
     for one in metrics:
         if one.name in scores and one.higher_is_better is not None:
-            sign = 1 if one.higher_is_better else -1
-            yield _Row(one.name, one.signature, {variant: sign * values for variant, values in scores[one.name].items()})
+            yield one.name, one.signature, {name: turned(some, one.higher_is_better) for name, some in scores[one.name].items()}
     several = len({one.criterion for one in ensembles}) > 1
     for made in ensembles:
         if all(member.row in scores for member in made.members):
             variants = scores[made.members[0].row]
             found = {variant: made.of({member.row: scores[member.row][variant] for member in made.members}) for variant in variants}
-            yield _Row(f"{made.name} on {made.criterion}" if several else made.name, made.signature, found)
+            yield made.called(several), made.signature, found
 
 
-def _reached(row: _Row, name: str, contrast: Contrast, clusters: Clusters, chance: Chance) -> OnPairs | None:
+def _reached(
+    row: tuple[str, str, Mapping[str, Array]], name: str, contrast: Contrast, clusters: Clusters, chance: Chance
+) -> OnPairs | None:
     """The accuracy over the pairs that the row has all scores of; None where there is none."""
-    duels = Duels([(row.scores[kind], row.scores[cold]) for kind, cold in contrast.duels])
-    has = np.all([np.isfinite(side) for duel in duels.sides for side in duel], axis=0)
+    (metric, signature, scores), sides = row, [side for duel in contrast.duels for side in duel]
+    has = np.all([np.isfinite(scores[side]) for side in sides], axis=0)
     if not has.any():
         return None
-    (accuracy,) = accuracies([duels.won()[has]], kept := clusters.take(has), chance)
-    how = signature_line(
-        accuracy="ties-half", split=MEASURED_ON, interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=chance.resamples,
-        unit="dialogue", strata="scenario,singles-pooled", dialogues=len(kept), seed=chance.seed, numpy=np.__version__,
-    )  # fmt: skip
-    return OnPairs(row.name, name, int(has.sum()), accuracy, f"{row.signature}|{how}")
+    duels = Duels([(scores[kind][has], scores[cold][has]) for kind, cold in contrast.duels])
+    (accuracy,) = accuracies([duels.won()], kept := clusters.take(has), chance)
+    how = signature_line(accuracy="ties-half", split=MEASURED_ON) + f"|{chance.of_intervals(kept)}"
+    return OnPairs(metric, name, int(has.sum()), accuracy, f"{signature}|{how}")
 
 
 NUMBERS = ("value", "low", "high", "p", "holm", "items")
@@ -220,25 +211,25 @@ class AgainstPeople(Result):
         for one in self.criteria:
             for row in one.rows:
                 for figure, measure in row.figures.items():
-                    yield _record("figures", one, measure, form=row.form, metric=row.metric, figure=figure)
+                    yield _record("figures", measure, criterion=one.criterion, form=row.form, metric=row.metric, figure=figure)
             for gap in one.gaps:
                 about = {"form": gap.form, "metric": gap.one, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
-                yield _record("differences", one, gap.difference, **about)
+                yield _record("differences", gap.difference, criterion=one.criterion, **about)
             for name, figures in one.systems.figures.items() if one.systems else ():
+                told = one.systems.told if one.systems else ""
                 for figure, measure in figures.items():
-                    told = one.systems.told if one.systems else ""
-                    yield _record("systems", one, measure, metric=name, figure=figure, told=told)
-        for ensemble in self.ensembles:
-            for member in ensemble.members:
-                about = {"criterion": ensemble.criterion, "metric": ensemble.name, "other": member.row, "signature": ensemble.signature}
+                    yield _record("systems", measure, criterion=one.criterion, metric=name, figure=figure, told=told)
+        for made in self.ensembles:
+            for member in made.members:
+                about = {"criterion": made.criterion, "metric": made.name, "other": member.row, "signature": made.signature}
                 for figure in MEMBER:
-                    yield _empty("ensembles") | about | {"figure": figure, "value": getattr(member, figure), "items": ensemble.texts}
-        for reached in self.on_pairs:
-            about = {"metric": reached.row, "form": reached.contrast, "figure": "accuracy", "signature": reached.signature}
-            yield _empty("on pairs") | about | {"items": reached.pairs} | asdict(reached.accuracy)
-        more = [("lacking", f"{name} has no score of the texts of {count} ratings") for name, count in self.lacking.items()]
-        more += [("told", one) for one in self.told] + [("outside", str(one)) for one in self.outside]
-        yield from (_empty(table) | {"told": what} for table, what in (*more, *(("faults", str(one)) for one in self.faults)))
+                    yield _record("ensembles", **about, figure=figure, value=getattr(member, figure), items=made.texts)
+        for pair in self.on_pairs:
+            about = {"metric": pair.row, "form": pair.contrast, "figure": "accuracy", "signature": pair.signature}
+            yield _record("on pairs", pair.accuracy, **about, items=pair.pairs)
+        lacking = [f"{name} has no score of the texts of {count} ratings" for name, count in self.lacking.items()]
+        for table, some in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
+            yield from (_record(table, told=str(one)) for one in some)
 
     def to_pandas(self) -> pd.DataFrame:
         """The long form as a data frame; a number that there is not is NaN.
@@ -249,11 +240,6 @@ class AgainstPeople(Result):
         return data_frame(self.records(), self.columns, NUMBERS)
 
 
-def _empty(table: str) -> dict[str, Any]:
-    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table}
-
-
-def _record(table: str, criterion: Criterion, found: Measure | Tested, **about: Any) -> dict[str, Any]:
-    values = {name: value for name, value in asdict(found).items() if name in RECORD}
-    values |= {"why": values.get("why") or ""}
-    return _empty(table) | {"criterion": criterion.criterion} | values | about
+def _record(table: str, found: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(found).items() if name in RECORD and value is not None} if found else {}
+    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values | about
