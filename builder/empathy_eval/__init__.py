@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.results import Measured
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
-    from empathy_eval.raters.people.results import AgainstPeople
+    from empathy_eval.raters.people.against import AgainstPeople
     from empathy_eval.releases.hub.fetch import load
 
 # Where each name is; the imports above say the same to those who read types.
@@ -73,7 +73,7 @@ _PLACES = {
     "evaluation.inversion.results": ("Measured",),
     "generation.checks.own": ("Check",),
     "metrics.protocol": ("MeanMetric", "Metric"),
-    "raters.people.results": ("AgainstPeople",),
+    "raters.people.against": ("AgainstPeople",),
     "releases.hub.fetch": ("load",),
 }
 # What gives the table that a result prints as, by the name of its class.

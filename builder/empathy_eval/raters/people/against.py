@@ -2,45 +2,165 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.evaluation.external.custom_scores import Column, Scores
+from empathy_eval.base.printed import data_frame
+from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
 from empathy_eval.evaluation.external.custom_texts import MOST_PROBLEMS, Texts
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.ensembles import text_of, turned
-from empathy_eval.raters.people.results import AgainstPeople, Criterion, Gap, Row, Systems
-from empathy_eval.statistics.correlations import (
-    BY_RATER,
-    FORMS,
-    GIVEN_LENGTH,
-    IN_CONTEXT,
-    NAMES,
-    RAW,
-    Rated,
-    of_means,
-    resampled,
-    varies,
-)
-from empathy_eval.statistics.estimate import Codes, Measure, Tested
+from empathy_eval.raters.people.ensembles import Ensemble, OnPairs, text_of, turned
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, Rated, of_means, resampled, varies
+from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
 from empathy_eval.statistics.ranking import holm
 from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # Why there is no interval where nothing can be drawn.
 ALONE = "no interval: there is one rater, and all that was rated hangs together"
-FORM_SETTINGS = {
-    RAW: "raw", BY_RATER: "within-rater", IN_CONTEXT: "within-context", GIVEN_LENGTH: "partial,given:length({length})",
-}  # fmt: skip
+FORM_SETTINGS = dict(zip(FORMS, ("raw", "within-rater", "within-context", "partial,given:length({length})"), strict=True))
+NUMBERS = ("value", "low", "high", "p", "holm", "items")
+# What is told of a row in an ensemble, a record each.
+MEMBER = ("r", "weight", "low", "high", "clipped")
+RECORD = ("table", "criterion", "form", "metric", "other", "figure", *NUMBERS, "why", "signature", "told")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric against people in one form: its figures ``r``, ``rho`` and ``tau_b``, which say when they are not defined."""
+
+    metric: str
+    form: str
+    figures: Mapping[str, Measure]
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The figure of one row minus that of another, on the same ratings and resamples."""
+
+    one: str
+    other: str
+    form: str
+    figure: str
+    difference: Tested
+    signature: str
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The figures of the means of systems, by row; without intervals, for few systems decide nothing."""
+
+    names: tuple[str, ...]
+    figures: Mapping[str, Mapping[str, Measure]]
+
+    @property
+    def told(self) -> str:
+        """What is to be said of them."""
+        return f"{len(self.names)} systems are too few to decide anything, so the figures have no interval"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """All figures on one criterion, over so many ratings of so many texts; texts are drawn by their ``unit``."""
+
+    criterion: str
+    ratings: int
+    texts: int
+    raters: int
+    units: int
+    unit: str
+    rows: tuple[Row, ...]
+    gaps: tuple[Gap, ...]
+    systems: Systems | None
+
+
+@dataclass(frozen=True, repr=False)
+class AgainstPeople(Result):
+    """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``.
+
+    With ``ensembles`` all else is of the test split, and ``on_pairs`` is what they and their rows reach on the pairs of a release.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
+    criteria: tuple[Criterion, ...]
+    ratings: int
+    left_out: int
+    lacking: Mapping[str, int]
+    outside: tuple[Outside, ...]
+    faults: tuple[MetricFault, ...]
+    told: tuple[str, ...] = ()
+    ensembles: tuple[Ensemble, ...] = ()
+    on_pairs: tuple[OnPairs, ...] = ()
+
+    @property
+    def headline(self) -> dict[tuple[str, str], Measure]:
+        """By criterion and metric Pearson's r with people in the first form, over all ratings as they are, with its interval."""
+        return {(one.criterion, row.metric): row.figures["r"] for one in self.criteria for row in one.rows if row.form == one.rows[0].form}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
+        plain = asdict(self) | {"faults": [str(one) for one in self.faults]}
+        for one, found in zip(self.criteria, plain["criteria"], strict=True):
+            if one.systems:
+                found["systems"]["told"] = one.systems.told
+        return self._with_provenance(plain)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The long form: a record a figure, difference, warning or fault, with the columns ``columns``."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for one in self.criteria:
+            for row in one.rows:
+                for figure, measure in row.figures.items():
+                    yield _record("figures", measure, criterion=one.criterion, form=row.form, metric=row.metric, figure=figure)
+            for gap in one.gaps:
+                about = {"form": gap.form, "metric": gap.one, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
+                yield _record("differences", gap.difference, criterion=one.criterion, **about)
+            for name, figures in one.systems.figures.items() if one.systems else ():
+                told = one.systems.told if one.systems else ""
+                for figure, measure in figures.items():
+                    yield _record("systems", measure, criterion=one.criterion, metric=name, figure=figure, told=told)
+        for made in self.ensembles:
+            for member in made.members:
+                about = {"criterion": made.criterion, "metric": made.name, "other": member.row, "signature": made.signature}
+                for figure in MEMBER:
+                    yield _record("ensembles", **about, figure=figure, value=getattr(member, figure), items=made.texts)
+        for pair in self.on_pairs:
+            about = {"metric": pair.row, "form": pair.contrast, "figure": "accuracy", "signature": pair.signature}
+            yield _record("on pairs", pair.accuracy, **about, items=pair.pairs)
+        lacking = [f"{name} has no score of the texts of {count} ratings" for name, count in self.lacking.items()]
+        for table, some in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
+            yield from (_record(table, told=str(one)) for one in some)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), self.columns, NUMBERS)
+
+
+def _record(table: str, found: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(found).items() if name in RECORD and value is not None} if found else {}
+    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values | about
 
 
 def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.base.tabular import WHOLE
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
 from empathy_eval.evaluation.external.custom_scores import Column, Scores
 from empathy_eval.evaluation.external.custom_texts import Texts
 from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.metrics.protocol import Array, with_count
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import Array, Metric, with_count
+from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.scoring import Scoring, statistics_of
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.correlations import of_means
-from empathy_eval.statistics.estimate import PLACES, Codes
+from empathy_eval.statistics.estimate import PLACES, Codes, Estimate
+from empathy_eval.statistics.ranking import Duels
+from empathy_eval.statistics.resampling import Clusters
 
 _, FITTED_ON, MEASURED_ON = SPLITS
 # Of fewer texts there is no order to be had.
@@ -229,3 +239,87 @@ def turned(scores: Array, higher_is_better: bool | None) -> Array:
 def _unit(values: Array, low: float, high: float) -> Array:
     """Values on [0, 1], those beyond the ends at the ends."""
     return np.asarray(np.clip((values - low) / (high - low), 0.0, 1.0))
+
+
+CLOSENESS, RELEASED = "at equal closeness", "as released"
+# By row and variant the scores of all pairs, nan where there is none.
+Scored = Mapping[str, Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class OnPairs:
+    """How often a row rates the empathetic of two texts higher, ties half: ``at equal closeness`` or ``as released``."""
+
+    row: str
+    contrast: str
+    pairs: int
+    accuracy: Estimate
+    signature: str
+
+
+def on_pairs(
+    release_dir: Path, ensembles: Sequence[Ensemble], known: Found, scoring: Scoring, chance: Chance
+) -> tuple[tuple[OnPairs, ...], tuple[MetricFault, ...]]:
+    """Scores all pairs of the test split by the rows of these ensembles, which are among those ``known``; and what failed in that.
+
+    Rows without a better direction are left out, and so is a row that could not score these texts.
+
+    Raises:
+        InputError: if the release is damaged.
+    """
+    some = [one for one in known.metrics if one.name in {member.row for ensemble in ensembles for member in ensemble.members}]
+    both = (("pairs", PAIR_VARIANTS), ("controls", CELLS))
+    pairs, controls = (
+        read_corpus(release_dir, config, variants, contexts=True, splits=(MEASURED_ON,), language=known.language)
+        for config, variants in both
+    )
+    if stray := set(controls.pair_ids).difference(pairs.pair_ids):
+        raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
+    released, faults = _scored(pairs, PAIR_VARIANTS, some, scoring)
+    place = {pair: row for row, pair in enumerate(pairs.pair_ids)}
+    at = np.array([place[pair] for pair in controls.pair_ids], dtype=np.int64)
+    near = {name: {variant: values[at] for variant, values in found.items()} for name, found in released.items()}
+    more, others = _scored(controls, CONTROLS, some, scoring) if len(controls) else ({}, [])
+    cells = {name: {**near[name], **found} for name, found in more.items() if name in near}
+    tables = ((CLOSENESS, TWO_BY_TWO[0], controls, cells), (RELEASED, PAIRS[0], pairs, released))
+    found = [
+        _reached(row, name, contrast, corpus.clusters, chance)
+        for name, contrast, corpus, scores in tables
+        for row in _rows(ensembles, some, scores)
+    ]
+    return tuple(one for one in found if one), (*faults, *others)
+
+
+def _scored(corpus: Corpus, variants: Sequence[str], metrics: Sequence[Metric], scoring: Scoring) -> tuple[Scored, list[MetricFault]]:
+    texts = corpus.pairs(variants)
+    made = statistics_of([one for one in metrics if not isinstance(one, Given)], texts, scoring)
+    rows = {one.name: one.looked_up(texts) if isinstance(one, Given) else made[one.name].rows for one in metrics}
+    scores = {one.name: {name: Column(one, row).scores for name, row in found.items()} for one in metrics if (found := rows[one.name])}
+    return scores, [one.fault for one in made.values() if one.fault]
+
+
+def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: Scored) -> Iterator[tuple[str, str, Mapping[str, Array]]]:
+    """Names, signatures and scores by variant: rows of which higher is better, or lower and turned round; then all ensembles."""
+    for one in metrics:
+        if one.name in scores and one.higher_is_better is not None:
+            yield one.name, one.signature, {name: turned(some, one.higher_is_better) for name, some in scores[one.name].items()}
+    several = len({one.criterion for one in ensembles}) > 1
+    for made in ensembles:
+        if all(member.row in scores for member in made.members):
+            variants = scores[made.members[0].row]
+            found = {variant: made.of({member.row: scores[member.row][variant] for member in made.members}) for variant in variants}
+            yield made.called(several), made.signature, found
+
+
+def _reached(
+    row: tuple[str, str, Mapping[str, Array]], name: str, contrast: Contrast, clusters: Clusters, chance: Chance
+) -> OnPairs | None:
+    """The accuracy over the pairs that the row has all scores of; None where there is none."""
+    (metric, signature, scores), sides = row, [side for duel in contrast.duels for side in duel]
+    has = np.all([np.isfinite(scores[side]) for side in sides], axis=0)
+    if not has.any():
+        return None
+    duels = Duels([(scores[kind][has], scores[cold][has]) for kind, cold in contrast.duels])
+    (accuracy,) = accuracies([duels.won()], kept := clusters.take(has), chance)
+    how = signature_line(accuracy="ties-half", split=MEASURED_ON) + f"|{chance.of_intervals(kept)}"
+    return OnPairs(metric, name, int(has.sum()), accuracy, f"{signature}|{how}")

@@ -29,9 +29,8 @@ from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.against import against_people, rated_items
-from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fitted, wanted
-from empathy_eval.raters.people.results import AgainstPeople, on_pairs
+from empathy_eval.raters.people.against import AgainstPeople, against_people, rated_items
+from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fitted, on_pairs, wanted
 from empathy_eval.raters.review.sheets import text_hash
 
 
