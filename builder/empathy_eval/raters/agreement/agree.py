@@ -6,24 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest
-from empathy_eval.base.printed import data_frame
 from empathy_eval.base.stages import advance, stage
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, BesideMedian, Experts, benchmark
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
 from empathy_eval.statistics.estimate import Codes, Floats, Measure
 from empathy_eval.statistics.resampling import ItemBootstrap
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Of a tag that was found wrong, when nobody said what it should be.
 NOT_SAID = "not said"
@@ -184,10 +179,10 @@ class Criterion:
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Result):
+class Agreement(LongForm):
     """How far the raters of a table agree; ``inflation`` is by criterion, ``tags`` the audit of strategy tags, where some were judged."""
 
-    columns: ClassVar[tuple[str, ...]] = (*KEYS, *FIGURE_COLUMNS)
+    columns, numbers = (*KEYS, *FIGURE_COLUMNS), NUMBERS
     level: str
     experts: tuple[str, ...]
     judges: tuple[str, ...]
@@ -205,24 +200,13 @@ class Agreement(Result):
         found = self._with_provenance(asdict(self))
         return found if self.tags else {name: value for name, value in found.items() if name != "tags"}
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a figure with the columns ``columns``; ranks among pairs (``reached``) are in JSON alone."""
-        return self._stamped(self._records())
-
     def _records(self) -> Iterator[dict[str, Any]]:
+        """A record a figure; ranks among pairs (``reached``) are in JSON alone."""
         found = [(one.criterion, *figure) for one in self.criteria for figure in one.figures()]
         found += [(criterion, "variance inflation", None, None, None, one) for criterion, one in self.inflation.items()]
         found += [("strategy tags", "held right", None, by, None, one) for by, one in (self.tags.right if self.tags else {}).items()]
         for *about, one in found:
             yield dict(zip(FIGURE_COLUMNS, (*about, one.value, one.low, one.high, one.items, one.why, one.signature), strict=True))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; what is not defined is NaN, with its reason in ``why``.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed: int = 0, level: str = "interval") -> Agreement:

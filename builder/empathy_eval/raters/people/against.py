@@ -6,14 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.base.printed import data_frame
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
 from empathy_eval.evaluation.external.custom_texts import MOST_PROBLEMS, Texts
 from empathy_eval.evaluation.inversion.inversion import Chance
@@ -27,9 +26,6 @@ from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NA
 from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
 from empathy_eval.statistics.ranking import holm
 from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Why there is no interval where nothing can be drawn.
 ALONE = "no interval: there is one rater, and all that was rated hangs together"
@@ -91,13 +87,13 @@ class Criterion:
 
 
 @dataclass(frozen=True, repr=False)
-class AgainstPeople(Result):
+class AgainstPeople(LongForm):
     """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``.
 
     With ``ensembles`` all else is of the test split, and ``on_pairs`` is what they and their rows reach on the pairs of a release.
     """
 
-    columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
+    columns, numbers = (*KEYS, *RECORD), NUMBERS
     criteria: tuple[Criterion, ...]
     ratings: int
     left_out: int
@@ -120,10 +116,6 @@ class AgainstPeople(Result):
             if one.systems:
                 found["systems"]["told"] = one.systems.told
         return self._with_provenance(plain)
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The long form: a record a figure, difference, warning or fault, with the columns ``columns``."""
-        return self._stamped(self._records())
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for one in self.criteria:
@@ -148,14 +140,6 @@ class AgainstPeople(Result):
         lacking = [f"{name} has no score of the texts of {count} ratings" for name, count in self.lacking.items()]
         for table, some in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
             yield from (_record(table, told=str(one)) for one in some)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; a number that there is not is NaN.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def _record(table: str, found: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
