@@ -67,13 +67,13 @@ def tag_rows(given: Mapping[str, Iterable[Tag]]) -> tuple[TagRow, ...]:
         for one in tags:
             called[one.strategy, by][one.called or NOT_SAID] += 1
     names = [one.name for one in load_taxonomy().strategies]
-    order = [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in given]
-    return tuple(_row(*key, called[key], [*names, NOT_SAID]) for key in order if key in called)
-
-
-def _row(strategy: str, by: str, called: Counter[str], names: Sequence[str]) -> TagRow:
-    others = sorted((name for name in called if name != strategy), key=lambda name: (-called[name], names.index(name)))
-    return TagRow(strategy, by, called.total(), called[strategy], {name: called[name] for name in others})
+    rows = list[TagRow]()
+    for strategy, by in [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in given]:
+        if counts := called.get((strategy, by)):
+            others = [(name, counts[name]) for name in [*names, NOT_SAID] if name in counts and name != strategy]
+            instead = dict(sorted(others, key=lambda other: -other[1]))
+            rows.append(TagRow(strategy, by, counts.total(), counts[strategy], instead))
+    return tuple(rows)
 
 
 # An eigenvalue of a correlation matrix that is 0 but for rounding, and a variance beside the squares it is the difference of.
@@ -220,7 +220,8 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
         InputError: for a judge who is not in the table, a level that is not known, or a number of resamples out of range.
     """
     judges = tuple(dict.fromkeys(judges))
-    _check(table, judges, resamples, level)
+    if problems := [*strangers(table, "judge", judges), *odd_options(resamples, level)]:
+        raise InputError(problems)
     experts = tuple(name for name in table.raters if name not in judges)
     stage("agreement of raters", len(table.criteria), "criteria")
     criteria = list[Criterion]()
@@ -251,16 +252,14 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
     )
 
 
-def _check(table: Table, judges: Sequence[str], resamples: int, level: str) -> None:
+def strangers(table: Table, role: str, names: Iterable[str]) -> list[Problem]:
+    """What is wrong with names of raters who are not in a table."""
     known = ", ".join(table.raters[:PANEL])
-    problems = [
-        Problem("judge", f'"{judge}" is not a rater in the table', f"use one of {known}{nearest(judge, table.raters)}")
-        for judge in judges
-        if judge not in table.raters
+    return [
+        Problem(role, f'"{name}" is not a rater in the table', f"use one of {known}{nearest(name, table.raters)}")
+        for name in names
+        if name not in table.raters
     ]
-    problems += odd_options(resamples, level)
-    if problems:
-        raise InputError(problems)
 
 
 def odd_options(resamples: int, level: str) -> list[Problem]:

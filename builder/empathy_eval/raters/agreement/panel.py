@@ -109,9 +109,16 @@ def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale
         return None
     item, value = np.searchsorted(known, item[shared]), value[shared]
     whole = scale.whole if scale else bool(np.all(ratings.scale == np.rint(ratings.scale)))
-    rounded = np.floor(value + 0.5 + HAIR) if whole else _nearest(value, ratings.scale)
+    # Of two values of the scale that are as near the higher one.
+    between = (ratings.scale[1:] + ratings.scale[:-1]) / 2 - HAIR
+    rounded = np.floor(value + 0.5 + HAIR) if whole else ratings.scale[np.searchsorted(between, value, side="right")]
     line = signature_line(crowd=panel.crowd_as, rounded="halves-up", onto="whole-numbers" if whole else "values-of-experts-and-judges")
-    return Crowd(item, value, _with(ratings, item, rounded), line)
+    # The crowd is one more rater, whose values may be ones that nobody else gives.
+    steps = np.union1d(ratings.scale, rounded)
+    step = np.searchsorted(steps, np.concatenate([ratings.scale[ratings.step], rounded]))
+    rater = np.concatenate([ratings.rater, np.full(len(item), len(ratings.raters))])
+    all_ = Ratings(ratings.items, (*ratings.raters, CROWD), steps, np.concatenate([ratings.item, item]), rater, step)
+    return Crowd(item, value, all_, line)
 
 
 # Places of items, ascending, and the value of each.
@@ -137,27 +144,6 @@ def values_of(table: Table, criterion: str, raters: Iterable[str], how: str = "m
     return items, (value[first + (number - 1) // 2] + value[first + number // 2]) / 2
 
 
-def _nearest(values: Floats, scale: Floats) -> Floats:
-    """The nearest value of a scale, of two that are as near the higher one."""
-    between = (scale[1:] + scale[:-1]) / 2
-    nearest: Floats = scale[np.searchsorted(between - HAIR, values, side="right")]
-    return nearest
-
-
-def _with(ratings: Ratings, item: Codes, value: Floats) -> Ratings:
-    """Ratings with one more rater, the crowd, whose values may be ones that nobody else gives."""
-    scale = np.union1d(ratings.scale, value)
-    rater = np.full(len(item), len(ratings.raters))
-    return Ratings(
-        ratings.items,
-        (*ratings.raters, CROWD),
-        scale,
-        np.concatenate([ratings.item, item]),
-        np.concatenate([ratings.rater, rater]),
-        np.searchsorted(scale, np.concatenate([ratings.scale[ratings.step], value])),
-    )
-
-
 # The title over criteria that are of no framework.
 OTHERS = "Other criteria"
 
@@ -177,16 +163,20 @@ def frameworks_of(table: Table, named: Mapping[str, str], rubrics: Sequence[Rubr
     group = {one: names.get(named.get(one, ""), named.get(one) or of.get(one, "")) for one in table.criteria}
     order = [*titles, *sorted(set(group.values()) - {*titles, ""}), ""]
     ranked = [*known, *(one for one in table.criteria if one not in known)]
-    return tuple(
-        _framework(name, titles.get(name, name or OTHERS), [one for one in ranked if group[one] == name], known)
-        for name in order
-        if name in group.values()
-    )
+    found = list[Framework]()
+    for name in [name for name in order if name in group.values()]:
+        criteria = tuple(one for one in ranked if group[one] == name)
+        said = [known[one] for one in criteria if one in known]
+        scales = {one.name: one.scale for one in said if one.scale}
+        better = {one.name: one.better for one in said if one.better}
+        found.append(Framework(name, titles.get(name, name or OTHERS), criteria, scales, better, tuple(_opposites(said))))
+    return tuple(found)
 
 
 def off_scale(table: Table, frameworks: Sequence[Framework], crowd: Sequence[str]) -> list[Problem]:
     """The ratings that are not on the scale that a rubric says; what a crowd gave may lie between two values, for it may be a mean."""
-    return [problem for framework in frameworks for name in framework.scales for problem in _off(table, framework, name, crowd)]
+    members = _by(table, crowd)
+    return [problem for framework in frameworks for name in framework.scales for problem in _off(table, framework, name, members)]
 
 
 def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion], dict[str, str]]:
@@ -206,13 +196,6 @@ def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion
     return known, of
 
 
-def _framework(name: str, title: str, criteria: Sequence[str], known: Mapping[str, Criterion]) -> Framework:
-    said = [known[one] for one in criteria if one in known]
-    scales = {one.name: one.scale for one in said if one.scale}
-    better = {one.name: one.better for one in said if one.better}
-    return Framework(name, title, tuple(criteria), scales, better, tuple(_opposites(said)))
-
-
 def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
     """Each pair once, in the order of the criteria."""
     names, seen = {one.name for one in criteria}, set[frozenset[str]]()
@@ -222,9 +205,8 @@ def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
             yield one.name, str(one.opposite)
 
 
-def _off(table: Table, framework: Framework, name: str, crowd: Sequence[str]) -> Iterator[Problem]:
+def _off(table: Table, framework: Framework, name: str, members: NDArray[np.bool_]) -> Iterator[Problem]:
     scale, rows = framework.scales[name], table.criterion == table.criteria.index(name)
-    members = _by(table, crowd)
     for value in np.unique(table.rating[rows]):
         given = rows & (table.rating == value)
         inside = scale.low <= value <= scale.high

@@ -14,7 +14,7 @@ from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement.agree import Agreement, inflation
 from empathy_eval.raters.agreement.experts import PANEL, median_of_pairs, pair_up
-from empathy_eval.raters.agreement.overall import Kappas, Overall, Styles, overall, spread, styles
+from empathy_eval.raters.agreement.overall import Overall, Styles, overall, spread, styles
 from empathy_eval.raters.agreement.panel import CROWD, Framework, Panel, Valued, crowd_on, values_of
 from empathy_eval.raters.agreement.reliability_rows import OnCriterion, ReliabilityRow, row_of
 from empathy_eval.raters.agreement.table import MISSING, Ratings, Table
@@ -209,7 +209,7 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
             own.append(row_of(OnCriterion(ratings, figures[name], panel, crowd, one, sample, every), factors[name]))
             stable += stability(name, ratings, panel, agreement.level, sample)
         rows.append(InFramework(one, tuple(own)))
-    together = overall([_kappas(one.framework.name, row) for one in rows for row in one.rows], weights)
+    together = overall([row.kappas(one.framework.name) for one in rows for row in one.rows], weights)
     kappas = {row.criterion: {name: placed.kappa for name, placed in row.judges.items()} for one in rows for row in one.rows}
     line = signature_line(
         level=agreement.level, weights=weights, experts=len(panel.experts), judges=len(panel.first), crowd=len(panel.crowd),
@@ -220,14 +220,6 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
         agreement.level, weights, panel, tuple(rows), together, tuple(stable), styles(panel.first, kappas), contradicting, line,
         tuple(name for name in table.criteria if name not in judged.criteria),
     )  # fmt: skip
-
-
-def _kappas(framework: str, row: ReliabilityRow) -> Kappas:
-    """The numbers of a row, without their intervals."""
-    judges = {name: placed.kappa.value for name, placed in row.judges.items()}
-    return Kappas(
-        framework, row.criterion, tuple(one.kappa.value for one in row.pairs), judges, row.crowd.kappa.value if row.crowd else None
-    )
 
 
 def _factors(judged: Table, framework: Framework, panel: Panel, agreement: Agreement, chance: Chance) -> dict[str, Measure]:

@@ -20,7 +20,7 @@ from empathy_eval.raters.agreement.experts import (
     pair_up,
     steps_of,
 )
-from empathy_eval.raters.agreement.overall import at_least
+from empathy_eval.raters.agreement.overall import Kappas, at_least
 from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, Panel
 from empathy_eval.raters.agreement.table import Ratings
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha
@@ -83,6 +83,11 @@ class ReliabilityRow:
     vif: Measure
     band: str | None
     signature: str
+
+    def kappas(self, framework: str) -> Kappas:
+        """Its kappas as numbers, without their intervals."""
+        judges, pairs = {name: one.kappa.value for name, one in self.judges.items()}, tuple(one.kappa.value for one in self.pairs)
+        return Kappas(framework, self.criterion, pairs, judges, self.crowd.kappa.value if self.crowd else None)
 
 
 @dataclass(frozen=True)
