@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
-    from empathy_eval.raters.agreement.experts import AgainstMedian, Benchmark, Pair, Standing
+    from empathy_eval.raters.agreement.experts import AgainstMedian, Pair
 
 EXAMPLES = """\
 examples:
@@ -69,7 +69,10 @@ def agree(
     tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
     of, chance = release_folder(release) if release else None, Chance(resamples, 0, seed)
     if page is None:
-        _check_without_page(crowd, crowd_as, rubrics)
+        given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
+        if odd := [name for name, there in given.items() if there]:
+            what = "applies to the reliability page, but no page is written"
+            raise InputError([Problem(name, what, "add --page OUT.html") for name in odd])
         return agreement_of(tables, list(judges), chance, level, of)
     from empathy_eval.raters.judges.agreeing import Named, reliability_of
     from empathy_eval.reports import agreement_page as pages
@@ -78,16 +81,9 @@ def agree(
     found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
-    given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
-    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])), figures.to_json(), out)
+    parts = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *parts])), figures.to_json(), out)
     return found
-
-
-def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
-    """Refuses what only a page has a use for."""
-    given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
-    if odd := [name for name, there in given.items() if there]:
-        raise InputError([Problem(name, "applies to the reliability page, but no page is written", "add --page OUT.html") for name in odd])
 
 
 def add(verbs: Any) -> None:
@@ -101,33 +97,21 @@ def add(verbs: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    names: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, one per row; several tables are combined")
-    verb.add_argument(
-        "--judge", action="append", default=[], metavar="NAME", help="a rater to compare with the experts, such as a model; repeatable"
-    )
+    verb.add_argument("--judge", **names, help="a rater to compare with the experts, such as a model; repeatable")
     verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies the judges named; it holds the plan")
-    verb.add_argument(
-        "--resamples", type=whole, default=1000, metavar="N", help="resamples of items for the intervals (default: 1000; 0: none)"
-    )
+    resamples = "resamples of items for the intervals (default: 1000; 0: none)"
+    verb.add_argument("--resamples", type=whole, default=1000, metavar="N", help=resamples)
     verb.add_argument("--seed", type=whole, default=0, metavar="N", help="the seed of the resamples (default: 0)")
-    verb.add_argument(
-        "--level",
-        choices=("nominal", "ordinal", "interval"),
-        default="interval",
-        help="the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa (default: interval, for quadratic)",
-    )
+    level = "the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa (default: interval, for quadratic)"
+    verb.add_argument("--level", choices=("nominal", "ordinal", "interval"), default="interval", help=level)
     verb.add_argument("--page", type=Path, metavar="OUT.html", help="write the reliability page, and its figures beside it as OUT.json")
-    verb.add_argument("--crowd", action="append", default=[], metavar="NAME", help="for --page: a rater of the crowd; repeatable")
-    verb.add_argument(
-        "--crowd-as", choices=("mean", "median"), default="mean", help="for --page: how the crowd's ratings become one (default: mean)"
-    )
-    verb.add_argument(
-        "--rubric",
-        action="append",
-        default=[],
-        metavar="FILE|NAME",
-        help="for --page: a rubric, which groups criteria and gives their scales; repeatable",
-    )
+    verb.add_argument("--crowd", **names, help="for --page: a rater of the crowd; repeatable")
+    crowd_as = "for --page: how the crowd's ratings become one (default: mean)"
+    verb.add_argument("--crowd-as", choices=("mean", "median"), default="mean", help=crowd_as)
+    rubric = "for --page: a rubric, which groups criteria and gives their scales; repeatable"
+    verb.add_argument("--rubric", **names | {"metavar": "FILE|NAME"}, help=rubric)
     verb.add_argument("--json", action="store_true", help="print all figures as JSON, each with its settings")
     verb.set_defaults(run=run)
 
@@ -139,8 +123,7 @@ def run(options: argparse.Namespace) -> int:
             options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
             page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
         )  # fmt: skip
-    text = json_text(found.to_json()) if options.json else str(found)
-    print(text)
+    print(json_text(found.to_json()) if options.json else found)
     if options.page and not options.json:
         print(f"\npage: {plain(str(options.page))}\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
     return 0
@@ -148,20 +131,16 @@ def run(options: argparse.Namespace) -> int:
 
 def shown(agreement: Agreement) -> str:
     """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
-    parts = [*([_ratings(agreement)] if agreement.criteria else []), *(["\n".join(_tags(agreement.tags))] if agreement.tags else [])]
-    text = "\n\n".join(parts)
+    blocks = list[Iterable[str]]()
+    if agreement.criteria:
+        judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
+        factors = [f"  {name}  {measure}" for name, measure in agreement.inflation.items()]
+        settings = next(iter(agreement.inflation.values())).signature
+        blocks += [[f"{len(agreement.experts)} experts{judges}"], *map(_criterion, agreement.criteria)]
+        blocks.append(["variance inflation factor of each criterion", *factors, f"  {settings}"])
+    blocks += [_tags(agreement.tags)] if agreement.tags else []
+    text = "\n\n".join("\n".join(lines) for lines in blocks)
     return f"{text}\n\n{NO_INTERVAL}" if "(no interval)" in text else text
-
-
-def _ratings(agreement: Agreement) -> str:
-    judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
-    lines = [f"{len(agreement.experts)} experts{judges}"]
-    for criterion in agreement.criteria:
-        lines += ["", *_criterion(criterion)]
-    factors = [f"  {name}  {measure}" for name, measure in agreement.inflation.items()]
-    settings = next(iter(agreement.inflation.values())).signature
-    lines += ["", "variance inflation factor of each criterion", *factors, f"  {settings}"]
-    return "\n".join(lines)
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
@@ -171,12 +150,9 @@ def _tags(audit: TagAudit) -> Iterator[str]:
         yield f"  {by}: share judged right of {one.items} tags  {one}"
         yield f"    {one.signature}"
     header = ("strategy", "by", "judged", "right", "named instead")
-    cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
+    instead = [", ".join(f"{name} {count}" for name, count in one.instead.items()) for one in audit.rows]
+    cells = [(one.strategy, one.by, str(one.judged), str(one.right), more) for one, more in zip(audit.rows, instead, strict=True)]
     yield from (f"  {line}" for line in lined([header, *cells], len(header)))
-
-
-def _instead(called: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in called.items())
 
 
 def _criterion(one: Criterion) -> Iterator[str]:
@@ -188,19 +164,15 @@ def _criterion(one: Criterion) -> Iterator[str]:
     yield from _pairs("expert with expert", one.benchmark.pairs)
     yield f"  benchmark: median {one.benchmark.weights} kappa of pairs of experts  {one.benchmark.median}"
     for judge in one.benchmark.judges:
-        yield from _standing(judge, one.benchmark)
+        yield from _pairs(f"{judge.judge} with expert", judge.pairs)
+        yield f"  {judge.judge}: median {one.benchmark.weights} kappa with the experts  {judge.median}"
+        if judge.reached is not None:
+            yield f"  {judge.judge}: its median minus the benchmark  {judge.difference}"
+            yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
     if one.against_median:
         yield "  with the median of the other experts"
         yield from (f"    {_against(rater, one.benchmark.weights)}" for rater in one.against_median)
     yield f"  {one.signature}"
-
-
-def _standing(judge: Standing, benchmark: Benchmark) -> Iterator[str]:
-    yield from _pairs(f"{judge.judge} with expert", judge.pairs)
-    yield f"  {judge.judge}: median {benchmark.weights} kappa with the experts  {judge.median}"
-    if judge.reached is not None:
-        yield f"  {judge.judge}: its median minus the benchmark  {judge.difference}"
-        yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
 
 
 def _pairs(title: str, pairs: tuple[Pair, ...]) -> Iterator[str]:
