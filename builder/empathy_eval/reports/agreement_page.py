@@ -13,8 +13,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
-from empathy_eval.raters.agreement.reliability import InFramework, Reliability
-from empathy_eval.raters.agreement.reliability_rows import Placed, ReliabilityRow
+from empathy_eval.raters.agreement.reliability import InFramework, Placed, Reliability, ReliabilityRow
 from empathy_eval.reports.page import number, place, signed, without_controls
 from empathy_eval.statistics.estimate import Measure
 
