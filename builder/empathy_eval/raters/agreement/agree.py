@@ -240,16 +240,10 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
     of = Experts(ratings, experts, sample)
     listed = (experts if len(experts) <= PANEL else []) + named
     return Criterion(
-        name,
-        ratings.items,
-        len(ratings.step),
-        tuple(ratings.scale.tolist()),
-        sample.signature,
-        alpha(of.counts, ratings.scale, sample),
-        fleiss(of.counts, sample),
-        benchmark(ratings, experts, named, weights, sample),
+        name, ratings.items, len(ratings.step), tuple(ratings.scale.tolist()), sample.signature,
+        alpha(of.counts, ratings.scale, sample), fleiss(of.counts, sample), benchmark(of, named, weights),
         tuple(BesideMedian(of, place).figures for place in listed),
-    )
+    )  # fmt: skip
 
 
 def strangers(table: Table, role: str, names: Iterable[str]) -> list[Problem]:

@@ -180,14 +180,11 @@ class BesideMedian:
         guessing = {"guess": "each-value-alike", "values": len(values), "of": "expected-frequencies"}
         ends = [AtThreshold(threshold, one) for threshold, one in self.figures.binary_f1 if one.value is not None]
         return F1(
-            self.figures.macro_f1,
-            min(ends, key=_value, default=None),
-            self._f1(_mean(self._binary), reason, f1="binary", over="thresholds,mean"),
-            max(ends, key=_value, default=None),
+            self.figures.macro_f1, min(ends, key=_value, default=None),
+            self._f1(_mean(self._binary), reason, f1="binary", over="thresholds,mean"), max(ends, key=_value, default=None),
             self._f1(macro, reason, f1="macro", **guessing),
-            self._f1(_mean(guess), reason, f1="binary", over="thresholds,mean", **guessing),
-            tuple(values),
-        )
+            self._f1(_mean(guess), reason, f1="binary", over="thresholds,mean", **guessing), tuple(values),
+        )  # fmt: skip
 
     def inflation(self, crowd: Crowd | None = None) -> Measure:
         """How far the rater is above the median on average, in points of the scale. A crowd counts as it is, not rounded."""
@@ -246,31 +243,31 @@ class Benchmark:
     judges: tuple[Standing, ...]
 
 
-def benchmark(ratings: Ratings, experts: Sequence[int], judges: Sequence[int], weights: str, sample: ItemBootstrap) -> Benchmark:
+def benchmark(of: Experts, judges: Sequence[int], weights: str) -> Benchmark:
     """The median kappa of the pairs of experts, and each judge's median kappa with the experts beside it.
 
     The idea is from the comparison of expert, crowd and model ratings of empathy: what experts reach with each other is what can be
     asked of others. Pairs whose kappa is not defined are left out of a median. ``weights`` is one of ``kappa.WEIGHTS``.
     """
-    line = sample.line(kappa="cohen", weights=weights, median="of-pairs")
+    ratings, experts = of.ratings, of.places
+    line = of.sample.line(kappa="cohen", weights=weights, median="of-pairs")
     if len(experts) > PANEL:
         crowd = Measure.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
-        alone = (Standing(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges)
-        return Benchmark(weights, (), crowd, tuple(alone))
+        return Benchmark(weights, (), crowd, tuple(Standing(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges))
 
-    def median_of(values: Floats) -> Measure:
+    def measure(values: Floats) -> Measure:
         few = "no pair has a kappa" if len(experts) > 1 else "there are fewer than two experts"
         return Measure.of(values, ratings.items, "rated", few, line)
 
-    pairs, values = pair_up(ratings, list(combinations(experts, 2)), weights, sample)
-    standings = []
+    pairs, values = pair_up(ratings, list(combinations(experts, 2)), weights, of.sample)
+    best, standings = median_of_pairs(values), list[Standing]()
     for judge in judges:
-        own, theirs = pair_up(ratings, [(judge, expert) for expert in experts], weights, sample)
-        median, difference = median_of_pairs(theirs), median_of_pairs(theirs) - median_of_pairs(values)
+        own, theirs = pair_up(ratings, [(judge, expert) for expert in experts], weights, of.sample)
+        median = median_of_pairs(theirs)
         reached = int(np.sum(values[:, 0] <= median[0] + ALIKE)) if np.isfinite(median[0]) else None
-        of = int(np.sum(np.isfinite(values[:, 0])))
-        standings.append(Standing(ratings.raters[judge], own, median_of(median), median_of(difference), reached, of))
-    return Benchmark(weights, pairs, median_of(median_of_pairs(values)), tuple(standings))
+        defined = int(np.sum(np.isfinite(values[:, 0])))
+        standings.append(Standing(ratings.raters[judge], own, measure(median), measure(median - best), reached, defined))
+    return Benchmark(weights, pairs, measure(best), tuple(standings))
 
 
 def median_of_pairs(values: Floats) -> Floats:

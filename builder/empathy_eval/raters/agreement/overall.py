@@ -175,27 +175,19 @@ def correlated(one: Sequence[float], other: Sequence[float], signature: str) -> 
 
 def _stance(kappas: Sequence[Kappas], own: Sequence[float | None], benchmark: float | None, line: str, *, beside: bool) -> Stance:
     """Somebody by the kappa on each criterion (``own``); ``beside`` says whether there is a crowd to be above."""
-    defined = [(one.experts, value) for one, value in zip(kappas, own, strict=True)]
-    both = [(theirs, value) for theirs, value in defined if theirs is not None and value is not None]
-    reached = [(one.criterion, at_least(value, benchmark)) for one, value in zip(kappas, own, strict=True)]
-    experts_are = [one.criterion for one in kappas if at_least(one.experts, benchmark)]
-    above = [(one.criterion, _above(value, one.crowd)) for one, value in zip(kappas, own, strict=True)]
+    rows = list(zip(kappas, own, strict=True))
+    both = [(one.experts, value) for one, value in rows if one.experts is not None and value is not None]
+    reached = [(one, at_least(value, benchmark)) for one, value in rows]
+    above = [(one, None if value is None or one.crowd is None else value > one.crowd + ALIKE) for one, value in rows]
     return Stance(
-        spread(own, line),
-        _counted(reached),
-        _counted((name, so) for name, so in reached if name in experts_are),
-        _counted(above) if beside else None,
-        correlated([theirs for theirs, _ in both], [value for _, value in both], line),
-    )
+        spread(own, line), _counted(reached), _counted((one, so) for one, so in reached if at_least(one.experts, benchmark)),
+        _counted(above) if beside else None, correlated([theirs for theirs, _ in both], [value for _, value in both], line),
+    )  # fmt: skip
 
 
-def _above(value: float | None, other: float | None) -> bool | None:
-    return None if value is None or other is None else value > other + ALIKE
-
-
-def _counted(found: Iterable[tuple[str, bool | None]]) -> Counted:
-    by_criterion = list(found)
-    return Counted(tuple(name for name, so in by_criterion if so), tuple(name for name, so in by_criterion if so is False))
+def _counted(found: Iterable[tuple[Kappas, bool | None]]) -> Counted:
+    rows = list(found)
+    return Counted(tuple(one.criterion for one, so in rows if so), tuple(one.criterion for one, so in rows if so is False))
 
 
 def band(value: float) -> str:
