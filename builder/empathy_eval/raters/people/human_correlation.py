@@ -34,6 +34,13 @@ from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensembl
 from empathy_eval.raters.review.sheets import text_hash
 
 
+def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
+    """The split of the pair of each text of a release."""
+    configs = ("pairs", "controls")
+    split_of = {pair: split for split in SPLITS for config in configs for pair in column(release_dir, config, "pair_id", (split,))}
+    return [split_of[pair] for pair, _ in keys]
+
+
 def with_ensembles(scores: Scores, ensembles: Sequence[Ensemble]) -> Scores:
     """All rows, and after them every ensemble; of several criteria each says which it was fitted on."""
     several = len({one.criterion for one in ensembles}) > 1
@@ -195,9 +202,7 @@ def score_rated(
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
     texts, table, told = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
     if asked:
-        configs = ("pairs", "controls")
-        split_of = {pair: one for one in SPLITS for config in configs for pair in column(release_dir, config, "pair_id", (one,))}
-        texts = replace(texts, splits=[split_of[pair] for pair, _ in texts.keys])
+        texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
     scores = scored(replace(texts, language=language), found, given, scoring)
     fits = fitted(asked, scores, table) if asked else ()
     if items:
