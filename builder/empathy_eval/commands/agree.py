@@ -39,6 +39,7 @@ docs/agreement.md says what each figure means and when it is not defined.
 """
 # Of more pairs only the spread is shown; JSON has them all.
 PAIRS_SHOWN = 45
+NO_PAGE = "applies to the reliability page, but no page is written"
 NO_INTERVAL = "(no interval): there are no resamples, or the figure is not defined in too many of them; --json says which"
 
 
@@ -70,9 +71,8 @@ def agree(
     of, chance = release_folder(release) if release else None, Chance(resamples, 0, seed)
     if page is None:
         given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
-        if odd := [name for name, there in given.items() if there]:
-            what = "applies to the reliability page, but no page is written"
-            raise InputError([Problem(name, what, "add --page OUT.html") for name in odd])
+        if problems := [Problem(name, NO_PAGE, "add --page OUT.html") for name, there in given.items() if there]:
+            raise InputError(problems)
         return agreement_of(tables, list(judges), chance, level, of)
     from empathy_eval.raters.judges.agreeing import Named, reliability_of
     from empathy_eval.reports import agreement_page as pages
