@@ -41,8 +41,7 @@ class Counted:
 
 def expected(counts: Codes) -> Floats:
     """The counts of a table whose rows all have the shares of the whole."""
-    found: Floats = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    return found
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum())
 
 
 def pearson(counts: Codes, *, yates: bool = False) -> float:

@@ -154,8 +154,7 @@ def _quotient(weighted: Floats, values: Floats, others_weighted: Floats, others:
     common = np.einsum("ij,ij->i", weighted, others)
     # Values are in units of their spread, and ranks are parts of one: so many squares are rounding.
     least = LEAST * np.maximum(values.shape[1], 1)
-    found: Floats = np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan)
-    return found
+    return np.asarray(np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan))
 
 
 def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats:
@@ -164,8 +163,7 @@ def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats
     defined = (free_one > LEAST) & (free_other > LEAST)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = (one_other - one_third * other_third) / np.sqrt(free_one * free_other)
-    given: Floats = np.where(defined, np.clip(found, -1.0, 1.0), np.nan)
-    return given
+    return np.asarray(np.where(defined, np.clip(found, -1.0, 1.0), np.nan))
 
 
 RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "within context", "given length")

@@ -40,13 +40,9 @@ class Clusters:
     @classmethod
     def of(cls, dialogues: Sequence[str], scenarios: Sequence[int]) -> Clusters:
         """From the dialogue and the scenario of each segment."""
-        place: dict[str, int] = {}
-        scenario_of: list[int] = []
-        for dialogue, scenario in zip(dialogues, scenarios, strict=True):
-            if dialogue not in place:
-                place[dialogue] = len(place)
-                scenario_of.append(scenario)
-        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array(scenario_of, dtype=np.int64))
+        scenario_of = dict(zip(dialogues, scenarios, strict=True))
+        place = {dialogue: number for number, dialogue in enumerate(scenario_of)}
+        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array([*scenario_of.values()], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.scenarios)
@@ -199,8 +195,7 @@ class ItemBootstrap:
 
     def resampled(self, sums: Floats) -> Floats:
         """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
-        drawn: Floats = self.weights @ sums
-        return drawn
+        return np.asarray(self.weights @ sums)
 
     def totals(self, items: Codes, columns: Iterable[Floats]) -> Floats:
         """Sums over the table and over each resample of columns that belong to items, shape (1 + resamples, columns)."""
@@ -213,8 +208,7 @@ class ItemBootstrap:
 
 def ratio(above: Floats, below: Floats) -> Floats:
     """A quotient that is NaN where it is not defined."""
-    result: Floats = np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0)
-    return result
+    return np.asarray(np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0))
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ class ReliabilityRow:
 
 
 @dataclass(frozen=True)
-class OnCriterion:
+class RowInputs:
     """What a row is made of: the ratings of the panel and their figures (``found``), what a rubric says, and how chance is drawn.
 
     The crowd is None where it rates nothing that the panel does; ``benchmark`` is that over all criteria.
@@ -120,7 +120,7 @@ class OnCriterion:
         return [self.ratings.raters.index(name) for name in names]
 
 
-def row_of(on: OnCriterion, vif: Measure) -> ReliabilityRow:
+def row_of(on: RowInputs, vif: Measure) -> ReliabilityRow:
     """The row of one criterion."""
     level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.found
     experts, judges = on.places(on.panel.experts), on.places(one.rater for one in on.panel.first)
@@ -155,7 +155,7 @@ def row_of(on: OnCriterion, vif: Measure) -> ReliabilityRow:
     )  # fmt: skip
 
 
-def _placed(on: OnCriterion, beside: BesideMedian, pairs: Floats | None) -> Placed:
+def _placed(on: RowInputs, beside: BesideMedian, pairs: Floats | None) -> Placed:
     """A rater that is no expert, beside the median expert and the median kappa of pairs of experts, over the table and each resample."""
     kappa, best = beside.kappa[on.weights], on.found.benchmark.median
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
@@ -168,7 +168,7 @@ def _placed(on: OnCriterion, beside: BesideMedian, pairs: Floats | None) -> Plac
     return Placed(kappa, minus, at_least(kappa.value, best.value), at_least(kappa.value, on.benchmark))
 
 
-def _of_judges(on: OnCriterion, judges: Sequence[int], level: str) -> Measure:
+def _of_judges(on: RowInputs, judges: Sequence[int], level: str) -> Measure:
     """Alpha of the judges, of their first samples."""
     found = alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
     if len(judges) < 2:
@@ -368,7 +368,7 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
             ratings = judged.on(name)
             sample = ItemBootstrap.of(ratings.items, chance.resamples, chance.seed)
             crowd = crowd_on(table, name, panel, ratings, one.scales.get(name))
-            own.append(row_of(OnCriterion(ratings, figures[name], panel, crowd, one, sample, every), factors[name]))
+            own.append(row_of(RowInputs(ratings, figures[name], panel, crowd, one, sample, every), factors[name]))
             stable += stability(name, ratings, panel, agreement.level, sample)
         rows.append(InFramework(one, tuple(own)))
     together = overall([row.kappas(one.framework.name) for one in rows for row in one.rows], weights)
