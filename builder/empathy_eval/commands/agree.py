@@ -39,7 +39,6 @@ docs/agreement.md says what each figure means and when it is not defined.
 """
 # Of more pairs only the spread is shown; JSON has them all.
 PAIRS_SHOWN = 45
-NO_PAGE = "applies to the reliability page, but no page is written"
 NO_INTERVAL = "(no interval): there are no resamples, or the figure is not defined in too many of them; --json says which"
 
 
@@ -70,9 +69,7 @@ def agree(
     tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
     of, chance = release_folder(release) if release else None, Chance(resamples, 0, seed)
     if page is None:
-        given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
-        if problems := [Problem(name, NO_PAGE, "add --page OUT.html") for name, there in given.items() if there]:
-            raise InputError(problems)
+        _check_without_page(crowd, crowd_as, rubrics)
         return agreement_of(tables, list(judges), chance, level, of)
     from empathy_eval.raters.judges.agreeing import Named, reliability_of
     from empathy_eval.reports import agreement_page as pages
@@ -81,9 +78,16 @@ def agree(
     found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
-    parts = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
-    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *parts])), figures.to_json(), out)
+    given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])), figures.to_json(), out)
     return found
+
+
+def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
+    """Refuses what only a page has a use for."""
+    given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
+    if odd := [name for name, there in given.items() if there]:
+        raise InputError([Problem(name, "applies to the reliability page, but no page is written", "add --page OUT.html") for name in odd])
 
 
 def add(verbs: Any) -> None:
@@ -97,21 +101,33 @@ def add(verbs: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, one per row; several tables are combined")
-    verb.add_argument("--judge", **names, help="a rater to compare with the experts, such as a model; repeatable")
+    verb.add_argument(
+        "--judge", action="append", default=[], metavar="NAME", help="a rater to compare with the experts, such as a model; repeatable"
+    )
     verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies the judges named; it holds the plan")
-    resamples = "resamples of items for the intervals (default: 1000; 0: none)"
-    verb.add_argument("--resamples", type=whole, default=1000, metavar="N", help=resamples)
+    verb.add_argument(
+        "--resamples", type=whole, default=1000, metavar="N", help="resamples of items for the intervals (default: 1000; 0: none)"
+    )
     verb.add_argument("--seed", type=whole, default=0, metavar="N", help="the seed of the resamples (default: 0)")
-    level = "the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa (default: interval, for quadratic)"
-    verb.add_argument("--level", choices=("nominal", "ordinal", "interval"), default="interval", help=level)
+    verb.add_argument(
+        "--level",
+        choices=("nominal", "ordinal", "interval"),
+        default="interval",
+        help="the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa (default: interval, for quadratic)",
+    )
     verb.add_argument("--page", type=Path, metavar="OUT.html", help="write the reliability page, and its figures beside it as OUT.json")
-    verb.add_argument("--crowd", **names, help="for --page: a rater of the crowd; repeatable")
-    crowd_as = "for --page: how the crowd's ratings become one (default: mean)"
-    verb.add_argument("--crowd-as", choices=("mean", "median"), default="mean", help=crowd_as)
-    rubric = "for --page: a rubric, which groups criteria and gives their scales; repeatable"
-    verb.add_argument("--rubric", **names | {"metavar": "FILE|NAME"}, help=rubric)
+    verb.add_argument("--crowd", action="append", default=[], metavar="NAME", help="for --page: a rater of the crowd; repeatable")
+    verb.add_argument(
+        "--crowd-as", choices=("mean", "median"), default="mean", help="for --page: how the crowd's ratings become one (default: mean)"
+    )
+    verb.add_argument(
+        "--rubric",
+        action="append",
+        default=[],
+        metavar="FILE|NAME",
+        help="for --page: a rubric, which groups criteria and gives their scales; repeatable",
+    )
     verb.add_argument("--json", action="store_true", help="print all figures as JSON, each with its settings")
     verb.set_defaults(run=run)
 
@@ -123,7 +139,8 @@ def run(options: argparse.Namespace) -> int:
             options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
             page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
         )  # fmt: skip
-    print(json_text(found.to_json()) if options.json else found)
+    text = json_text(found.to_json()) if options.json else str(found)
+    print(text)
     if options.page and not options.json:
         print(f"\npage: {plain(str(options.page))}\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
     return 0
