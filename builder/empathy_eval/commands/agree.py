@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -167,9 +167,12 @@ def _tags(audit: TagAudit) -> Iterator[str]:
         yield f"  {by}: share judged right of {one.items} tags  {one}"
         yield f"    {one.signature}"
     header = ("strategy", "by", "judged", "right", "named instead")
-    instead = [", ".join(f"{name} {count}" for name, count in one.instead.items()) for one in audit.rows]
-    cells = [(one.strategy, one.by, str(one.judged), str(one.right), more) for one, more in zip(audit.rows, instead, strict=True)]
+    cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
     yield from (f"  {line}" for line in lined([header, *cells], len(header)))
+
+
+def _instead(called: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in called.items())
 
 
 def _criterion(one: Criterion) -> Iterator[str]:
