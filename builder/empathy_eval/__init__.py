@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.results import Measured
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
-    from empathy_eval.raters.people.results import AgainstPeople
+    from empathy_eval.raters.people.against import AgainstPeople
     from empathy_eval.raters.study.power import study_plan
     from empathy_eval.releases.hub.fetch import load
 
@@ -72,7 +72,7 @@ _PLACES = {
     "evaluation.inversion.results": ("Measured",),
     "generation.checks.own": ("Check",),
     "metrics.protocol": ("MeanMetric", "Metric"),
-    "raters.people.results": ("AgainstPeople",),
+    "raters.people.against": ("AgainstPeople",),
     "raters.study.power": ("study_plan",),
     "releases.hub.fetch": ("load",),
 }

@@ -19,8 +19,7 @@ from empathy_eval.evaluation.external.score_file import Given
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.against import against_people
-from empathy_eval.raters.people.results import AgainstPeople, Criterion, Row
+from empathy_eval.raters.people.against import AgainstPeople, Criterion, Row, against_people
 from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, Rated, resampled
 from empathy_eval.statistics.resampling import Pigeonhole, student_p
 from scipy import stats

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from empathy_eval.raters.agreement.experts import F1, against_median, f1_beside_guessing
+from empathy_eval.raters.agreement.experts import F1, BesideMedian, Experts
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.resampling import ItemBootstrap
 from sklearn.metrics import f1_score
@@ -16,9 +16,8 @@ def of(expert: list[float], rater: list[float], values: tuple[float, ...] = (), 
     """A rater against one expert."""
     table = Table.of((f"{item:05}", name, value) for name, own in (("e", expert), ("r", rater)) for item, value in enumerate(own))
     ratings = table.on("rating")
-    sample, counts = ItemBootstrap.of(ratings.items, resamples, 0), ratings.counts([0])
-    against = against_median(ratings, 1, [0], counts, sample)
-    return f1_beside_guessing(ratings, 1, [0], against, values or tuple(ratings.scale.tolist()), sample)
+    beside = BesideMedian(Experts(ratings, [0], ItemBootstrap.of(ratings.items, resamples, 0)), 1)
+    return beside.f1(values or tuple(ratings.scale.tolist()))
 
 
 def test_guessing_by_hand() -> None:

@@ -13,8 +13,7 @@ from empathy_eval.design.rubrics import Scale, load_rubric
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import Measure, Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel, frameworks_of
-from empathy_eval.raters.agreement.reliability import Reliability, reliability
-from empathy_eval.raters.agreement.reliability_rows import ReliabilityRow, band
+from empathy_eval.raters.agreement.reliability import Reliability, ReliabilityRow, band, reliability
 from sklearn.metrics import cohen_kappa_score
 
 from tests.raters.test_agreement import NAN, Grid, grid, measures, rows, same

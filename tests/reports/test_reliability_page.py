@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from empathy_eval.raters.agreement.panel import Judge, Panel
-from empathy_eval.raters.agreement.reliability import Reliability
-from empathy_eval.raters.agreement.reliability_rows import Placed, ReliabilityRow
+from empathy_eval.raters.agreement.reliability import Placed, Reliability, ReliabilityRow
 from empathy_eval.reports.agreement_page import BESIDE, Series, breakable, figure, page, planes, ticks
 from empathy_eval.statistics.estimate import Measure
 from hypothesis import given

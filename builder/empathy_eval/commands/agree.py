@@ -17,7 +17,7 @@ from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
-    from empathy_eval.raters.agreement.experts import AgainstMedian, Benchmark, Pair, Standing
+    from empathy_eval.raters.agreement.experts import AgainstMedian, Pair
 
 EXAMPLES = """\
 examples:
@@ -148,20 +148,16 @@ def run(options: argparse.Namespace) -> int:
 
 def shown(agreement: Agreement) -> str:
     """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
-    parts = [*([_ratings(agreement)] if agreement.criteria else []), *(["\n".join(_tags(agreement.tags))] if agreement.tags else [])]
-    text = "\n\n".join(parts)
+    blocks = list[Iterable[str]]()
+    if agreement.criteria:
+        judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
+        factors = [f"  {name}  {measure}" for name, measure in agreement.inflation.items()]
+        settings = next(iter(agreement.inflation.values())).signature
+        blocks += [[f"{len(agreement.experts)} experts{judges}"], *map(_criterion, agreement.criteria)]
+        blocks.append(["variance inflation factor of each criterion", *factors, f"  {settings}"])
+    blocks += [_tags(agreement.tags)] if agreement.tags else []
+    text = "\n\n".join("\n".join(lines) for lines in blocks)
     return f"{text}\n\n{NO_INTERVAL}" if "(no interval)" in text else text
-
-
-def _ratings(agreement: Agreement) -> str:
-    judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
-    lines = [f"{len(agreement.experts)} experts{judges}"]
-    for criterion in agreement.criteria:
-        lines += ["", *_criterion(criterion)]
-    factors = [f"  {name}  {measure}" for name, measure in agreement.inflation.items()]
-    settings = next(iter(agreement.inflation.values())).signature
-    lines += ["", "variance inflation factor of each criterion", *factors, f"  {settings}"]
-    return "\n".join(lines)
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
@@ -188,19 +184,15 @@ def _criterion(one: Criterion) -> Iterator[str]:
     yield from _pairs("expert with expert", one.benchmark.pairs)
     yield f"  benchmark: median {one.benchmark.weights} kappa of pairs of experts  {one.benchmark.median}"
     for judge in one.benchmark.judges:
-        yield from _standing(judge, one.benchmark)
+        yield from _pairs(f"{judge.judge} with expert", judge.pairs)
+        yield f"  {judge.judge}: median {one.benchmark.weights} kappa with the experts  {judge.median}"
+        if judge.reached is not None:
+            yield f"  {judge.judge}: its median minus the benchmark  {judge.difference}"
+            yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
     if one.against_median:
         yield "  with the median of the other experts"
         yield from (f"    {_against(rater, one.benchmark.weights)}" for rater in one.against_median)
     yield f"  {one.signature}"
-
-
-def _standing(judge: Standing, benchmark: Benchmark) -> Iterator[str]:
-    yield from _pairs(f"{judge.judge} with expert", judge.pairs)
-    yield f"  {judge.judge}: median {benchmark.weights} kappa with the experts  {judge.median}"
-    if judge.reached is not None:
-        yield f"  {judge.judge}: its median minus the benchmark  {judge.difference}"
-        yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
 
 
 def _pairs(title: str, pairs: tuple[Pair, ...]) -> Iterator[str]:

@@ -20,7 +20,7 @@ from empathy_eval.commands.score_tables import score_csv
 if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import OwnMeasured
     from empathy_eval.evaluation.inversion.results import Measured
-    from empathy_eval.raters.people.results import AgainstPeople
+    from empathy_eval.raters.people.against import AgainstPeople
 
     Scored = Measured | OwnMeasured | AgainstPeople
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import OwnMeasured
     from empathy_eval.evaluation.inversion.results import Difference, Measured
     from empathy_eval.evaluation.inversion.rows import AttackTable, Change, Crossed, FairnessRow, FairnessTable, Gap
-    from empathy_eval.raters.people.ensembles import Ensemble
-    from empathy_eval.raters.people.results import AgainstPeople, Criterion, OnPairs, Row
+    from empathy_eval.raters.people.against import AgainstPeople, Criterion, Row
+    from empathy_eval.raters.people.ensembles import Ensemble, OnPairs
     from empathy_eval.raters.study.results import Studied
     from empathy_eval.statistics.estimate import Estimate, Measure, Tested
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +13,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
-from empathy_eval.raters.agreement.reliability import InFramework, Reliability
-from empathy_eval.raters.agreement.reliability_rows import Placed, ReliabilityRow
+from empathy_eval.raters.agreement.reliability import InFramework, Placed, Reliability, ReliabilityRow
 from empathy_eval.reports.page import number, place, signed, without_controls
 from empathy_eval.statistics.estimate import Measure
 
@@ -26,21 +25,8 @@ STEPS = 6
 PLANE = 280
 # Where a number may stand beside its point, the best place first; how far a point reaches, and how large a letter is.
 BESIDE = (
-    (8, 4),
-    (-8, 4),
-    (0, -7),
-    (0, 16),
-    (6, -5),
-    (-6, -5),
-    (6, 13),
-    (-6, 13),
-    (0, -18),
-    (0, 27),
-    (17, -9),
-    (-17, -9),
-    (17, 16),
-    (-17, 16),
-)
+    (8, 4), (-8, 4), (0, -7), (0, 16), (6, -5), (-6, -5), (6, 13), (-6, 13), (0, -18), (0, 27), (17, -9), (-17, -9), (17, 16), (-17, 16),
+)  # fmt: skip
 POINT, LETTER = 4.5, (7.0, 9.0)
 # Left, top, right and bottom of what something covers.
 Box = tuple[float, float, float, float]
@@ -98,7 +84,6 @@ class Point:
     """A criterion on a plane, and where beside it its number is written."""
 
     number: int
-    criterion: str
     framework: int
     x: float
     y: float
@@ -114,47 +99,57 @@ class Plane:
     left_out: tuple[str, ...]
 
 
+EXPERTS, JUDGES, OF_CROWD = Series("experts", "experts"), Series("judges", "judge-0"), Series(CROWD, CROWD)
+
+
 def judges_drawn(judges: Sequence[str]) -> tuple[Series, ...]:
     """A series a judge, or all on one line if they are many."""
     each = tuple(Series("judge", f"judge-{place}", name) for place, name in enumerate(judges))
-    return each if len(judges) <= JUDGES_DRAWN else (Series("judges", "judge-0"),)
+    return each if len(judges) <= JUDGES_DRAWN else (JUDGES,)
 
 
 def dots(
-    frameworks: Iterable[InFramework],
+    frameworks: Sequence[InFramework],
     series: Sequence[Series],
     figures: Callable[[ReliabilityRow], Iterable[Figure]],
     middle: float | None = None,
     line: float | None = None,
 ) -> Chart | None:
     """The chart of figures of each row; None where none is defined."""
-    frameworks = list(frameworks)
-    given = [(_of(series, one), one.of) for part in frameworks for row in part.rows for one in figures(row)]
-    there = {key: [one for of, one in given if of is key] for key in series}
-    drawn = [key for key, some in there.items() if any(one.value is not None for one in some)]
+    lanes = {(one.kind, one.name): one for one in series}
+    found: dict[Series, list[Measure]] = {one: [] for one in series}
+    for row in _rows(frameworks):
+        for one in figures(row):
+            if of := _of(lanes, one):
+                found[of].append(one.of)
+    drawn = [key for key, some in found.items() if any(one.value is not None for one in some)]
     if not drawn:
         return None
-    absent = tuple((key, tuple(dict.fromkeys(str(one.why) for one in some))) for key, some in there.items() if key not in drawn)
-    groups = tuple((one.framework.title, tuple(_row(row.criterion, drawn, figures(row)) for row in one.rows)) for one in frameworks)
-    ends = [end for _, one in given for end in (one.value, one.low, one.high) if end is not None]
-    return Chart(tuple(drawn), absent, groups, ticks([*ends, *(one for one in (middle, line) if one is not None)]), middle, line)
+    absent = tuple((key, tuple(dict.fromkeys(str(one.why) for one in some))) for key, some in found.items() if key not in drawn)
+    groups = tuple(
+        (part.framework.title, tuple(_dots(row.criterion, drawn, [(_of(lanes, one), one) for one in figures(row)]) for row in part.rows))
+        for part in frameworks
+    )
+    ends = [*(end for some in found.values() for one in some for end in (one.value, one.low, one.high)), middle, line]
+    return Chart(tuple(drawn), absent, groups, ticks([end for end in ends if end is not None]), middle, line)
 
 
-def _of(series: Sequence[Series], figure: Figure) -> Series | None:
+def _rows(frameworks: Iterable[InFramework]) -> Iterator[ReliabilityRow]:
+    return (row for one in frameworks for row in one.rows)
+
+
+def _of(lanes: Mapping[tuple[str, str | None], Series], figure: Figure) -> Series | None:
     """The series that a figure belongs to: its own, or that of all judges."""
-    lanes = {(one.kind, one.name): one for one in series}
     return lanes.get((figure.kind, figure.name), lanes.get(("judges", None)) if figure.kind == "judge" else None)
 
 
-def _row(name: str, series: Sequence[Series], figures: Iterable[Figure]) -> Dots:
-    marks, undefined = list[tuple[int, Figure]](), dict[str, list[Figure]]()
-    for one in figures:
-        of = _of(series, one)
-        if of is not None and one.of.value is not None:
-            marks.append((series.index(of), one))
-        elif of is not None:
+def _dots(name: str, drawn: Sequence[Series], figures: Sequence[tuple[Series | None, Figure]]) -> Dots:
+    undefined = dict[str, list[Figure]]()
+    for of, one in figures:
+        if of in drawn and one.of.value is None:
             undefined.setdefault(str(one.of.why), []).append(one)
-    return Dots(name, tuple(marks), tuple((why, tuple(some)) for why, some in undefined.items()))
+    marks = tuple((drawn.index(of), one) for of, one in figures if of in drawn and one.of.value is not None)
+    return Dots(name, marks, tuple((why, tuple(some)) for why, some in undefined.items()))
 
 
 def ticks(values: Sequence[float]) -> tuple[float, ...]:
@@ -177,54 +172,42 @@ def planes(
     if not ends:
         return (), ()
     axis = ticks([*ends, 1.0])
-    return tuple(_plane(one, rows, places, axis) for one, places in found), axis
-
-
-def _plane(
-    series: Series, rows: Sequence[tuple[int, ReliabilityRow]], places: Sequence[tuple[float | None, float | None]], axis: Sequence[float]
-) -> Plane:
-    there = [
-        (number, row.criterion, framework, x, y)
-        for number, ((framework, row), (x, y)) in enumerate(zip(rows, places, strict=True), start=1)
-        if x is not None and y is not None
-    ]
     size = axis[-1] - axis[0]
-    labels = _labels([(number, (x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for number, *_, x, y in there])
-    missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
-    return Plane(series, tuple(Point(*one, label) for one, label in zip(there, labels, strict=True)), missing)
+    drawn = list[Plane]()
+    for one, places in found:
+        points = [
+            (number, framework, x, y)
+            for number, ((framework, _), (x, y)) in enumerate(zip(rows, places, strict=True), start=1)
+            if x is not None and y is not None
+        ]
+        labels = _labels([(number, (x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for number, _, x, y in points])
+        missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
+        drawn.append(Plane(one, tuple(Point(*point, label) for point, label in zip(points, labels, strict=True)), missing))
+    return tuple(drawn), axis
 
 
 def _labels(points: Sequence[tuple[int, float, float]]) -> Iterator[tuple[int, int]]:
     """Where beside each point its number stands: where it covers least of points and of the numbers before it, the best of equals."""
-    marks = [(x - POINT, y - POINT, x + POINT, y + POINT) for _, x, y in points]
-    taken: list[Box] = []
-    for digits, x, y in points:
-        boxes = [_box(len(str(digits)), x + right, y + down, right) for right, down in BESIDE]
-        covered = [sum(_shared(box, other) for other in (*marks, *taken)) + _outside(box) for box in boxes]
-        best = covered.index(min(covered))
+    taken: list[Box] = [(x - POINT, y - POINT, x + POINT, y + POINT) for _, x, y in points]
+    for written, x, y in points:
+        boxes = {place: _box(len(str(written)), x, y, place) for place in BESIDE}
+        best = min(BESIDE, key=lambda place, boxes=boxes: _covered(boxes[place], taken))  # type: ignore[misc]
         taken.append(boxes[best])
-        yield BESIDE[best]
+        yield best
 
 
-def _box(letters: int, x: float, y: float, right: int) -> Box:
-    """What a number covers that is written to the right of a place, to its left, or in its middle."""
-    width = LETTER[0] * letters
-    left = x if right > 0 else x - width if right < 0 else x - width / 2
-    return left, y - LETTER[1], left + width, y
+def _box(letters: int, x: float, y: float, place: tuple[int, int]) -> Box:
+    """What a number covers that is written to the right of a point, to its left, or in its middle."""
+    (right, down), width = place, LETTER[0] * letters
+    left = x + right - (0 if right > 0 else width if right < 0 else width / 2)
+    return left, y + down - LETTER[1], left + width, y + down
 
 
-def _shared(one: Box, other: Box) -> float:
-    """The area that two boxes share, in whole dots: less does not disturb."""
-    wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
-    return float(round(wide * high)) if wide > 0 and high > 0 else 0.0
-
-
-def _outside(one: Box) -> float:
-    """How much a box costs for lying outside of the plane."""
-    return 0.0 if min(one) >= -POINT and max(one) <= PLANE + POINT else PLANE
-
-
-EXPERTS, OF_CROWD = Series("experts", "experts"), Series(CROWD, CROWD)
+def _covered(one: Box, others: Iterable[Box]) -> float:
+    """The area that a box shares with others, in whole dots (less does not disturb), and what it costs to lie outside of the plane."""
+    sides = ((min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])) for other in others)
+    shared = sum(round(wide * high) for wide, high in sides if wide > 0 and high > 0)
+    return shared + (0 if min(one) >= -POINT and max(one) <= PLANE + POINT else PLANE)
 
 
 def page(of: Reliability, command: str | None = None) -> str:
@@ -235,42 +218,39 @@ def page(of: Reliability, command: str | None = None) -> str:
     folder = data_folder("release")
     templates = environment(folder)
     templates.filters |= FILTERS
-    judges = list(dict.fromkeys(name for one in of.frameworks for row in one.rows for name in row.judges))
-    crowd = any(row.crowd for one in of.frameworks for row in one.rows)
+    judges = list(dict.fromkeys(name for row in _rows(of.frameworks) for name in row.judges))
+    crowd = any(row.crowd for row in _rows(of.frameworks))
     drawn, axis = _planes(of, judges, crowd=crowd)
     return templates.get_template("agreement/page.html.j2").render(
-        of=of, overall=of.overall, judges=judges, best=_best(of, judges), crowd=crowd, command=command, sure=_sure(of, judges),
+        of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
+        # Those at the benchmark on most criteria come first; equal ones stay in their order.
+        best=sorted(judges, key=lambda name: -len(of.overall.judges[name].at_benchmark.so)),
         charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis, signatures=_signatures(of),
         style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "agreement")),
     ) + "\n"  # fmt: skip
 
 
-def _best(of: Reliability, judges: Sequence[str]) -> list[str]:
-    """The judges by how many criteria they have at the benchmark, most first; equal ones stay in their order."""
-    return sorted(judges, key=lambda name: -len(of.overall.judges[name].at_benchmark.so))
-
-
 def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, Chart | None]:
     drawn, last = judges_drawn(judges), (OF_CROWD,) if crowd else ()
 
+    def others(row: ReliabilityRow, figures: Mapping[str, Measure]) -> Iterator[Figure]:
+        yield from (Figure("judge", name, figures[name]) for name in row.judges)
+        if row.crowd:
+            yield Figure(CROWD, None, figures[CROWD])
+
     def kappas(row: ReliabilityRow) -> Iterator[Figure]:
+        placed = row.judges | ({CROWD: row.crowd} if row.crowd else {})
         yield Figure("experts", None, row.experts)
-        yield from (Figure("judge", name, one.kappa) for name, one in row.judges.items())
-        if row.crowd:
-            yield Figure(CROWD, None, row.crowd.kappa)
-
-    def alphas(row: ReliabilityRow) -> Iterator[Figure]:
-        yield from (Figure(name, None, one) for name, one in row.alpha.items())
-
-    def inflations(row: ReliabilityRow) -> Iterator[Figure]:
-        yield from (Figure("judge", name, row.inflation[name]) for name in row.judges)
-        if row.crowd:
-            yield Figure(CROWD, None, row.inflation[CROWD])
+        yield from others(row, {name: one.kappa for name, one in placed.items()})
 
     return {
         "kappas": dots(of.frameworks, (EXPERTS, *drawn, *last), kappas, line=of.overall.benchmark),
-        "alphas": dots(of.frameworks, (EXPERTS, *((Series("judges", "judge-0"),) if judges else ())), alphas),
-        "inflations": dots(of.frameworks, (*drawn, *last), inflations, middle=0),
+        "alphas": dots(
+            of.frameworks,
+            (EXPERTS, *((JUDGES,) if judges else ())),
+            lambda row: [Figure(name, None, one) for name, one in row.alpha.items()],
+        ),
+        "inflations": dots(of.frameworks, (*drawn, *last), lambda row: others(row, row.inflation), middle=0),
     }
 
 
@@ -293,37 +273,43 @@ def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, 
         below = sum(one.high is not None and one.high < 0 for one in apart)
         return {"above": above, "below": below, "neither": len(apart) - above - below}
 
-    rows = [row for one in of.frameworks for row in one.rows]
+    rows = list(_rows(of.frameworks))
     return {name: sides([row.judges.get(name) for row in rows]) for name in judges} | {None: sides([row.crowd for row in rows])}
 
 
 def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
     """The settings of every kind of figure, each with the criteria that have them."""
     found: dict[str, dict[str, list[str]]] = {}
-
-    def note(what: str, criterion: str, *some: Measure | None) -> None:
-        for one in filter(None, some):
-            names = found.setdefault(what, {}).setdefault(one.signature, [])
-            if criterion not in names:
-                names.append(criterion)
-
-    for row in (row for one in of.frameworks for row in one.rows):
-        placed = [*row.judges.values(), *([row.crowd] if row.crowd else [])]
-        note("pairs of experts", row.criterion, *(one.kappa for one in row.pairs))
-        note("median of the pairs", row.criterion, row.experts)
-        note("with the median expert", row.criterion, *(one.kappa for one in placed))
-        note("minus own", row.criterion, *(one.minus_benchmark for one in placed))
-        note("crowd with judges", row.criterion, *row.crowd_with_judge.values())
-        note("alpha", row.criterion, *row.alpha.values(), row.crowd_alpha)
-        note("F1", row.criterion, *(some for one in row.f1.values() for some in (one.macro, one.mean)))
-        note("guessing", row.criterion, *(some for one in row.f1.values() for some in (one.guess_macro, one.guess_binary)))
-        note("difference in points", row.criterion, *row.inflation.values())
-        note("variance inflation", row.criterion, row.vif)
-    for again in of.stability:
-        note("judges asked again", again.criterion, again.same, again.alpha, again.kappa, again.range)
-    for one in of.contradictions:
-        note("contradictions", one.high.criterion, one.share)
+    for criterion, figures in _signed(of):
+        for what, some in figures.items():
+            for one in filter(None, some):
+                names = found.setdefault(what, {}).setdefault(one.signature, [])
+                if criterion not in names:
+                    names.append(criterion)
     return found
+
+
+def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Measure | None]]]]:
+    """All figures of a criterion by their kind, and then those of judges asked again and of contradictions."""
+    for row in _rows(of.frameworks):
+        placed = [*row.judges.values(), *([row.crowd] if row.crowd else [])]
+        yield (
+            row.criterion,
+            {
+                "pairs of experts": [one.kappa for one in row.pairs],
+                "median of the pairs": [row.experts],
+                "with the median expert": [one.kappa for one in placed],
+                "minus own": [one.minus_benchmark for one in placed],
+                "crowd with judges": [*row.crowd_with_judge.values()],
+                "alpha": [*row.alpha.values(), row.crowd_alpha],
+                "F1": [some for one in row.f1.values() for some in (one.macro, one.mean)],
+                "guessing": [some for one in row.f1.values() for some in (one.guess_macro, one.guess_binary)],
+                "difference in points": [*row.inflation.values()],
+                "variance inflation": [row.vif],
+            },
+        )
+    yield from ((one.criterion, {"judges asked again": [one.same, one.alpha, one.kappa, one.range]}) for one in of.stability)
+    yield from ((one.high.criterion, {"contradictions": [one.share]}) for one in of.contradictions)
 
 
 def figure(value: float, places: int) -> str:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.statistics.estimate import CONFIDENCE, PLACES, Codes, Floats, Measure
-from empathy_eval.statistics.resampling import ItemBootstrap, ratio
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats, Measure, Z, rounded
+from empathy_eval.statistics.resampling import ItemBootstrap, ratio, sums_by
 
 WEIGHTS = ("plain", "linear", "quadratic")
 
@@ -62,17 +61,15 @@ def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Meas
     kept = counts[items]
     share = 1 / (kept.sum(axis=1) - 1)
     one, other = np.triu_indices(len(scale))
-    columns = (kept[:, c] * (kept[:, d] - (c == d)) * share for c, d in zip(one, other, strict=True))
-    sums = sample.resampled(np.hstack([sample.total(items, column[None]) for column in columns]))
+    sums = sample.totals(items, (kept[:, c] * (kept[:, d] - (c == d)) * share for c, d in zip(one, other, strict=True)))
     pairs = np.zeros((len(sums), len(scale), len(scale)))
     pairs[:, one, other] = pairs[:, other, one] = sums
-    reason = "all raters give one and the same rating to all items"
-    return {
-        level: Measure.of(
-            values, len(items), "with two ratings", reason, signature_line(alpha="krippendorff", level=level) + f"|{sample.signature}"
-        )
-        for level, values in zip(LEVELS, alphas(pairs, scale), strict=True)
-    }
+    found = zip(LEVELS, alphas(pairs, scale), strict=True)
+    return {level: _of_ratings(values, items, sample.line(alpha="krippendorff", level=level)) for level, values in found}
+
+
+def _of_ratings(values: Floats, items: Codes, line: str) -> Measure:
+    return Measure.of(values, len(items), "with two ratings", "all raters give one and the same rating to all items", line)
 
 
 def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Measure:
@@ -80,16 +77,14 @@ def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Measure
 
     ``item`` and ``values`` have one entry a rating; values are whole, so that a spread of 0 is found as 0.
     """
-    columns = np.stack([np.ones(len(item)), values, values**2]).astype(np.float64)
-    number, total, squares = (np.bincount(item, one) for one in columns)
-    items = np.flatnonzero(number >= 2)
-    number, total, squares = number[items], total[items], squares[items]
+    found = values.astype(np.float64)
+    sums = sums_by(item, [np.ones(len(item)), found, found**2], int(item.max(initial=-1)) + 1)
+    items = np.flatnonzero(sums[:, 0] >= 2)
+    number, total, squares = sums[items].T
     apart = (number * squares - total**2) / (number - 1)
-    sums = sample.resampled(sample.total(items, np.stack([apart, number, total, squares])))
-    apart, number, total, squares = sums.T
-    line = signature_line(alpha="krippendorff", level="interval") + f"|{sample.signature}"
-    reason = "all raters give one and the same rating to all items"
-    return Measure.of(1 - ratio((number - 1) * apart, number * squares - total**2), len(items), "with two ratings", reason, line)
+    apart, number, total, squares = sample.totals(items, [apart, number, total, squares]).T
+    found = 1 - ratio((number - 1) * apart, number * squares - total**2)
+    return _of_ratings(found, items, sample.line(alpha="krippendorff", level="interval"))
 
 
 def alphas(pairs: Floats, scale: Floats) -> Floats:
@@ -120,16 +115,11 @@ def fleiss(counts: Codes, sample: ItemBootstrap) -> Measure:
     items = np.flatnonzero(numbers == raters)
     kept = counts[items]
     agreeing = np.sum(kept * (kept - 1), axis=1) / (raters * (raters - 1))
-    sums = sample.resampled(sample.total(items, np.vstack([agreeing, kept.T])))
+    sums = sample.totals(items, [agreeing, *kept.T])
     ratings = sums[:, 1:].sum(axis=1)
     observed = ratio(sums[:, 0] * raters, ratings)
     expected = np.sum(ratio(sums[:, 1:], ratings[:, None]) ** 2, axis=1)
-    line = signature_line(kappa="fleiss", ratings_an_item=raters) + f"|{sample.signature}"
-    reason = "all raters give one and the same rating to all items"
-    return Measure.of(1 - ratio(1 - observed, 1 - expected), len(items), "with two ratings", reason, line)
-
-
-Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    return _of_ratings(1 - ratio(1 - observed, 1 - expected), items, sample.line(kappa="fleiss", ratings_an_item=raters))
 
 
 def share(count: int, of: int, none: str, **settings: object) -> Measure:
@@ -143,5 +133,5 @@ def share(count: int, of: int, none: str, **settings: object) -> Measure:
     found, spread = count / of, Z * Z / of
     middle = (found + spread / 2) / (1 + spread)
     half = math.sqrt(found * (1 - found) * spread + spread * spread / 4) / (1 + spread)
-    low, high = (min(max(round(one, PLACES), 0.0), 1.0) + 0.0 for one in (middle - half, middle + half))
-    return Measure(round(found, PLACES), low, high, of, None, line)
+    low, high = (min(max(rounded(one), 0.0), 1.0) for one in (middle - half, middle + half))
+    return Measure(rounded(found), low, high, of, None, line)

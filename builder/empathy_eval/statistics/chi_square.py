@@ -48,8 +48,7 @@ def one_and_rest(counts: NDArray[Count], category: int) -> NDArray[Count]:
 
 def expected(counts: Codes) -> Floats:
     """The counts of a table whose rows all have the shares of the whole."""
-    found: Floats = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    return found
+    return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum())
 
 
 def pearson(counts: Codes, *, yates: bool = False) -> float:

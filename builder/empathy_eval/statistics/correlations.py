@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.statistics.estimate import Floats
-from empathy_eval.statistics.resampling import Pigeonhole, Places
+from empathy_eval.statistics.estimate import Codes, Floats
+from empathy_eval.statistics.resampling import Pigeonhole
 
 # A smaller part of all squares is the rounding of values that are all alike.
 LEAST = 1e-10
@@ -32,14 +32,14 @@ class Weighting:
 class Spans:
     """Of each row, in sums over ``order``, where the rows begin and end that are tied with it, and those of its group."""
 
-    order: Places
-    tie: Places
-    tie_end: Places
-    group: Places
-    group_end: Places
+    order: Codes
+    tie: Codes
+    tie_end: Codes
+    group: Codes
+    group_end: Codes
 
     @classmethod
-    def of(cls, values: Floats, groups: Places) -> Spans:
+    def of(cls, values: Floats, groups: Codes) -> Spans:
         """Rows in the order of their values within their group."""
         order = np.lexsort((values, groups))
         ordered, group = values[order], groups[order]
@@ -51,13 +51,13 @@ class Spans:
         return cls(order, *spans)
 
 
-def _ends(new: NDArray[np.bool_]) -> tuple[Places, Places]:
+def _ends(new: NDArray[np.bool_]) -> tuple[Codes, Codes]:
     """Where the run of each row begins and ends; ``new`` says which rows begin one."""
     starts, run = np.flatnonzero(new), np.cumsum(new) - 1
     return starts[run], np.append(starts[1:], len(new))[run]
 
 
-def _sums(weights: Floats, order: Places) -> Floats:
+def _sums(weights: Floats, order: Codes) -> Floats:
     """Sums of weights in an order, from 0 on, shape (weightings, 1 + rows)."""
     sums = np.zeros((len(weights), len(order) + 1))
     np.cumsum(weights[:, order], axis=1, out=sums[:, 1:])
@@ -67,14 +67,14 @@ def _sums(weights: Floats, order: Places) -> Floats:
 class Variable:
     """A value a row, such as a score or a rating, ready to be correlated within groups."""
 
-    def __init__(self, values: Floats, groups: Places) -> None:
+    def __init__(self, values: Floats, groups: Codes) -> None:
         # In units of their spread, so that rounding errors are of one size.
         spread = float(values.std())
         self.values: Floats = (values - values.mean()) / (spread if spread > 0 else 1.0)
-        self.classes: Places = np.unique(values, return_inverse=True)[1].astype(np.int64)
+        self.classes: Codes = np.unique(values, return_inverse=True)[1].astype(np.int64)
         self.spans = Spans.of(values, groups)
 
-    def seen(self, weighting: Weighting, starts: Places) -> Seen:
+    def seen(self, weighting: Weighting, starts: Codes) -> Seen:
         """What each coefficient needs of it; ``starts`` is where groups begin."""
         whole, sums, spans = weighting.whole, _sums(weighting.inside, self.spans.order), self.spans
         below, upto = sums[:, spans.tie], sums[:, spans.tie_end]
@@ -87,7 +87,7 @@ class Variable:
         return Seen(centred, whole * centred, ranks, whole * ranks, untied)
 
 
-def _means(whole: Floats, values: Floats, starts: Places) -> Floats:
+def _means(whole: Floats, values: Floats, starts: Codes) -> Floats:
     """The mean of each row's group, shape (weightings, rows)."""
     sums, counts = np.add.reduceat(whole * values, starts, axis=1), np.add.reduceat(whole, starts, axis=1)
     means = sums / np.where(counts > 0, counts, 1.0)
@@ -112,12 +112,12 @@ class Concordance:
     higher one, so that a pair counts at one digit, among rows that are alike before it. The work grows with the number of digits.
     """
 
-    def __init__(self, one: Variable, other: Variable, groups: Places) -> None:
+    def __init__(self, one: Variable, other: Variable, groups: Codes) -> None:
         digits = int(other.classes.max(initial=0)).bit_length()
         self._digits = [self._digit(one, other.classes >> digit, groups) for digit in range(digits)]
 
     @staticmethod
-    def _digit(one: Variable, classes: Places, groups: Places) -> tuple[Places, Places, Places]:
+    def _digit(one: Variable, classes: Codes, groups: Codes) -> tuple[Codes, Codes, Codes]:
         alike = groups * (int(classes.max()) // 2 + 1) + classes // 2
         spans = Spans.of(one.values, alike)
         lower = classes[spans.order] % 2 == 0
@@ -154,8 +154,7 @@ def _quotient(weighted: Floats, values: Floats, others_weighted: Floats, others:
     common = np.einsum("ij,ij->i", weighted, others)
     # Values are in units of their spread, and ranks are parts of one: so many squares are rounding.
     least = LEAST * np.maximum(values.shape[1], 1)
-    found: Floats = np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan)
-    return found
+    return np.asarray(np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan))
 
 
 def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats:
@@ -164,12 +163,7 @@ def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats
     defined = (free_one > LEAST) & (free_other > LEAST)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = (one_other - one_third * other_third) / np.sqrt(free_one * free_other)
-    given: Floats = np.where(defined, np.clip(found, -1.0, 1.0), np.nan)
-    return given
-
-
-# Length, its pairs with every row of scores, and with the ratings.
-Third = tuple[Variable, list[Concordance], Concordance]
+    return np.asarray(np.where(defined, np.clip(found, -1.0, 1.0), np.nan))
 
 
 RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "within context", "given length")
@@ -182,20 +176,20 @@ class Rated:
     Texts, raters, units and contexts are numbers; raters and units from 0 on.
     """
 
-    text: Places
-    rater: Places
-    unit: Places
-    context: Places
+    text: Codes
+    rater: Codes
+    unit: Codes
+    context: Codes
     rating: Floats
 
     def __len__(self) -> int:
         return len(self.rating)
 
-    def take(self, rows: Places) -> Rated:
+    def take(self, rows: Codes) -> Rated:
         """The ratings of those rows."""
         return Rated(self.text[rows], self.rater[rows], self.unit[rows], self.context[rows], self.rating[rows])
 
-    def groups(self, form: str) -> Places:
+    def groups(self, form: str) -> Codes:
         """The group of each rating: only ratings of one group are compared."""
         return {BY_RATER: self.rater, IN_CONTEXT: self.context}.get(form, np.zeros(len(self), dtype=np.int64))
 
@@ -209,37 +203,22 @@ class Form:
         groups = np.unique(self._rated.groups(name), return_inverse=True)[1].astype(np.int64)
         self._starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self._ratings = Variable(self._rated.rating, groups)
-        self._scores = [Variable(one[self._rated.text], groups) for one in scores]
-        self._beside = [Concordance(one, self._ratings, groups) for one in self._scores]
-        self._third: Third | None = None
-        if lengths is not None:
-            length = Variable(lengths[self._rated.text], groups)
-            self._third = length, [Concordance(one, length, groups) for one in self._scores], Concordance(length, self._ratings, groups)
+        # Lengths come last.
+        self._scores = [Variable(one[self._rated.text], groups) for one in (*scores, *([] if lengths is None else [lengths]))]
+        self._with_ratings = [Concordance(one, self._ratings, groups) for one in self._scores]
+        *rest, last = self._scores
+        self._with_length = [] if lengths is None else [Concordance(one, last, groups) for one in rest]
 
-    def coefficients(self, weights: tuple[Floats, Floats]) -> list[Floats]:
+    def coefficients(self, of_raters: Floats, of_units: Floats) -> list[Floats]:
         """By form (its own, then given length) the coefficients of every row of scores, shape (rows, weightings, 3)."""
-        weighting = self._weighting(*weights)
-        ratings = self._ratings.seen(weighting, self._starts)
-        seen = [one.seen(weighting, self._starts) for one in self._scores]
-        plain = [coefficients(one, ratings, beside.of(weighting)) for one, beside in zip(seen, self._beside, strict=True)]
-        given = [] if self._third is None else [np.stack(_given(self._third, self._starts, weighting, seen, ratings, plain))]
-        return [np.stack(plain), *given]
-
-    def _weighting(self, of_raters: Floats, of_units: Floats) -> Weighting:
         raters, units = of_raters[:, self._rated.rater], of_units[:, self._rated.unit]
-        whole = raters * units
-        return Weighting(whole, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
-
-
-def _given(
-    third: Third, starts: Places, weighting: Weighting, seen: Sequence[Seen], ratings: Seen, plain: Sequence[Floats]
-) -> list[Floats]:
-    """The coefficients of every row given a third variable."""
-    variable, beside, with_ratings = third
-    length = variable.seen(weighting, starts)
-    of_ratings = coefficients(length, ratings, with_ratings.of(weighting))
-    of_scores = [coefficients(one, length, pairs.of(weighting)) for one, pairs in zip(seen, beside, strict=True)]
-    return [partial(one, of_score, of_ratings) for one, of_score in zip(plain, of_scores, strict=True)]
+        weighting = Weighting(whole := raters * units, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
+        ratings, *seen = (one.seen(weighting, self._starts) for one in (self._ratings, *self._scores))
+        found = np.stack([coefficients(one, ratings, pairs.of(weighting)) for one, pairs in zip(seen, self._with_ratings, strict=True)])
+        if not self._with_length:
+            return [found]
+        with_length = [coefficients(one, seen[-1], pairs.of(weighting)) for one, pairs in zip(seen, self._with_length, strict=False)]
+        return [found[:-1], partial(found[:-1], np.stack(with_length), found[-1])]
 
 
 def resampled(rated: Rated, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
@@ -247,7 +226,7 @@ def resampled(rated: Rated, scores: Sequence[Floats], lengths: Floats, draws: Pi
     forms = [Form(RAW, rated, scores, lengths), Form(BY_RATER, rated, scores), Form(IN_CONTEXT, rated, scores)]
     parts: list[list[Floats]] = [[] for _ in range(len(FORMS))]
     for weights in draws.weights():
-        (raw, given), (by_rater,), (in_context,) = (one.coefficients(weights) for one in forms)
+        (raw, given), (by_rater,), (in_context,) = (one.coefficients(*weights) for one in forms)
         for part, found in zip(parts, (raw, by_rater, in_context, given), strict=True):
             part.append(found)
     return {name: np.concatenate(part, axis=1) for name, part in zip(FORMS, parts, strict=True)}
@@ -255,16 +234,12 @@ def resampled(rated: Rated, scores: Sequence[Floats], lengths: Floats, draws: Pi
 
 def of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
     """The coefficients of few values that count once each, such as the means of systems; shape (rows, 3)."""
-    groups, once = np.zeros(len(ratings), dtype=np.int64), np.ones((1, len(ratings)))
-    weighting, starts = Weighting(once, once), np.zeros(1, dtype=np.int64)
-    people = Variable(ratings, groups)
-    seen = people.seen(weighting, starts)
-    found = [Variable(one, groups) for one in scores]
-    rows = [coefficients(one.seen(weighting, starts), seen, Concordance(one, people, groups).of(weighting))[0] for one in found]
-    return np.stack(rows) if rows else np.zeros((0, len(NAMES)))
+    alike = np.zeros(len(ratings), dtype=np.int64)
+    form = Form(RAW, Rated(np.arange(len(ratings)), alike, alike, alike, ratings), scores)
+    return form.coefficients(np.ones((1, 1)), np.ones((1, 1)))[0][:, 0]
 
 
-def varies(values: Floats | Places, groups: Places) -> bool:
+def varies(values: Floats | Codes, groups: Codes) -> bool:
     """Whether some group has two different values."""
     pairs: NDArray[np.float64] = np.unique(np.column_stack([groups, values]), axis=0)
     return len(pairs) > len(np.unique(groups))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,18 @@ from numpy.typing import NDArray
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
+TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+# The normal quantile of that.
+Z = NormalDist().inv_cdf(TAILS[1])
 # Beyond these places figures may differ from machine to machine.
 PLACES = 12
 # Decimal places of a printed p-value.
 P_PLACES = 4
+
+
+def rounded(value: float) -> float:
+    """A number to the places that are the same everywhere; adding 0 takes the sign off a negative zero."""
+    return round(float(value), PLACES) + 0.0
 
 
 @dataclass(frozen=True)
@@ -59,15 +68,13 @@ class Measure:
         if items < 2 or not np.isfinite(values[0]):
             few = f"{'only one item' if items else 'no item'} {kind}"
             return cls(None, None, None, items, few if items < 2 else reason, signature)
-        # Adding 0 takes the sign off a negative zero.
-        value = round(float(values[0]), PLACES) + 0.0
-        resampled = values[1:]
+        value, resampled = rounded(values[0]), values[1:]
         defined = resampled[np.isfinite(resampled)]
         if not len(defined) or len(defined) < CONFIDENCE * len(resampled):
             undefined = f"it is not defined in {len(resampled) - len(defined)} of {len(resampled)} resamples"
             return cls(value, None, None, items, f"no interval: {undefined if len(resampled) else 'no resamples'}", signature)
-        low, high = np.quantile(defined, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-        return cls(value, round(float(low), PLACES) + 0.0, round(float(high), PLACES) + 0.0, items, None, signature)
+        low, high = map(rounded, np.quantile(defined, TAILS))
+        return cls(value, low, high, items, None, signature)
 
     @classmethod
     def undefined(cls, why: str, signature: str, items: int = 0) -> Measure:

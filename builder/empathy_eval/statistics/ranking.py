@@ -17,8 +17,7 @@ LEAST_SPREAD = 1e-9
 
 def wins(one: Floats, other: Floats) -> Floats:
     """1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
-    result: Floats = (np.sign(one - other) + 1) / 2
-    return result
+    return np.asarray((np.sign(one - other) + 1) / 2)
 
 
 @dataclass(frozen=True)
@@ -29,8 +28,7 @@ class Duels:
 
     def won(self, missing: float = math.nan) -> Floats:
         """By pair the share of its duels that the kind text won, ties half; ``missing`` is what a duel without scores counts."""
-        result: Floats = np.mean([np.nan_to_num(wins(*one), nan=missing) for one in self.sides], axis=0)
-        return result
+        return np.asarray(np.mean([np.nan_to_num(wins(*one), nan=missing) for one in self.sides], axis=0))
 
     @property
     def ties(self) -> float:
@@ -40,8 +38,7 @@ class Duels:
     @property
     def pull(self) -> Floats:
         """By pair the mean of kind minus cold score over its duels."""
-        result: Floats = np.mean([one - other for one, other in self.sides], axis=0)
-        return result
+        return np.asarray(np.mean([one - other for one, other in self.sides], axis=0))
 
     def sums(self) -> Floats:
         """By pair what :func:`shares_won` and :func:`effects` are made of, so that sums of rows are enough for them.
@@ -56,8 +53,7 @@ class Duels:
 
 def shares_won(sums: Floats) -> Floats:
     """Accuracies of rows of summed :meth:`Duels.sums`, shape (m,)."""
-    result: Floats = sums[:, 0] / sums[:, 1]
-    return result
+    return np.asarray(sums[:, 0] / sums[:, 1])
 
 
 def effects(sums: Floats) -> Floats:
@@ -66,16 +62,14 @@ def effects(sums: Floats) -> Floats:
     The mean over duels of kind minus cold, over :func:`spreads`.
     """
     means = sums[:, 2::2] / sums[:, 1:2]
-    result: Floats = (means[:, 0::2] - means[:, 1::2]).mean(axis=1) / spreads(sums)
-    return result
+    return np.asarray((means[:, 0::2] - means[:, 1::2]).mean(axis=1) / spreads(sums))
 
 
 def spreads(sums: Floats) -> Floats:
     """The standard deviation of scores within a cell, its square the mean over cells, shape (m,); nan where there is none."""
     means, squares = sums[:, 2::2] / sums[:, 1:2], sums[:, 3::2] / sums[:, 1:2]
     spread = np.sqrt(np.maximum(squares - means**2, 0.0).mean(axis=1))
-    result: Floats = np.where(spread > LEAST_SPREAD, spread, np.nan)
-    return result
+    return np.asarray(np.where(spread > LEAST_SPREAD, spread, np.nan))
 
 
 def area(one: Floats, other: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
@@ -101,25 +95,19 @@ def _placements(one: Floats, other: Floats) -> Floats:
     """For each first score the share of second scores below it, ties half."""
     ordered = np.sort(other)
     below, upto = np.searchsorted(ordered, one, "left"), np.searchsorted(ordered, one, "right")
-    result: Floats = (below + upto) / 2 / len(other)
-    return result
+    return np.asarray((below + upto) / 2 / len(other))
 
 
 def holm(values: list[float]) -> list[float]:
     """p-values corrected for standing together (Holm 1979), in their order."""
-    corrected = [1.0] * len(values)
-    least = 0.0
-    for rank, place in enumerate(sorted(range(len(values)), key=lambda one: values[one])):
-        least = max(least, min(1.0, (len(values) - rank) * values[place]))
-        corrected[place] = least
-    return corrected
+    order = np.argsort(values, kind="stable")
+    raised = np.maximum.accumulate(np.minimum(np.arange(len(values), 0, -1) * np.sort(values), 1.0))
+    return [float(raised[rank]) for rank in np.argsort(order)]
 
 
 def benjamini_hochberg(values: list[float]) -> list[float]:
     """p-values corrected so that no more than that share of what is found is false (Benjamini and Hochberg 1995), in their order."""
-    corrected = [1.0] * len(values)
-    least = 1.0
-    for rank, place in reversed(list(enumerate(sorted(range(len(values)), key=lambda one: values[one]), start=1))):
-        least = min(least, values[place] * len(values) / rank)
-        corrected[place] = least
-    return corrected
+    order = np.argsort(values, kind="stable")
+    raised = np.minimum(np.sort(values) * len(values) / np.arange(1, len(values) + 1), 1.0)
+    lowered = np.minimum.accumulate(raised[::-1])[::-1]
+    return [float(lowered[rank]) for rank in np.argsort(order)]

@@ -4,38 +4,44 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
+from empathy_eval.statistics.estimate import CONFIDENCE, TAILS, Codes, Floats
 
-# Resamples drawn at once: memory does not grow with their number.
-AT_ONCE = 50
-TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+# Resamples of clusters, and of pigeonholes, that are drawn at once.
+AT_ONCE, PIGEONHOLES_AT_ONCE = 50, 20
+
+
+def blocks(resamples: int, at_once: int, seed: int, name: str) -> Iterator[tuple[np.random.Generator, int]]:
+    """Generators of random numbers, and how many resamples each draws at once: memory does not grow with their number."""
+    for start in range(0, resamples, at_once):
+        yield np.random.default_rng(derived_random(seed, name, start).getrandbits(64)), min(at_once, resamples - start)
+
+
+def sums_by(unit: Codes, columns: Iterable[Floats], units: int) -> Floats:
+    """Sums of columns by the unit of each entry, shape (units, columns)."""
+    sums = [np.bincount(unit, column, units) for column in columns]
+    return np.column_stack(sums) if sums else np.zeros((units, 0))
 
 
 @dataclass(frozen=True)
 class Clusters:
     """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
 
-    members: NDArray[np.int64]
-    scenarios: NDArray[np.int64]
+    members: Codes
+    scenarios: Codes
 
     @classmethod
     def of(cls, dialogues: Sequence[str], scenarios: Sequence[int]) -> Clusters:
         """From the dialogue and the scenario of each segment."""
-        place: dict[str, int] = {}
-        scenario_of: list[int] = []
-        for dialogue, scenario in zip(dialogues, scenarios, strict=True):
-            if dialogue not in place:
-                place[dialogue] = len(place)
-                scenario_of.append(scenario)
-        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array(scenario_of, dtype=np.int64))
+        scenario_of = dict(zip(dialogues, scenarios, strict=True))
+        place = {dialogue: number for number, dialogue in enumerate(scenario_of)}
+        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array([*scenario_of.values()], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.scenarios)
@@ -47,8 +53,7 @@ class Clusters:
 
     def totals(self, statistics: Floats) -> Floats:
         """Sums of segment statistics by dialogue, shape (dialogues, k)."""
-        columns = [np.bincount(self.members, column, len(self)) for column in statistics.T]
-        return np.column_stack(columns) if columns else np.zeros((len(self), 0))
+        return sums_by(self.members, statistics.T, len(self))
 
     def bootstrapped(self, totals: Floats, resamples: int, seed: int) -> Floats:
         """Sums over resampled dialogues, shape (resamples, k).
@@ -57,7 +62,14 @@ class Clusters:
         without that, scenarios of few dialogues would make the intervals too narrow. Scenarios of one dialogue have no spread of
         their own and are one stratum together; a single such dialogue is always in.
         """
-        parts = [weights @ totals for weights in self._weights(resamples, seed)]
+        strata = self._strata()
+        parts = list[Floats]()
+        for rng, many in blocks(resamples, AT_ONCE, seed, "bootstrap"):
+            weights = np.ones((many, len(self)))
+            for columns in strata:
+                if (size := len(columns)) > 1:
+                    weights[:, columns] = rng.multinomial(size - 1, np.full(size, 1 / size), size=many) * (size / (size - 1))
+            parts.append(weights @ totals)
         return np.vstack(parts)
 
     def _strata(self) -> list[NDArray[np.intp]]:
@@ -70,24 +82,10 @@ class Clusters:
         """The degrees of freedom of resamples: one fewer than dialogues in each stratum."""
         return sum(len(columns) - 1 for columns in self._strata())
 
-    def _weights(self, resamples: int, seed: int) -> Iterator[Floats]:
-        strata = self._strata()
-        for start in range(0, resamples, AT_ONCE):
-            rng = np.random.default_rng(derived_random(seed, "bootstrap", start).getrandbits(64))
-            weights = np.ones((min(AT_ONCE, resamples - start), len(self)))
-            for columns in strata:
-                if (size := len(columns)) > 1:
-                    drawn = rng.multinomial(size - 1, np.full(size, 1 / size), size=len(weights))
-                    weights[:, columns] = drawn * (size / (size - 1))
-            yield weights
-
     def exchanged(self, change: Floats, flips: int, seed: int) -> Floats:
         """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
-        parts = []
-        for start in range(0, flips, AT_ONCE):
-            rng = np.random.default_rng(derived_random(seed, "exchange", start).getrandbits(64))
-            parts.append(rng.integers(0, 2, (min(AT_ONCE, flips - start), len(self))).astype(np.float64) @ change)
-        return np.vstack(parts)
+        drawn = blocks(flips, AT_ONCE, seed, "exchange")
+        return np.vstack([rng.integers(0, 2, (many, len(self))).astype(np.float64) @ change for rng, many in drawn])
 
 
 def interval(values: Floats, places: int) -> tuple[float, float]:
@@ -106,43 +104,18 @@ def studentised(value: float, values: Floats, freedom: int, places: int) -> tupl
 
 
 def student(freedom: int) -> float:
-    """The quantile of Student's distribution that belongs to CONFIDENCE, within a part in 500.
+    """The quantile of Student's distribution that belongs to CONFIDENCE."""
+    # Loads in a tenth of a second; scipy.stats takes a whole one.
+    from scipy.special import stdtrit
 
-    Exact for 1 and 2 degrees of freedom; else the expansion 26.7.5 of Abramowitz and Stegun, *Handbook of Mathematical Functions*.
-    """
-    tail = TAILS[1]
-    if freedom < 3:
-        return math.tan(math.pi * (tail - 0.5)) if freedom == 1 else (2 * tail - 1) * math.sqrt(2 / (4 * tail * (1 - tail)))
-    z = NormalDist().inv_cdf(tail)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
-    )
-    return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))
-
-
-# With more degrees of freedom Student's distribution is the normal one, within a part in a hundred where p is 0.001.
-MOST_FREEDOM = 1000
+    return float(stdtrit(freedom, TAILS[1]))
 
 
 def student_p(ratio: float, freedom: int) -> float:
-    """The two-sided p-value of a ratio that has Student's distribution with so many degrees of freedom.
+    """The two-sided p-value of a ratio that has Student's distribution with so many degrees of freedom."""
+    from scipy.special import stdtr
 
-    The sums 26.7.3 and 26.7.4 of Abramowitz and Stegun, *Handbook of Mathematical Functions*.
-    """
-    if freedom > MOST_FREEDOM:
-        return math.erfc(abs(ratio) / math.sqrt(2))
-    angle = math.atan(abs(ratio) / math.sqrt(freedom))
-    sine, cosine = math.sin(angle), math.cos(angle)
-    odd = freedom % 2
-    term = total = (cosine if odd else 1.0) if freedom > 1 else 0.0
-    for power in range(2 + odd, freedom, 2):
-        term *= cosine**2 * (power - 1) / power
-        total += term
-    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
-    return min(max(1 - inside, 0.0), 1.0)
+    return float(2 * stdtr(freedom, -abs(ratio)))
 
 
 def jackknifed(values: Floats) -> float:
@@ -192,24 +165,24 @@ class ItemBootstrap:
 
     def total(self, items: Codes, values: Floats) -> Floats:
         """Sums by unit of values that belong to items, from shape (k, n) to shape (units, k)."""
-        units = self.weights.shape[1]
-        return np.stack([np.bincount(self.unit[items], weights=row, minlength=units) for row in values], axis=1)
+        return sums_by(self.unit[items], values, self.weights.shape[1])
 
     def resampled(self, sums: Floats) -> Floats:
         """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
-        drawn: Floats = self.weights @ sums
-        return drawn
+        return np.asarray(self.weights @ sums)
+
+    def totals(self, items: Codes, columns: Iterable[Floats]) -> Floats:
+        """Sums over the table and over each resample of columns that belong to items, shape (1 + resamples, columns)."""
+        return self.resampled(sums_by(self.unit[items], columns, self.weights.shape[1]))
+
+    def line(self, **settings: object) -> str:
+        """The settings of a figure, and after them those of its interval."""
+        return f"{signature_line(**settings)}|{self.signature}"
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
     """A quotient that is NaN where it is not defined."""
-    result: NDArray[np.float64] = np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0)
-    return result
-
-
-Places = NDArray[np.int64]
-# Resamples drawn at once: memory does not grow with their number.
-PIGEONHOLES_AT_ONCE = 20
+    return np.asarray(np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0))
 
 
 @dataclass(frozen=True)
@@ -229,7 +202,7 @@ class Pigeonhole:
     seed: int
 
     @classmethod
-    def of(cls, rater: Places, unit: Places, resamples: int, seed: int) -> Pigeonhole:
+    def of(cls, rater: Codes, unit: Codes, resamples: int, seed: int) -> Pigeonhole:
         """For ratings of so many raters and units, numbered from 0 on."""
         raters, units = int(rater.max()) + 1, int(unit.max()) + 1
         met = len(np.unique(rater * units + unit))
@@ -258,9 +231,7 @@ class Pigeonhole:
     def weights(self) -> Iterator[tuple[Floats, Floats]]:
         """How often raters and units count, shape (weightings, raters) and (weightings, units): once each, then as they are drawn."""
         yield np.ones((1, self.raters)), np.ones((1, self.units))
-        for start in range(0, self.resamples if self.drawn else 0, PIGEONHOLES_AT_ONCE):
-            rng = np.random.default_rng(derived_random(self.seed, "people", start).getrandbits(64))
-            many = min(PIGEONHOLES_AT_ONCE, self.resamples - start)
+        for rng, many in blocks(self.resamples if self.drawn else 0, PIGEONHOLES_AT_ONCE, self.seed, "people"):
             yield _drawn(rng, many, self.raters, self.draws_raters), _drawn(rng, many, self.units, self.draws_units)
 
 

@@ -6,25 +6,19 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest
-from empathy_eval.base.hashing import signature_line
-from empathy_eval.base.printed import data_frame
 from empathy_eval.base.stages import advance, stage
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, against_median, benchmark
+from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, BesideMedian, Experts, benchmark
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
 from empathy_eval.statistics.estimate import Codes, Floats, Measure
 from empathy_eval.statistics.resampling import ItemBootstrap
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # Of a tag that was found wrong, when nobody said what it should be.
 NOT_SAID = "not said"
@@ -73,13 +67,13 @@ def tag_rows(given: Mapping[str, Iterable[Tag]]) -> tuple[TagRow, ...]:
         for one in tags:
             called[one.strategy, by][one.called or NOT_SAID] += 1
     names = [one.name for one in load_taxonomy().strategies]
-    order = [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in given]
-    return tuple(_row(*key, called[key], [*names, NOT_SAID]) for key in order if key in called)
-
-
-def _row(strategy: str, by: str, called: Counter[str], names: Sequence[str]) -> TagRow:
-    others = sorted((name for name in called if name != strategy), key=lambda name: (-called[name], names.index(name)))
-    return TagRow(strategy, by, called.total(), called[strategy], {name: called[name] for name in others})
+    rows = list[TagRow]()
+    for strategy, by in [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in given]:
+        if counts := called.get((strategy, by)):
+            others = [(name, counts[name]) for name in [*names, NOT_SAID] if name in counts and name != strategy]
+            instead = dict(sorted(others, key=lambda other: -other[1]))
+            rows.append(TagRow(strategy, by, counts.total(), counts[strategy], instead))
+    return tuple(rows)
 
 
 # An eigenvalue of a correlation matrix that is 0 but for rounding, and a variance beside the squares it is the difference of.
@@ -95,13 +89,13 @@ def inflation(table: Table, raters: Sequence[str], resamples: int, seed: int) ->
     items, values = _complete(table, raters)
     places, item = np.unique(items, return_inverse=True)
     sample = ItemBootstrap.of(len(places), resamples, seed)
-    line = signature_line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values)) + f"|{sample.signature}"
+    line = sample.line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values))
     if len(table.criteria) < 2:
         return {name: Measure.undefined("there is only one criterion", line, len(places)) for name in table.criteria}
     # Sums of squares of numbers around 0 lose no digits.
     values = values - values.sum(axis=0) / max(len(values), 1)
     products = np.einsum("ij,ik->jki", values, values).reshape(len(table.criteria) ** 2, len(values))
-    sums = sample.resampled(sample.total(item, np.vstack([np.ones(len(values)), values.T, products])))
+    sums = sample.totals(item, [np.ones(len(values)), *values.T, *products])
     reason = "all its ratings are the same, or it follows exactly from the other criteria"
     return {
         name: Measure.of(column, len(places), "with all criteria", reason, line)
@@ -185,10 +179,10 @@ class Criterion:
 
 
 @dataclass(frozen=True, repr=False)
-class Agreement(Result):
+class Agreement(LongForm):
     """How far the raters of a table agree; ``inflation`` is by criterion, ``tags`` the audit of strategy tags, where some were judged."""
 
-    columns: ClassVar[tuple[str, ...]] = (*KEYS, *FIGURE_COLUMNS)
+    columns, numbers = (*KEYS, *FIGURE_COLUMNS), NUMBERS
     level: str
     experts: tuple[str, ...]
     judges: tuple[str, ...]
@@ -206,24 +200,13 @@ class Agreement(Result):
         found = self._with_provenance(asdict(self))
         return found if self.tags else {name: value for name, value in found.items() if name != "tags"}
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a figure with the columns ``columns``; ranks among pairs (``reached``) are in JSON alone."""
-        return self._stamped(self._records())
-
     def _records(self) -> Iterator[dict[str, Any]]:
+        """A record a figure; ranks among pairs (``reached``) are in JSON alone."""
         found = [(one.criterion, *figure) for one in self.criteria for figure in one.figures()]
         found += [(criterion, "variance inflation", None, None, None, one) for criterion, one in self.inflation.items()]
         found += [("strategy tags", "held right", None, by, None, one) for by, one in (self.tags.right if self.tags else {}).items()]
         for *about, one in found:
             yield dict(zip(FIGURE_COLUMNS, (*about, one.value, one.low, one.high, one.items, one.why, one.signature), strict=True))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; what is not defined is NaN, with its reason in ``why``.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed: int = 0, level: str = "interval") -> Agreement:
@@ -237,7 +220,8 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
         InputError: for a judge who is not in the table, a level that is not known, or a number of resamples out of range.
     """
     judges = tuple(dict.fromkeys(judges))
-    _check(table, judges, resamples, level)
+    if problems := [*strangers(table, "judge", judges), *odd_options(resamples, level)]:
+        raise InputError(problems)
     experts = tuple(name for name in table.raters if name not in judges)
     stage("agreement of raters", len(table.criteria), "criteria")
     criteria = list[Criterion]()
@@ -253,31 +237,23 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
     sample = ItemBootstrap.of(ratings.items, resamples, seed)
     named = [ratings.raters.index(judge) for judge in judges]
     experts = [place for place in range(len(ratings.raters)) if place not in named]
-    counts = ratings.counts(experts)
+    of = Experts(ratings, experts, sample)
     listed = (experts if len(experts) <= PANEL else []) + named
     return Criterion(
-        name,
-        ratings.items,
-        len(ratings.step),
-        tuple(ratings.scale.tolist()),
-        sample.signature,
-        alpha(counts, ratings.scale, sample),
-        fleiss(counts, sample),
-        benchmark(ratings, experts, named, weights, sample),
-        tuple(against_median(ratings, place, experts, counts, sample) for place in listed),
-    )
+        name, ratings.items, len(ratings.step), tuple(ratings.scale.tolist()), sample.signature,
+        alpha(of.counts, ratings.scale, sample), fleiss(of.counts, sample), benchmark(of, named, weights),
+        tuple(BesideMedian(of, place).figures for place in listed),
+    )  # fmt: skip
 
 
-def _check(table: Table, judges: Sequence[str], resamples: int, level: str) -> None:
+def strangers(table: Table, role: str, names: Iterable[str]) -> list[Problem]:
+    """What is wrong with names of raters who are not in a table."""
     known = ", ".join(table.raters[:PANEL])
-    problems = [
-        Problem("judge", f'"{judge}" is not a rater in the table', f"use one of {known}{nearest(judge, table.raters)}")
-        for judge in judges
-        if judge not in table.raters
+    return [
+        Problem(role, f'"{name}" is not a rater in the table', f"use one of {known}{nearest(name, table.raters)}")
+        for name in names
+        if name not in table.raters
     ]
-    problems += odd_options(resamples, level)
-    if problems:
-        raise InputError(problems)
 
 
 def odd_options(resamples: int, level: str) -> list[Problem]:

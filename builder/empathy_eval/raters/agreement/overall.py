@@ -8,14 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import NormalDist
 
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.raters.agreement.experts import ALIKE
 from empathy_eval.raters.agreement.panel import Judge
-from empathy_eval.statistics.estimate import CONFIDENCE, PLACES, Measure
+from empathy_eval.statistics.estimate import CONFIDENCE, Measure, Z, rounded
 
 # Where each band begins. Landis and Koch (1977) name them and print .41-.60 and .61-.80, which leaves open what lies between; here the
 # lower end is in its band, as in the study of expert and model ratings of empathy, so that .60 is substantial.
@@ -123,17 +122,22 @@ def overall(kappas: Sequence[Kappas], weights: str = "quadratic") -> Overall:
     pairs = spread((value for one in kappas for value in one.pairs), line)
     judges = tuple(dict.fromkeys(name for one in kappas for name in one.judges))
     crowd = any(one.crowd is not None for one in kappas)
+    bands = [band(one.experts) for one in kappas if one.experts is not None]
+    frameworks = [[one for one in kappas if one.framework == name] for name in dict.fromkeys(one.framework for one in kappas)]
     return Overall(
-        len(kappas),
-        pairs.median,
-        pairs,
-        spread((one.experts for one in kappas), line),
-        _bands(kappas),
+        len(kappas), pairs.median, pairs, spread((one.experts for one in kappas), line), {name: bands.count(name) for name in BANDS},
         {name: _stance(kappas, [one.judges.get(name) for one in kappas], pairs.median, line, beside=crowd) for name in judges},
         _stance(kappas, [one.crowd for one in kappas], pairs.median, line, beside=False) if crowd else None,
-        tuple(_of_framework(name, kappas, judges, line) for name in dict.fromkeys(one.framework for one in kappas)),
+        tuple(
+            OfFramework(
+                own[0].framework, len(own), spread((value for one in own for value in one.pairs), line),
+                {judge: spread((one.judges.get(judge) for one in own), line) for judge in judges},
+                spread((one.crowd for one in own), line) if crowd else None,
+            )
+            for own in frameworks
+        ),
         signature_line(benchmark="median-of-all-pairs", bands="Landis-Koch-1977,lower-end-in") + f"|{line}",
-    )
+    )  # fmt: skip
 
 
 def spread(values: Iterable[float | None], signature: str) -> Spread:
@@ -141,8 +145,7 @@ def spread(values: Iterable[float | None], signature: str) -> Spread:
     found = np.array([value for value in values if value is not None], dtype=np.float64)
     if not len(found):
         return Spread(0, None, None, None, None, None, None, "no kappa is defined", signature)
-    numbers = [found.mean(), *np.quantile(found, [0, 0.25, 0.5, 0.75, 1])]
-    mean, lowest, first, median, third, highest = (round(float(value), PLACES) + 0.0 for value in numbers)
+    mean, lowest, first, median, third, highest = map(rounded, [found.mean(), *np.quantile(found, [0, 0.25, 0.5, 0.75, 1])])
     return Spread(len(found), mean, lowest, first, median, third, highest, None, signature)
 
 
@@ -162,55 +165,34 @@ def correlated(one: Sequence[float], other: Sequence[float], signature: str) -> 
     below = math.sqrt(float(x @ x) * float(y @ y))
     if below <= ALIKE:
         return Measure.undefined("one of the two is the same for all criteria", line, number)
-    r = round(min(max(float(x @ y) / below, -1.0), 1.0), PLACES)
+    r = rounded(min(max(float(x @ y) / below, -1.0), 1.0))
     if number == LEAST or abs(r) == 1:
         why = f"Fisher's z needs more than {LEAST} criteria" if number == LEAST else "all criteria are on one line"
         return Measure(r, None, None, number, f"no interval: {why}", line)
-    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) / math.sqrt(number - LEAST)
-    low, high = (round(math.tanh(math.atanh(r) + side * half), PLACES) for side in (-1, 1))
+    low, high = (rounded(math.tanh(math.atanh(r) + side * Z / math.sqrt(number - LEAST))) for side in (-1, 1))
     return Measure(r, low, high, number, None, line)
 
 
 def _stance(kappas: Sequence[Kappas], own: Sequence[float | None], benchmark: float | None, line: str, *, beside: bool) -> Stance:
     """Somebody by the kappa on each criterion (``own``); ``beside`` says whether there is a crowd to be above."""
-    defined = [(one.experts, value) for one, value in zip(kappas, own, strict=True)]
-    both = [(theirs, value) for theirs, value in defined if theirs is not None and value is not None]
-    reached = [(one.criterion, at_least(value, benchmark)) for one, value in zip(kappas, own, strict=True)]
-    experts_are = [one.criterion for one in kappas if at_least(one.experts, benchmark)]
-    above = [(one.criterion, _above(value, one.crowd)) for one, value in zip(kappas, own, strict=True)]
+    rows = list(zip(kappas, own, strict=True))
+    both = [(one.experts, value) for one, value in rows if one.experts is not None and value is not None]
+    reached = [(one, at_least(value, benchmark)) for one, value in rows]
+    above = [(one, None if value is None or one.crowd is None else value > one.crowd + ALIKE) for one, value in rows]
     return Stance(
-        spread(own, line),
-        _counted(reached),
-        _counted((name, so) for name, so in reached if name in experts_are),
-        _counted(above) if beside else None,
-        correlated([theirs for theirs, _ in both], [value for _, value in both], line),
-    )
+        spread(own, line), _counted(reached), _counted((one, so) for one, so in reached if at_least(one.experts, benchmark)),
+        _counted(above) if beside else None, correlated([theirs for theirs, _ in both], [value for _, value in both], line),
+    )  # fmt: skip
 
 
-def _above(value: float | None, other: float | None) -> bool | None:
-    return None if value is None or other is None else value > other + ALIKE
-
-
-def _counted(found: Iterable[tuple[str, bool | None]]) -> Counted:
-    by_criterion = list(found)
-    return Counted(tuple(name for name, so in by_criterion if so), tuple(name for name, so in by_criterion if so is False))
+def _counted(found: Iterable[tuple[Kappas, bool | None]]) -> Counted:
+    rows = list(found)
+    return Counted(tuple(one.criterion for one, so in rows if so), tuple(one.criterion for one, so in rows if so is False))
 
 
 def band(value: float) -> str:
     """The band that a kappa is in."""
     return next(name for name, least in reversed(BANDS.items()) if value >= least - ALIKE)
-
-
-def _bands(kappas: Sequence[Kappas]) -> dict[str, int]:
-    found = [band(one.experts) for one in kappas if one.experts is not None]
-    return {name: found.count(name) for name in BANDS}
-
-
-def _of_framework(name: str, kappas: Sequence[Kappas], judges: Sequence[str], line: str) -> OfFramework:
-    own = [one for one in kappas if one.framework == name]
-    crowd = spread((one.crowd for one in own), line) if any(one.crowd is not None for one in kappas) else None
-    by_judge = {judge: spread((one.judges.get(judge) for one in own), line) for judge in judges}
-    return OfFramework(name, len(own), spread((value for one in own for value in one.pairs), line), by_judge, crowd)
 
 
 @dataclass(frozen=True)
@@ -259,43 +241,33 @@ def styles(judges: Sequence[Judge], kappas: Mapping[str, Mapping[str, Measure]])
 
     ``kappas`` are with the median expert, by criterion and rater. A judge of whom no model is known stands for itself.
     """
-    if len({(_model(one), one.style) for one in judges}) < 2:
+    if len({(one.called, one.style) for one in judges}) < 2:
         return None
-    rows = tuple(_row(criterion, [of.get(one.rater) for one in judges]) for criterion, of in kappas.items())
-    columns = tuple(_column(place, one, rows) for place, one in enumerate(judges))
-    return Styles(columns, rows, _wins(judges, rows))
-
-
-def _model(judge: Judge) -> str:
-    return judge.model or judge.judge
-
-
-def _row(criterion: str, kappas: Sequence[Measure | None]) -> OnCriterion:
-    return OnCriterion(criterion, tuple(kappas), _best(kappas, range(len(kappas))))
+    found = {criterion: tuple(of.get(one.rater) for one in judges) for criterion, of in kappas.items()}
+    rows = tuple(OnCriterion(criterion, own, _best(own, range(len(own)))) for criterion, own in found.items())
+    columns = list[Column]()
+    for place, judge in enumerate(judges):
+        own = [row.kappas[place] for row in rows]
+        where = spread((one.value if one else None for one in own), next((one.signature for one in own if one), ""))
+        columns.append(Column(judge.rater, judge.called, judge.style, where, sum(place in row.best for row in rows)))
+    return Styles(tuple(columns), rows, _wins(judges, rows))
 
 
 def _best(kappas: Sequence[Measure | None], among: Sequence[int]) -> tuple[int, ...]:
     """Which of some have the highest kappa; none where fewer than two have one, for then nobody was better."""
-    values = {place: one.value for place in among if (one := kappas[place]) is not None and one.value is not None}
+    values = {place: one.value for place in among if (one := kappas[place]) and one.value is not None}
     return tuple(place for place, value in values.items() if value >= max(values.values()) - ALIKE) if len(values) > 1 else ()
-
-
-def _column(place: int, judge: Judge, rows: Sequence[OnCriterion]) -> Column:
-    own = [row.kappas[place] for row in rows]
-    line = next((one.signature for one in own if one), "")
-    kappas = spread((one.value if one else None for one in own), line)
-    return Column(judge.rater, _model(judge), judge.style, kappas, sum(place in row.best for row in rows))
 
 
 def _wins(judges: Sequence[Judge], rows: Sequence[OnCriterion]) -> tuple[StyleWins, ...]:
     best: dict[str, list[bool]] = {style: [] for style in dict.fromkeys(one.style for one in judges) if style}
-    for model in dict.fromkeys(map(_model, judges)):
-        places = [place for place, one in enumerate(judges) if _model(one) == model and one.style]
+    for model in dict.fromkeys(one.called for one in judges):
+        places = [place for place, one in enumerate(judges) if one.called == model and one.style]
         if len({judges[place].style for place in places}) < 2:
             continue
         for row in rows:
             won = {judges[place].style for place in _best(row.kappas, places)}
-            entered = {judges[place].style for place in places if (one := row.kappas[place]) is not None and one.value is not None}
+            entered = {judges[place].style for place in places if (one := row.kappas[place]) and one.value is not None}
             for style, found in best.items():
                 if won and style in entered:
                     found.append(style in won)

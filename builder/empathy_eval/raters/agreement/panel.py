@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import signature_line
@@ -30,6 +31,11 @@ class Judge:
     model: str | None = None
     style: str | None = None
     sample: int = 1
+
+    @property
+    def called(self) -> str:
+        """The model; a judge of whom none is known stands for itself."""
+        return self.model or self.judge
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,10 @@ class Crowd:
     ratings: Ratings
     signature: str
 
+    def at(self, items: Codes) -> Floats:
+        """The values of some of its items, as they are."""
+        return self.value[np.searchsorted(self.item, items)]
+
 
 def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale: Scale | None) -> Crowd | None:
     """The crowd of a panel on a criterion, over the items that experts or judges rated (``ratings``); None where it rated none of them.
@@ -92,49 +102,46 @@ def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale
     Halves are rounded up: onto whole numbers where the scale has these alone, or, of a scale that no rubric says, where experts and judges
     give these alone; else onto the nearest value that experts and judges give.
     """
-    rows = table.criterion == table.criteria.index(criterion)
-    members = np.isin(table.rater, [place for place, name in enumerate(table.raters) if name in set(panel.crowd)])
-    known = np.unique(table.item[rows & ~members])
-    item, value = table.item[rows & members], table.rating[rows & members]
+    item, value = values_of(table, criterion, panel.crowd, panel.crowd_as)
+    known = np.unique(table.item[(table.criterion == table.criteria.index(criterion)) & ~_by(table, panel.crowd)])
     shared = np.isin(item, known)
     if not shared.any():
         return None
-    item, value = one_each(np.searchsorted(known, item[shared]), value[shared], panel.crowd_as)
+    item, value = np.searchsorted(known, item[shared]), value[shared]
     whole = scale.whole if scale else bool(np.all(ratings.scale == np.rint(ratings.scale)))
-    rounded = np.floor(value + 0.5 + HAIR) if whole else _nearest(value, ratings.scale)
+    # Of two values of the scale that are as near the higher one.
+    between = (ratings.scale[1:] + ratings.scale[:-1]) / 2 - HAIR
+    rounded = np.floor(value + 0.5 + HAIR) if whole else ratings.scale[np.searchsorted(between, value, side="right")]
     line = signature_line(crowd=panel.crowd_as, rounded="halves-up", onto="whole-numbers" if whole else "values-of-experts-and-judges")
-    return Crowd(item, value, _with(ratings, item, rounded), line)
+    # The crowd is one more rater, whose values may be ones that nobody else gives.
+    steps = np.union1d(ratings.scale, rounded)
+    step = np.searchsorted(steps, np.concatenate([ratings.scale[ratings.step], rounded]))
+    rater = np.concatenate([ratings.rater, np.full(len(item), len(ratings.raters))])
+    all_ = Ratings(ratings.items, (*ratings.raters, CROWD), steps, np.concatenate([ratings.item, item]), rater, step)
+    return Crowd(item, value, all_, line)
 
 
-def one_each(item: Codes, value: Floats, how: str) -> tuple[Codes, Floats]:
-    """The items that occur, and the mean or the median of the values of each."""
-    order = np.lexsort((value, item))
-    item, value = item[order], value[order]
-    items, first, number = np.unique(item, return_index=True, return_counts=True)
-    if how == "median":
-        return items, (value[first + (number - 1) // 2] + value[first + number // 2]) / 2
-    return items, np.add.reduceat(value, first) / number
+# Places of items, ascending, and the value of each.
+Valued = tuple[Codes, Floats]
 
 
-def _nearest(values: Floats, scale: Floats) -> Floats:
-    """The nearest value of a scale, of two that are as near the higher one."""
-    between = (scale[1:] + scale[:-1]) / 2
-    nearest: Floats = scale[np.searchsorted(between - HAIR, values, side="right")]
-    return nearest
+def _by(table: Table, raters: Iterable[str]) -> NDArray[np.bool_]:
+    """Which ratings are by these raters."""
+    wanted = set(raters)
+    return np.isin(table.rater, [place for place, name in enumerate(table.raters) if name in wanted])
 
 
-def _with(ratings: Ratings, item: Codes, value: Floats) -> Ratings:
-    """Ratings with one more rater, the crowd, whose values may be ones that nobody else gives."""
-    scale = np.union1d(ratings.scale, value)
-    rater = np.full(len(item), len(ratings.raters))
-    return Ratings(
-        ratings.items,
-        (*ratings.raters, CROWD),
-        scale,
-        np.concatenate([ratings.item, item]),
-        np.concatenate([ratings.rater, rater]),
-        np.searchsorted(scale, np.concatenate([ratings.scale[ratings.step], value])),
-    )
+def values_of(table: Table, criterion: str, raters: Iterable[str], how: str = "mean") -> Valued:
+    """The items that these raters rated on a criterion, and the mean, the median or the most of what each was given."""
+    rows = (table.criterion == table.criteria.index(criterion)) & _by(table, raters)
+    order = np.lexsort((table.rating[rows], table.item[rows]))
+    value = table.rating[rows][order]
+    items, first, number = np.unique(table.item[rows][order], return_index=True, return_counts=True)
+    if how == "mean":
+        return items, np.add.reduceat(value, first) / number
+    if how == "most":
+        return items, value[first + number - 1]
+    return items, (value[first + (number - 1) // 2] + value[first + number // 2]) / 2
 
 
 # The title over criteria that are of no framework.
@@ -156,16 +163,20 @@ def frameworks_of(table: Table, named: Mapping[str, str], rubrics: Sequence[Rubr
     group = {one: names.get(named.get(one, ""), named.get(one) or of.get(one, "")) for one in table.criteria}
     order = [*titles, *sorted(set(group.values()) - {*titles, ""}), ""]
     ranked = [*known, *(one for one in table.criteria if one not in known)]
-    return tuple(
-        _framework(name, titles.get(name, name or OTHERS), [one for one in ranked if group[one] == name], known)
-        for name in order
-        if name in group.values()
-    )
+    found = list[Framework]()
+    for name in [name for name in order if name in group.values()]:
+        criteria = tuple(one for one in ranked if group[one] == name)
+        said = [known[one] for one in criteria if one in known]
+        scales = {one.name: one.scale for one in said if one.scale}
+        better = {one.name: one.better for one in said if one.better}
+        found.append(Framework(name, titles.get(name, name or OTHERS), criteria, scales, better, tuple(_opposites(said))))
+    return tuple(found)
 
 
 def off_scale(table: Table, frameworks: Sequence[Framework], crowd: Sequence[str]) -> list[Problem]:
     """The ratings that are not on the scale that a rubric says; what a crowd gave may lie between two values, for it may be a mean."""
-    return [problem for framework in frameworks for name in framework.scales for problem in _off(table, framework, name, crowd)]
+    members = _by(table, crowd)
+    return [problem for framework in frameworks for name in framework.scales for problem in _off(table, framework, name, members)]
 
 
 def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion], dict[str, str]]:
@@ -185,13 +196,6 @@ def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion
     return known, of
 
 
-def _framework(name: str, title: str, criteria: Sequence[str], known: Mapping[str, Criterion]) -> Framework:
-    said = [known[one] for one in criteria if one in known]
-    scales = {one.name: one.scale for one in said if one.scale}
-    better = {one.name: one.better for one in said if one.better}
-    return Framework(name, title, tuple(criteria), scales, better, tuple(_opposites(said)))
-
-
 def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
     """Each pair once, in the order of the criteria."""
     names, seen = {one.name for one in criteria}, set[frozenset[str]]()
@@ -201,9 +205,8 @@ def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
             yield one.name, str(one.opposite)
 
 
-def _off(table: Table, framework: Framework, name: str, crowd: Sequence[str]) -> Iterator[Problem]:
+def _off(table: Table, framework: Framework, name: str, members: NDArray[np.bool_]) -> Iterator[Problem]:
     scale, rows = framework.scales[name], table.criterion == table.criteria.index(name)
-    members = np.isin(table.rater, [place for place, one in enumerate(table.raters) if one in set(crowd)])
     for value in np.unique(table.rating[rows]):
         given = rows & (table.rating == value)
         inside = scale.low <= value <= scale.high

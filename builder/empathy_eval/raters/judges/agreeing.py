@@ -17,7 +17,7 @@ from empathy_eval.design.rubrics import Rubric, load_rubric, rubric_of
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
-from empathy_eval.raters.agreement.agree import TagAudit, odd_options
+from empathy_eval.raters.agreement.agree import TagAudit, odd_options, strangers
 from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel, frameworks_of, off_scale
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
@@ -188,13 +188,7 @@ def _names(folders: Sequence[Folder]) -> list[str]:
 
 
 def _check_panels(table: Table, named: Named, rubrics: Sequence[Rubric]) -> None:
-    known = ", ".join(table.raters[:PANEL])
-    problems = [
-        Problem(role, f'"{name}" is not a rater in the table', f"use one of {known}{nearest(name, table.raters)}")
-        for role, names in (("judge", named.judges), ("crowd", named.crowd))
-        for name in names
-        if name not in table.raters
-    ]
+    problems = [*strangers(table, "judge", named.judges), *strangers(table, "crowd", named.crowd)]
     if named.crowd_as not in CROWD_AS:
         fix = f"use one of {', '.join(CROWD_AS)}{nearest(named.crowd_as, CROWD_AS)}"
         problems.append(Problem("crowd as", f'"{named.crowd_as}" is not known', fix))

@@ -2,38 +2,149 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.evaluation.external.custom_scores import Column, Scores
+from empathy_eval.design.provenance import KEYS, LongForm
+from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
 from empathy_eval.evaluation.external.custom_texts import MOST_PROBLEMS, Texts
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Length
-from empathy_eval.metrics.protocol import Array
+from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.results import AgainstPeople, Criterion, Gap, Row, Systems
-from empathy_eval.statistics.correlations import (
-    BY_RATER,
-    FORMS,
-    GIVEN_LENGTH,
-    IN_CONTEXT,
-    NAMES,
-    RAW,
-    Rated,
-    of_means,
-    resampled,
-    varies,
-)
-from empathy_eval.statistics.estimate import Measure, Tested
+from empathy_eval.raters.people.ensembles import Ensemble, OnPairs, text_of, turned
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, Rated, of_means, resampled, varies
+from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
 from empathy_eval.statistics.ranking import holm
-from empathy_eval.statistics.resampling import Pigeonhole, Places, student, student_p
+from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
+
+# Why there is no interval where nothing can be drawn.
+ALONE = "no interval: there is one rater, and all that was rated hangs together"
+FORM_SETTINGS = dict(zip(FORMS, ("raw", "within-rater", "within-context", "partial,given:length({length})"), strict=True))
+NUMBERS = ("value", "low", "high", "p", "holm", "items")
+# What is told of a row in an ensemble, a record each.
+MEMBER = ("r", "weight", "low", "high", "clipped")
+RECORD = ("table", "criterion", "form", "metric", "other", "figure", *NUMBERS, "why", "signature", "told")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A metric against people in one form: its figures ``r``, ``rho`` and ``tau_b``, which say when they are not defined."""
+
+    metric: str
+    form: str
+    figures: Mapping[str, Measure]
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True)
+class Gap:
+    """The figure of one row minus that of another, on the same ratings and resamples."""
+
+    one: str
+    other: str
+    form: str
+    figure: str
+    difference: Tested
+    signature: str
+
+
+@dataclass(frozen=True)
+class Systems:
+    """The figures of the means of systems, by row; without intervals, for few systems decide nothing."""
+
+    names: tuple[str, ...]
+    figures: Mapping[str, Mapping[str, Measure]]
+
+    @property
+    def told(self) -> str:
+        """What is to be said of them."""
+        return f"{len(self.names)} systems are too few to decide anything, so the figures have no interval"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """All figures on one criterion, over so many ratings of so many texts; texts are drawn by their ``unit``."""
+
+    criterion: str
+    ratings: int
+    texts: int
+    raters: int
+    units: int
+    unit: str
+    rows: tuple[Row, ...]
+    gaps: tuple[Gap, ...]
+    systems: Systems | None
+
+
+@dataclass(frozen=True, repr=False)
+class AgainstPeople(LongForm):
+    """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``.
+
+    With ``ensembles`` all else is of the test split, and ``on_pairs`` is what they and their rows reach on the pairs of a release.
+    """
+
+    columns, numbers = (*KEYS, *RECORD), NUMBERS
+    criteria: tuple[Criterion, ...]
+    ratings: int
+    left_out: int
+    lacking: Mapping[str, int]
+    outside: tuple[Outside, ...]
+    faults: tuple[MetricFault, ...]
+    told: tuple[str, ...] = ()
+    ensembles: tuple[Ensemble, ...] = ()
+    on_pairs: tuple[OnPairs, ...] = ()
+
+    @property
+    def headline(self) -> dict[tuple[str, str], Measure]:
+        """By criterion and metric Pearson's r with people in the first form, over all ratings as they are, with its interval."""
+        return {(one.criterion, row.metric): row.figures["r"] for one in self.criteria for row in one.rows if row.form == one.rows[0].form}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
+        plain = asdict(self) | {"faults": [str(one) for one in self.faults]}
+        for one, found in zip(self.criteria, plain["criteria"], strict=True):
+            if one.systems:
+                found["systems"]["told"] = one.systems.told
+        return self._with_provenance(plain)
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for one in self.criteria:
+            for row in one.rows:
+                for figure, measure in row.figures.items():
+                    yield _record("figures", measure, criterion=one.criterion, form=row.form, metric=row.metric, figure=figure)
+            for gap in one.gaps:
+                about = {"form": gap.form, "metric": gap.one, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
+                yield _record("differences", gap.difference, criterion=one.criterion, **about)
+            for name, figures in one.systems.figures.items() if one.systems else ():
+                told = one.systems.told if one.systems else ""
+                for figure, measure in figures.items():
+                    yield _record("systems", measure, criterion=one.criterion, metric=name, figure=figure, told=told)
+        for made in self.ensembles:
+            for member in made.members:
+                about = {"criterion": made.criterion, "metric": made.name, "other": member.row, "signature": made.signature}
+                for figure in MEMBER:
+                    yield _record("ensembles", **about, figure=figure, value=getattr(member, figure), items=made.texts)
+        for pair in self.on_pairs:
+            about = {"metric": pair.row, "form": pair.contrast, "figure": "accuracy", "signature": pair.signature}
+            yield _record("on pairs", pair.accuracy, **about, items=pair.pairs)
+        lacking = [f"{name} has no score of the texts of {count} ratings" for name, count in self.lacking.items()]
+        for table, some in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
+            yield from (_record(table, told=str(one)) for one in some)
+
+
+def _record(table: str, found: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(found).items() if name in RECORD and value is not None} if found else {}
+    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values | about
 
 
 def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
@@ -68,78 +179,52 @@ def against_people(
     if twice := [name for place, name in enumerate(names) if name in names[:place]]:
         raise input_error("scores", f'there are two rows with the name "{twice[0]}"', "give a file of scores a name of its own")
     everywhere = np.all([one.there for one in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
-    place = {item: row for row, item in enumerate(scores.texts.items)}
-    text = np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
+    text = text_of(scores.texts, table)
     kept = everywhere[text]
     if not kept.any():
         raise input_error("scores", "no rated text has a score by every row", "leave out the metric or the file that lacks scores")
-    criteria = tuple(
-        _criterion(
-            name, _with(scores, beside.get(name, ())), _rated(scores.texts, table, text, kept & (table.criterion == number)), chance, unit
-        )
-        for number, name in enumerate(table.criteria)
-        if (kept & (table.criterion == number)).any()
-    )
+    criteria = list[Criterion]()
+    for number, name in enumerate(table.criteria):
+        if (of_criterion := kept & (table.criterion == number)).any():
+            columns = replace(scores, columns=(*scores.columns, *beside.get(name, ())))
+            criteria.append(_criterion(name, columns, _rated(scores.texts, table, text, of_criterion), chance, unit))
     lacking = {one.metric.name: int((~one.there[text]).sum()) for one in scores.columns if not one.there[text].all()}
-    return AgainstPeople(criteria, int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
+    return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
 
 
-def _with(scores: Scores, columns: Sequence[Column]) -> Scores:
-    return replace(scores, columns=(*scores.columns, *columns))
-
-
-def _rated(texts: Texts, table: Table, text: Places, kept: Array) -> Rated:
+def _rated(texts: Texts, table: Table, text: Codes, kept: Array) -> Rated:
     rows = np.flatnonzero(kept)
-    numbers = [{name: number for number, name in enumerate(dict.fromkeys(names))} for names in (texts.units, texts.contexts_of)]
-    units, contexts = (
-        np.array([known[name] for name in names], dtype=np.int64)[text[rows]]
-        for known, names in zip(numbers, (texts.units, texts.contexts_of), strict=True)
-    )
-    rater, unit = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (table.rater[rows], units))
-    return Rated(text[rows], rater, unit, contexts, table.rating[rows])
 
+    def numbered(names: Sequence[str]) -> Codes:
+        number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        return np.array([number[name] for name in names], dtype=np.int64)[text[rows]]
 
-def _scores(column: Column) -> Array:
-    return -column.scores if column.metric.higher_is_better is False else column.scores
+    rater, unit = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (table.rater[rows], numbered(texts.units)))
+    return Rated(text[rows], rater, unit, numbered(texts.contexts_of), table.rating[rows])
 
 
 def _criterion(name: str, scores: Scores, rated: Rated, chance: Chance, unit: str) -> Criterion:
     draws = Pigeonhole.of(rated.rater, rated.unit, chance.resamples, chance.seed)
-    columns = [_filled(_scores(one)) for one in scores.columns]
+    # 0 where there is no score: no rating is of such a text.
+    columns = [np.where(np.isnan(own := turned(one.scores, one.metric.higher_is_better)), 0.0, own) for one in scores.columns]
     length = Length(scores.texts.language)
     lengths = np.array([length.score(text) for text in scores.texts.replies])
     found = resampled(rated, columns, lengths, draws)
     rows, gaps, names = list[Row](), list[Gap](), [one.metric.name for one in scores.columns]
     texts = len(np.unique(rated.text))
     for form in FORMS:
-        how = (_settings(form, length), draws.signature(unit))
+        said = FORM_SETTINGS[form].format(length=length.signature)
+        how = (signature_line(form=said, r="pearson", rho="spearman,midranks", tau="kendall,b"), draws.signature(unit))
         for column, values, own in zip(scores.columns, found[form], columns, strict=True):
-            turned = "|sign:turned-round" if column.metric.higher_is_better is False else ""
-            signature = "|".join([f"{column.metric.signature}{turned}", *how])
+            sign = ["sign:turned-round"] if column.metric.higher_is_better is False else []
+            signature = "|".join([column.metric.signature, *sign, *how])
             why = _why(form, rated, own, lengths)
             figures = {which: Measure.of(values[:, place], texts, "rated", why, signature) for place, which in enumerate(NAMES)}
-            rows.append(Row(column.metric.name, form, _no_draws(figures, draws), column.metric.higher_is_better))
+            if not draws.drawn:
+                figures = {name: one if one.value is None else replace(one, why=ALONE) for name, one in figures.items()}
+            rows.append(Row(column.metric.name, form, figures, column.metric.higher_is_better))
         gaps += _gaps(form, names, found[form], draws, how)
     return Criterion(name, len(rated), texts, draws.raters, draws.units, unit, tuple(rows), tuple(gaps), _systems(scores, rated, columns))
-
-
-def _no_draws(figures: dict[str, Measure], draws: Pigeonhole) -> dict[str, Measure]:
-    """Says why there is no interval where nothing can be drawn."""
-    alone = "no interval: there is one rater, and all that was rated hangs together"
-    return {name: replace(one, why=alone) if one.value is not None and not draws.drawn else one for name, one in figures.items()}
-
-
-def _filled(values: Array) -> Array:
-    """Scores with 0 where there is none: no rating is of such a text."""
-    return np.where(np.isnan(values), 0.0, values)
-
-
-def _settings(form: str, length: Length) -> str:
-    said = {
-        RAW: "raw", BY_RATER: "within-rater", IN_CONTEXT: "within-context",
-        GIVEN_LENGTH: f"partial,given:length({length.signature})",
-    }  # fmt: skip
-    return signature_line(form=said[form], r="pearson", rho="spearman,midranks", tau="kendall,b")
 
 
 def _why(form: str, rated: Rated, scores: Array, lengths: Array) -> str:
@@ -175,9 +260,9 @@ def _tested(values: Array, draws: Pigeonhole) -> Tested:
     if draws.freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
         return Tested(value)
     error = float(drawn.std(ddof=1))
-    half = student(draws.freedom) * error
+    low, high = (end + 0.0 for end in studentised(value, drawn, draws.freedom, PLACES))
     p = student_p(value / error, draws.freedom) if error > 0 else float(value == 0)
-    return Tested(value, round(value - half, PLACES) + 0.0, round(value + half, PLACES) + 0.0, round(p, PLACES))
+    return Tested(value, low, high, round(p, PLACES))
 
 
 def _systems(scores: Scores, rated: Rated, columns: Sequence[Array]) -> Systems | None:
@@ -194,15 +279,13 @@ def _systems(scores: Scores, rated: Rated, columns: Sequence[Array]) -> Systems 
     few = len(names) < 3
     why = ("only one system" if len(names) < 2 else "only two systems") if few else "all means are alike"
     found = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
-    return Systems(
-        tuple(names),
-        {
-            column.metric.name: {
-                which: Measure(round(float(value), PLACES) + 0.0, None, None, len(names), None, f"{column.metric.signature}|{line}")
-                if np.isfinite(value)
-                else Measure.undefined(why, f"{column.metric.signature}|{line}", len(names))
-                for which, value in zip(NAMES, row, strict=True)
-            }
-            for column, row in zip(scores.columns, found, strict=True)
-        },
-    )  # fmt: skip
+
+    def measure(value: float, metric: Metric) -> Measure:
+        signature = f"{metric.signature}|{line}"
+        if not np.isfinite(value):
+            return Measure.undefined(why, signature, len(names))
+        return Measure(round(float(value), PLACES) + 0.0, None, None, len(names), None, signature)
+
+    metrics = [column.metric for column in scores.columns]
+    rows = zip(metrics, found, strict=True)
+    return Systems(tuple(names), {one.name: dict(zip(NAMES, (measure(value, one) for value in row), strict=True)) for one, row in rows})

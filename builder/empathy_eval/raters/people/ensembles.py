@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.base.tabular import WHOLE
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
 from empathy_eval.evaluation.external.custom_scores import Column, Scores
 from empathy_eval.evaluation.external.custom_texts import Texts
 from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.metrics.protocol import Array, with_count
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import Array, Metric, with_count
+from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.scoring import Scoring, statistics_of
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.correlations import of_means
-from empathy_eval.statistics.estimate import PLACES
+from empathy_eval.statistics.estimate import PLACES, Codes, Estimate
+from empathy_eval.statistics.ranking import Duels
+from empathy_eval.statistics.resampling import Clusters
 
 _, FITTED_ON, MEASURED_ON = SPLITS
 # Of fewer texts there is no order to be had.
@@ -33,14 +44,12 @@ def chained(ordered: Array) -> Array:
     order that is not that of their correlations with people in its Table 2. It is a chain alone: Huffman's code would put each average
     back among the scores by the average's own worth.
     """
-    made: Array = reduce(lambda found, one: (found + one) / 2, ordered)
-    return made
+    return reduce(lambda found, one: np.asarray((found + one) / 2), ordered)
 
 
 def averaged(ordered: Array) -> Array:
     """The plain mean of scores (scores, texts)."""
-    made: Array = ordered.mean(axis=0)
-    return made
+    return np.asarray(ordered.mean(axis=0))
 
 
 KINDS: Mapping[str, Callable[[Array], Array]] = {"huffman": chained, "mean": averaged}
@@ -117,23 +126,22 @@ class Ensemble:
     high: float
     signature: str
 
+    def called(self, several: bool) -> str:
+        """Its name; of several criteria it says which it was fitted on."""
+        return f"{self.name} on {self.criterion}" if several else self.name
+
     def of(self, scores: Mapping[str, Array]) -> Array:
         """The scores of texts from those of all its rows, as the rows have them; nan where one of them is."""
-        some = [_unit(_turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
+        some = [_unit(turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
         # Cut like every score, so that what is a tie is one on every machine.
-        found: Array = np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), Given.places)
-        return found
-
-    def given(self, keys: Sequence[tuple[str, str]], values: Array, name: str = "") -> Given:
-        """Its scores of texts by their keys, as a row of its own."""
-        there = np.isfinite(values)
-        found = {key: value for key, value, has in zip(keys, values.tolist(), there, strict=True) if has}
-        return Given(name or self.name, self.signature, found, higher_is_better=True)
+        return np.asarray(np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), Given.places))
 
     def column(self, scores: Scores, name: str = "") -> Column:
         """Its row among those of these scores."""
-        one = self.given(scores.texts.keys, self.of({column.metric.name: column.scores for column in scores.columns}), name)
-        return Column(one, with_count(one.of(scores.texts.keys)))
+        keys, values = scores.texts.keys, self.of({column.metric.name: column.scores for column in scores.columns}).tolist()
+        known = {key: value for key, value in zip(keys, values, strict=True) if math.isfinite(value)}
+        one = Given(name or self.name, self.signature, known, higher_is_better=True)
+        return Column(one, with_count(one.of(keys)))
 
 
 def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[Ensemble, ...]:
@@ -169,23 +177,21 @@ def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ense
     where = f'ensemble "{asked.name}" on "{criterion}"'
     if lost := [name for name in asked.rows if name not in columns]:
         raise input_error(where, f'"{lost[0]}" gave no text a score', "leave it out of the ensemble")
-    turned = {name: _turned(columns[name].scores, columns[name].metric.higher_is_better) for name in asked.rows}
-    ratings, text = _ratings(scores.texts, table, criterion, FITTED_ON, list(turned.values()))
+    values = {name: turned(columns[name].scores, columns[name].metric.higher_is_better) for name in asked.rows}
+    ratings, text = _ratings(scores.texts, table, criterion, FITTED_ON, list(values.values()))
     texts = np.unique(text)
-    _refuse_unfit(where, ratings, {name: values[texts] for name, values in turned.items()})
-    found = of_means(ratings, [one[text] for one in turned.values()])[:, 0]
-    worth = {name: round(float(r), PLACES) for name, r in zip(turned, found, strict=True)}
+    fit = {name: some[texts] for name, some in values.items()}
+    _refuse_unfit(where, ratings, fit)
+    found = of_means(ratings, [one[text] for one in values.values()])[:, 0]
+    worth = {name: round(float(r), PLACES) for name, r in zip(values, found, strict=True)}
     order = sorted(asked.rows, key=lambda name: (worth[name], name))
-    weights = KINDS[asked.kind](np.eye(len(order)))
-    tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(turned.values()))[1])
-    ends = {name: (float(turned[name][texts].min()), float(turned[name][texts].max())) for name in order}
-    members = tuple(
-        Member(
-            name, worth[name], float(weight), *ends[name], _beyond(turned[name][tested], *ends[name]), columns[name].metric.higher_is_better
-        )
-        for name, weight in zip(order, weights, strict=True)
-    )
-    made = KINDS[asked.kind](np.stack([_unit(turned[one.row][texts], one.low, one.high) for one in members]))
+    tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(values.values()))[1])
+    members = list[Member]()
+    for name, weight in zip(order, KINDS[asked.kind](np.eye(len(order))).tolist(), strict=True):
+        low, high, some = float(fit[name].min()), float(fit[name].max()), values[name][tested]
+        clipped = round(float(((some < low) | (some > high)).mean()), PLACES) if len(some) else 0.0
+        members.append(Member(name, worth[name], weight, low, high, clipped, columns[name].metric.higher_is_better))
+    made = KINDS[asked.kind](np.stack([_unit(fit[one.row], one.low, one.high) for one in members]))
     low, high = float(made.min()), float(made.max())
     if low == high:
         raise input_error(where, f"its scores are all alike on {FITTED_ON}", "name other rows")
@@ -194,13 +200,18 @@ def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ense
         ensemble={"huffman": "huffman-order,chain", "mean": "mean"}[asked.kind], order=",".join(order), by=f"pearson,{FITTED_ON}",
         criterion=criterion, ratings=len(ratings), texts=len(texts), scale=f"min-max,{FITTED_ON},clipped", members=digest(told)[:16],
     )  # fmt: skip
-    return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), members, low, high, signature)
+    return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), tuple(members), low, high, signature)
 
 
-def _ratings(texts: Texts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Array]:
-    """The ratings of texts of a split that have all these scores, and the row of the text of each."""
+def text_of(texts: Texts, table: Table) -> Codes:
+    """The row of the text of each rating."""
     place = {item: row for row, item in enumerate(texts.items)}
-    text = np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
+    return np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
+
+
+def _ratings(texts: Texts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Codes]:
+    """The ratings of texts of a split that have all these scores, and the row of the text of each."""
+    text = text_of(texts, table)
     there = (np.array(texts.splits) == split) & np.all(np.isfinite(scores), axis=0)
     kept = there[text] & (table.criterion == table.criteria.index(criterion))
     return table.rating[kept], text[kept]
@@ -220,15 +231,95 @@ def _refuse_unfit(where: str, ratings: Array, scores: Mapping[str, Array]) -> No
         raise input_error(where, what, f"{more}, or leave it out of the ensemble")
 
 
-def _turned(scores: Array, higher_is_better: bool | None) -> Array:
+def turned(scores: Array, higher_is_better: bool | None) -> Array:
+    """Scores of which higher is better, or that have no direction."""
     return -scores if higher_is_better is False else scores
 
 
 def _unit(values: Array, low: float, high: float) -> Array:
     """Values on [0, 1], those beyond the ends at the ends."""
-    found: Array = np.clip((values - low) / (high - low), 0.0, 1.0)
-    return found
+    return np.asarray(np.clip((values - low) / (high - low), 0.0, 1.0))
 
 
-def _beyond(values: Array, low: float, high: float) -> float:
-    return round(float(((values < low) | (values > high)).mean()), PLACES) if len(values) else 0.0
+CLOSENESS, RELEASED = "at equal closeness", "as released"
+# By row and variant the scores of all pairs, nan where there is none.
+Scored = Mapping[str, Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class OnPairs:
+    """How often a row rates the empathetic of two texts higher, ties half: ``at equal closeness`` or ``as released``."""
+
+    row: str
+    contrast: str
+    pairs: int
+    accuracy: Estimate
+    signature: str
+
+
+def on_pairs(
+    release_dir: Path, ensembles: Sequence[Ensemble], known: Found, scoring: Scoring, chance: Chance
+) -> tuple[tuple[OnPairs, ...], tuple[MetricFault, ...]]:
+    """Scores all pairs of the test split by the rows of these ensembles, which are among those ``known``; and what failed in that.
+
+    Rows without a better direction are left out, and so is a row that could not score these texts.
+
+    Raises:
+        InputError: if the release is damaged.
+    """
+    some = [one for one in known.metrics if one.name in {member.row for ensemble in ensembles for member in ensemble.members}]
+    both = (("pairs", PAIR_VARIANTS), ("controls", CELLS))
+    pairs, controls = (
+        read_corpus(release_dir, config, variants, contexts=True, splits=(MEASURED_ON,), language=known.language)
+        for config, variants in both
+    )
+    if stray := set(controls.pair_ids).difference(pairs.pair_ids):
+        raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
+    released, faults = _scored(pairs, PAIR_VARIANTS, some, scoring)
+    place = {pair: row for row, pair in enumerate(pairs.pair_ids)}
+    at = np.array([place[pair] for pair in controls.pair_ids], dtype=np.int64)
+    near = {name: {variant: values[at] for variant, values in found.items()} for name, found in released.items()}
+    more, others = _scored(controls, CONTROLS, some, scoring) if len(controls) else ({}, [])
+    cells = {name: {**near[name], **found} for name, found in more.items() if name in near}
+    tables = ((CLOSENESS, TWO_BY_TWO[0], controls, cells), (RELEASED, PAIRS[0], pairs, released))
+    found = [
+        _reached(row, name, contrast, corpus.clusters, chance)
+        for name, contrast, corpus, scores in tables
+        for row in _rows(ensembles, some, scores)
+    ]
+    return tuple(one for one in found if one), (*faults, *others)
+
+
+def _scored(corpus: Corpus, variants: Sequence[str], metrics: Sequence[Metric], scoring: Scoring) -> tuple[Scored, list[MetricFault]]:
+    texts = corpus.pairs(variants)
+    made = statistics_of([one for one in metrics if not isinstance(one, Given)], texts, scoring)
+    rows = {one.name: one.looked_up(texts) if isinstance(one, Given) else made[one.name].rows for one in metrics}
+    scores = {one.name: {name: Column(one, row).scores for name, row in found.items()} for one in metrics if (found := rows[one.name])}
+    return scores, [one.fault for one in made.values() if one.fault]
+
+
+def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: Scored) -> Iterator[tuple[str, str, Mapping[str, Array]]]:
+    """Names, signatures and scores by variant: rows of which higher is better, or lower and turned round; then all ensembles."""
+    for one in metrics:
+        if one.name in scores and one.higher_is_better is not None:
+            yield one.name, one.signature, {name: turned(some, one.higher_is_better) for name, some in scores[one.name].items()}
+    several = len({one.criterion for one in ensembles}) > 1
+    for made in ensembles:
+        if all(member.row in scores for member in made.members):
+            variants = scores[made.members[0].row]
+            found = {variant: made.of({member.row: scores[member.row][variant] for member in made.members}) for variant in variants}
+            yield made.called(several), made.signature, found
+
+
+def _reached(
+    row: tuple[str, str, Mapping[str, Array]], name: str, contrast: Contrast, clusters: Clusters, chance: Chance
+) -> OnPairs | None:
+    """The accuracy over the pairs that the row has all scores of; None where there is none."""
+    (metric, signature, scores), sides = row, [side for duel in contrast.duels for side in duel]
+    has = np.all([np.isfinite(scores[side]) for side in sides], axis=0)
+    if not has.any():
+        return None
+    duels = Duels([(scores[kind][has], scores[cold][has]) for kind, cold in contrast.duels])
+    (accuracy,) = accuracies([duels.won()], kept := clusters.take(has), chance)
+    how = signature_line(accuracy="ties-half", split=MEASURED_ON) + f"|{chance.of_intervals(kept)}"
+    return OnPairs(metric, name, int(has.sum()), accuracy, f"{signature}|{how}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,12 @@ from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.against import against_people, rated_items
-from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fitted, wanted
-from empathy_eval.raters.people.results import AgainstPeople, on_pairs
+from empathy_eval.raters.people.against import AgainstPeople, against_people, rated_items
+from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fitted, on_pairs, wanted
 from empathy_eval.raters.review.sheets import text_hash
 
 
-def splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
+def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
     """The split of the pair of each text of a release."""
     configs = ("pairs", "controls")
     split_of = {pair: split for split in SPLITS for config in configs for pair in column(release_dir, config, "pair_id", (split,))}
@@ -45,51 +44,31 @@ def splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
 def with_ensembles(scores: Scores, ensembles: Sequence[Ensemble]) -> Scores:
     """All rows, and after them every ensemble; of several criteria each says which it was fitted on."""
     several = len({one.criterion for one in ensembles}) > 1
-    more = [one.column(scores, f"{one.name} on {one.criterion}" if several else "") for one in ensembles]
-    return replace(scores, columns=(*scores.columns, *more))
+    return replace(scores, columns=(*scores.columns, *(one.column(scores, one.called(several)) for one in ensembles)))
 
 
 def measured_with(ensembles: Sequence[Ensemble], scores: Scores, table: Table, chance: Chance, unit: str = "context") -> AgainstPeople:
-    """Everything against people over the texts of test, each ensemble beside the criterion that it was fitted on.
+    """Everything against people; with ensembles over the texts of test, each beside the criterion that it was fitted on.
 
     Raises:
         InputError: as :func:`~empathy_eval.raters.people.against.against_people`.
     """
+    if not ensembles:
+        return against_people(scores, table, chance, unit)
     texts = scores.texts
     split_of = dict(zip(texts.items, texts.splits, strict=True))
     rows = [row for row, split in enumerate(texts.splits) if split == MEASURED_ON]
     columns = tuple(Column(one.metric, one.statistics[rows]) for one in scores.columns)
     tested = Scores(texts.take(rows), columns, scores.faults, scores.outside)
+    beside = {name: [one.column(tested) for one in ensembles if one.criterion == name] for name in table.criteria}
     ratings = list(table.rows())
-    beside: Mapping[str, list[Column]] = {
-        name: [one.column(tested) for one in ensembles if one.criterion == name] for name in table.criteria
-    }
+    by_split = Counter(split_of[item] for item, *_ in ratings)
     of_test = Table.of([row for row in ratings if split_of[row[0]] == MEASURED_ON])
     found = against_people(tested, of_test, chance, unit, beside)
-    fitted = sum(split_of[item] == FITTED_ON for item, *_ in ratings)
-    left = len(ratings) - fitted - len(of_test.rating)
-    told = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {fitted}"]
-    told += [f"ratings of train are left out: {left}"] if left else []
+    told = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {by_split[FITTED_ON]}"]
+    if left := len(ratings) - by_split[FITTED_ON] - by_split[MEASURED_ON]:
+        told.append(f"ratings of train are left out: {left}")
     return replace(found, told=tuple(told), ensembles=tuple(ensembles))
-
-
-def measured_of_release(
-    release_dir: Path,
-    ensembles: Sequence[Ensemble],
-    scores: Scores,
-    table: Table,
-    known: Found,
-    scoring: Scoring,
-    chance: Chance,
-) -> AgainstPeople:
-    """The same for a release, and what ensembles and their rows, which are among those ``known``, reach on the pairs of test.
-
-    Raises:
-        InputError: as :func:`measured_with` and :func:`~empathy_eval.raters.people.results.on_pairs`.
-    """
-    found = measured_with(ensembles, scores, table, chance, unit="dialogue")
-    reached, faults = on_pairs(release_dir, ensembles, known, scoring, chance)
-    return replace(found, on_pairs=reached, faults=tuple(dict.fromkeys((*found.faults, *faults))))
 
 
 ITEM = "pair_id:variant, as in the table of ratings that review import writes"
@@ -170,33 +149,25 @@ def score_texts(
     if items:
         check_items(items)
     texts, found = read_texts(path), find(names, {}) if names else Found((), ())
-    table = None if ratings is None else _read(ratings, texts)
-    found = found if table is None else _with_shortcuts(found, shortcuts)
-    named_apart([one.name for one in found.metrics], files)
-    given = [read_own_scores(one, texts.items, higher_is_better=not lower_is_better) for one in files]
-    if table is not None:
+    known = texts.items
+    table = None
+    if ratings is not None:
+        table, found = read_table(ratings), _with_shortcuts(found, shortcuts)
+        rated_items(table, texts.items, str(ratings))
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
+    named_apart([one.name for one in found.metrics], files)
+    given = [read_own_scores(one, known, higher_is_better=not lower_is_better) for one in files]
     asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
     scores = scored(texts, found, given, scoring)
     fits = fitted(asked, scores, table) if table is not None and asked else ()
     if items:
         write_own_items(items, with_ensembles(scores, fits))
-    asked_for: dict[str, Any] = {
-        "metrics": [one.name for one in found.metrics],
-        "lower_is_better": lower_is_better,
-        "ensembles": list(ensembles),
-    }
-    made = Provenance.of(files=map(file_of, [path, *files, *([ratings] if ratings else [])]), **asked_for, **asdict(CHANCE))
-    if table is None:
-        return own_measured(scores).of(made)
-    return (measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)).of(made)
-
-
-def _read(ratings: Path, texts: Texts) -> Table:
-    table = read_table(ratings)
-    rated_items(table, texts.items, str(ratings))
-    return table
+    made = Provenance.of(
+        files=map(file_of, [path, *files, *([ratings] if ratings else [])]), metrics=[one.name for one in found.metrics],
+        lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(CHANCE),
+    )  # fmt: skip
+    return (own_measured(scores) if table is None else measured_with(fits, scores, table, CHANCE)).of(made)
 
 
 def _with_shortcuts(found: Found, wanted: bool) -> Found:
@@ -230,8 +201,9 @@ def score_rated(
     # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
     texts, table, told = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
-    of_splits = splits_of(release_dir, texts.keys) if asked else ()
-    scores = scored(replace(texts, language=language, splits=of_splits), found, given, scoring)
+    if asked:
+        texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
+    scores = scored(replace(texts, language=language), found, given, scoring)
     fits = fitted(asked, scores, table) if asked else ()
     if items:
         write_own_items(items, with_ensembles(scores, fits))
@@ -240,9 +212,8 @@ def score_rated(
         release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
         judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
     )  # fmt: skip
+    measured = measured_with(fits, scores, table, chance, unit="dialogue")
     if fits:
-        everything = Found((*found.metrics, *given), (), language)
-        measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
-    else:
-        measured = against_people(scores, table, chance, unit="dialogue")
+        reached, faults = on_pairs(release_dir, fits, Found((*found.metrics, *given), (), language), scoring, chance)
+        measured = replace(measured, on_pairs=reached, faults=tuple(dict.fromkeys((*measured.faults, *faults))))
     return replace(measured, told=(*notes, *told, *measured.told), provenance=made)
