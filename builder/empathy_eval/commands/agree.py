@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import InputError, Problem, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Row, Text, lined, text_of
 from empathy_eval.commands.options import page_place, whole, write_page
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
     from empathy_eval.raters.agreement.experts import AgainstMedian, Pair
+    from empathy_eval.statistics.estimate import Measure
 
 EXAMPLES = """\
 examples:
@@ -146,29 +147,32 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def shown(agreement: Agreement) -> str:
+def shown(agreement: Agreement) -> Text:
     """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
     blocks = list[Iterable[str]]()
     if agreement.criteria:
         judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
-        factors = [f"  {name}  {measure}" for name, measure in agreement.inflation.items()]
         settings = next(iter(agreement.inflation.values())).signature
         blocks += [[f"{len(agreement.experts)} experts{judges}"], *map(_criterion, agreement.criteria)]
-        blocks.append(["variance inflation factor of each criterion", *factors, f"  {settings}"])
+        blocks.append([*_table("variance inflation factor", agreement.inflation.items()), f"  {settings}"])
     blocks += [_tags(agreement.tags)] if agreement.tags else []
-    text = "\n\n".join("\n".join(lines) for lines in blocks)
-    return f"{text}\n\n{NO_INTERVAL}" if "(no interval)" in text else text
+    lines = [line for block in blocks for line in (*block, "")]
+    return text_of([*lines, NO_INTERVAL] if any("(no interval)" in line for line in lines) else lines)
+
+
+def _table(title: str, figures: Iterable[tuple[str, Measure]]) -> list[Row]:
+    """A figure a row, with the items that it is over."""
+    return lined([(f"  {title}", "items", "value"), *((f"  {name}", str(one.items), str(one)) for name, one in figures)], right=(1,))
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
     """A line a strategy and who judged it, and before them who held how many right."""
     yield "strategy tags: how many were judged, how many of them right, and which strategies were named instead of the others"
-    for by, one in audit.right.items():
-        yield f"  {by}: share judged right of {one.items} tags  {one}"
-        yield f"    {one.signature}"
-    header = ("strategy", "by", "judged", "right", "named instead")
-    cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
-    yield from (f"  {line}" for line in lined([header, *cells], len(header)))
+    yield from _table("share judged right", audit.right.items())
+    yield from (f"    {one.signature}" for one in audit.right.values())
+    header = ("  strategy", "by", "judged", "right", "named instead")
+    cells = [(f"  {one.strategy}", one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
+    yield from lined([header, *cells], len(header))
 
 
 def _instead(called: Mapping[str, int]) -> str:
@@ -176,22 +180,25 @@ def _instead(called: Mapping[str, int]) -> str:
 
 
 def _criterion(one: Criterion) -> Iterator[str]:
-    values = " ".join(f"{value:g}" for value in one.scale)
+    values, weights = " ".join(f"{value:g}" for value in one.scale), one.benchmark.weights
     yield f"{one.criterion}: {one.ratings} ratings of {one.items} items, values {values}"
-    for level, measure in one.alpha.items():
-        yield f"  Krippendorff's alpha, {level}  {measure}"
-    yield f"  Fleiss' kappa over {one.fleiss.items} items  {one.fleiss}"
+    figures = [(f"Krippendorff's alpha, {level}", measure) for level, measure in one.alpha.items()]
+    figures += [("Fleiss' kappa", one.fleiss), (f"benchmark: median {weights} kappa of pairs of experts", one.benchmark.median)]
+    for judge in one.benchmark.judges:
+        figures.append((f"{judge.judge}: median {weights} kappa with the experts", judge.median))
+        figures += [(f"{judge.judge}: its median minus the benchmark", judge.difference)] if judge.reached is not None else []
+    yield from _table("figure", figures)
+    for judge in one.benchmark.judges:
+        if judge.reached is not None:
+            yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
     yield from _pairs("expert with expert", one.benchmark.pairs)
-    yield f"  benchmark: median {one.benchmark.weights} kappa of pairs of experts  {one.benchmark.median}"
     for judge in one.benchmark.judges:
         yield from _pairs(f"{judge.judge} with expert", judge.pairs)
-        yield f"  {judge.judge}: median {one.benchmark.weights} kappa with the experts  {judge.median}"
-        if judge.reached is not None:
-            yield f"  {judge.judge}: its median minus the benchmark  {judge.difference}"
-            yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
     if one.against_median:
-        yield "  with the median of the other experts"
-        yield from (f"    {_against(rater, one.benchmark.weights)}" for rater in one.against_median)
+        named = [rater.binary_f1 for rater in one.against_median if rater.macro_f1.value is not None]
+        binary = [f"F1 of >={threshold:g}" for threshold, _ in (named[0] if named else ())]
+        head = ("  with the median of the other experts", "items", f"{weights} kappa", "macro F1", *binary)
+        yield from lined([head, *(_against(rater, weights, len(head)) for rater in one.against_median)], right=(1,))
     yield f"  {one.signature}"
 
 
@@ -199,20 +206,11 @@ def _pairs(title: str, pairs: tuple[Pair, ...]) -> Iterator[str]:
     if len(pairs) > PAIRS_SHOWN:
         yield f"  Cohen's kappa, {title}: {len(pairs)} pairs, too many to show; --json has them"
     elif pairs:
-        yield f"  Cohen's kappa, {title}"
-        for pair in pairs:
-            some = next(iter(pair.kappa.values()))
-            figures = f"{some}" if some.value is None else _joined((name, measure) for name, measure in pair.kappa.items())
-            yield f"    {' - '.join(pair.raters)}, {some.items} items: {figures}"
+        rows = [(f"  {' - '.join(one.raters)}", str(next(iter(one.kappa.values())).items), *map(str, one.kappa.values())) for one in pairs]
+        yield from lined([(f"  Cohen's kappa, {title}", "items", *pairs[0].kappa), *rows], right=(1,))
 
 
-def _against(rater: AgainstMedian, weights: str) -> str:
-    if rater.macro_f1.value is None:
-        return f"{rater.rater}: {rater.macro_f1}"
-    binary = ((f"F1 of >={threshold:g}", measure) for threshold, measure in rater.binary_f1)
-    figures = _joined([(f"{weights} kappa", rater.kappa[weights]), ("macro F1", rater.macro_f1), *binary])
-    return f"{rater.rater}, {rater.macro_f1.items} items: {figures}"
-
-
-def _joined(figures: Iterable[tuple[str, object]]) -> str:
-    return "; ".join(f"{name} {measure}" for name, measure in figures)
+def _against(rater: AgainstMedian, weights: str, width: int) -> tuple[str, ...]:
+    figures = [rater.kappa[weights], rater.macro_f1, *(measure for _, measure in rater.binary_f1)]
+    cells = [f"  {rater.rater}", str(rater.macro_f1.items), *map(str, figures)]
+    return tuple([*cells, *[""] * width][:width])
