@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About, Flaw
+from empathy_eval.completions.requests import About, Flaw, NoAnswer
 from empathy_eval.design.configuration import Configuration, Limits
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn

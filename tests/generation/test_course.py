@@ -9,17 +9,15 @@ from pathlib import Path
 import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.budget import Spent
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import Completion, Request
+from empathy_eval.completions.requests import Completion, NoAnswer, Request
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.kinds import FAR_EMPATHETIC
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.course import Course
 from empathy_eval.generation.job import Dialogues
-from empathy_eval.generation.summary import Summary
+from empathy_eval.generation.summary import Course, Summary
 
 from tests.conftest import demo_file
 from tests.doubles.models import Recorder

@@ -30,8 +30,7 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     Raises:
         InputError: for a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
     """
-    from empathy_eval.generation.asked_before import asked_again
-    from empathy_eval.generation.preview import preview
+    from empathy_eval.generation.preview import asked_again, preview
     from empathy_eval.generation.stand_ins import try_checks
 
     check_count("--requests", n)

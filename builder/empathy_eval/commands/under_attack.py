@@ -103,8 +103,7 @@ class Under:
 
     def _under_way(self, ways: Ways) -> bool:
         """Whether batches of the second job are under way."""
-        from empathy_eval.completions.ledger import Ledger
-        from empathy_eval.completions.pending import under_way
+        from empathy_eval.completions.ledger import Ledger, under_way
 
         if not (path := self._ledger(ways)).is_file():
             return False

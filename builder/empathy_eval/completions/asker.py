@@ -13,8 +13,7 @@ from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.answer_text import value_of
 from empathy_eval.completions.ledger import Entry, Ledger
-from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Request
+from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Model, NoAnswer, Request
 from empathy_eval.design.kinds import ALL_KINDS
 from empathy_eval.design.prompts import Message, Prompts
 

@@ -16,7 +16,7 @@ from empathy_eval.base.errors import InputError, JobError, Problem, input_error,
 from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import digest
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.ledger_export import EXPORT, export_line, is_export
+from empathy_eval.completions.ledger_file import EXPORT, export_line, is_export
 from empathy_eval.completions.ledger_rows import INSERT
 from empathy_eval.completions.requests import Completion
 

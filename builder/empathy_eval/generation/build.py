@@ -17,20 +17,17 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, make_budget
-from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.protocol import Model
+from empathy_eval.completions.ledger import Ledger, under_way
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.models.transport import check_access
-from empathy_eval.completions.pending import under_way
+from empathy_eval.completions.requests import Model
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_carried
-from empathy_eval.generation.course import Course
-from empathy_eval.generation.items import WINDOW, outcomes
-from empathy_eval.generation.job import Job, job_of, part_of
-from empathy_eval.generation.summary import FIRST, Summary
+from empathy_eval.generation.job import WINDOW, Job, job_of, outcomes, part_of
+from empathy_eval.generation.summary import FIRST, Course, Summary
 
 # Allocations, and collections of each generation, after which the next one is collected.
 COLLECTED = (20_000, 10, 10)

@@ -16,17 +16,16 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.own import TextModel
-from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, weights_of
-from empathy_eval.completions.requests import About, Completion, Flaw, Request
+from empathy_eval.completions.requests import About, Completion, Flaw, Model, NoAnswer, Request
 from empathy_eval.design.configuration import APART, ToxicityConfig
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.crossed_by_models import Crosser
-from empathy_eval.generation.items import Workshop
+from empathy_eval.generation.job import Workshop
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 

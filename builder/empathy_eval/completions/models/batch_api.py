@@ -20,10 +20,20 @@ from empathy_eval.base.files import room_for
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import pause
-from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
-from empathy_eval.completions.models.reception import Reception, Refused, meaning, words_of
-from empathy_eval.completions.models.transport import BoundedSyncClient, check_access, filled, key_of, masked, secrets_of
+from empathy_eval.completions.models.reception import Reception
+from empathy_eval.completions.models.transport import (
+    BoundedSyncClient,
+    Refused,
+    check_access,
+    filled,
+    key_of,
+    masked,
+    meaning,
+    said,
+    secrets_of,
+    words_of,
+)
 from empathy_eval.design.endpoints import ModelConfig
 
 ENDED = ("completed", "failed", "expired", "cancelled")

@@ -15,8 +15,7 @@ from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
 from empathy_eval.completions.answer_text import SURROGATE
 from empathy_eval.completions.ledger_rows import LARGEST
-from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.completions.requests import Completion, Model, NoAnswer, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 

@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from empathy_eval.base.errors import job_error
-from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.pending import Noted
-from empathy_eval.completions.requests import About, Completion, Request, Usage
+from empathy_eval.completions.ledger import Noted
+from empathy_eval.completions.requests import About, Completion, Model, NoAnswer, Request, Usage
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.prompts import Message
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from empathy_eval.completions.asker import Answer, Asker, Judge, T, Trail
 from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.completions.requests import About, Completion, Model, NoAnswer, Request
 from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, NAMED
 from empathy_eval.design.prompts import Message
 from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimated

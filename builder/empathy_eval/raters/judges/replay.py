@@ -13,8 +13,7 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.own import TextModel
-from empathy_eval.completions.models.protocol import Model
-from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.completions.requests import About, Completion, Model, Request
 from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
 from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
