@@ -77,8 +77,9 @@ class Curt(Recorder):
 def test_repairs_add_to_the_total_and_what_is_missing_stays_in_it(
     silent: bool, recipe: Recipe, catalogue: Catalogue, tmp_path: Path
 ) -> None:
-    run = Run(instead=lambda models: {**models, "far": Curt(catalogue, silent=silent)})
-    patient = replace(recipe, config=load_configuration(demo_file(tmp_path, repairs=1)))
+    run = Run()
+    config = load_configuration(demo_file(tmp_path, repairs=1))
+    patient = replace(recipe, config=config, models={"far": Curt(catalogue, silent=silent)})
     seen = followed(patient, tmp_path / "b", run)[-1]
     assert run.course.summary
     if silent:

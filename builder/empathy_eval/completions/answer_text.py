@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from empathy_eval.base.parsing import Deep, Refused, Twice, json_value
+from empathy_eval.base.schemas import violations
 from empathy_eval.base.signs import unseen
 from empathy_eval.completions.requests import Completion, Flaw
 
@@ -22,6 +23,14 @@ RUN = re.compile(r"(.)\1{99}|[^\w\s]{100}|\S{1000}", re.DOTALL)
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def read(completion: Completion, answer_schema: str) -> tuple[Any, list[Flaw]]:
+    """The JSON value of an answer that is valid under the schema of that name; or None, and its flaws."""
+    value, flaws = value_of(completion)
+    wrong = () if flaws else violations(value, answer_schema)
+    flaws = flaws or [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in wrong]
+    return None if flaws else value, flaws
 
 
 def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:

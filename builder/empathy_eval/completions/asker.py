@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Generic, Literal, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError
-from empathy_eval.base.schemas import violations
-from empathy_eval.completions.answer_text import value_of
+from empathy_eval.completions.answer_text import read
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Model, NoAnswer, Request
-from empathy_eval.design.kinds import ALL_KINDS
+from empathy_eval.design.configuration import APART
+from empathy_eval.design.endpoints import Asks
+from empathy_eval.design.kinds import ALL_KINDS, SCORE
 from empathy_eval.design.prompts import Message, Prompts
 
 T = TypeVar("T")
@@ -73,10 +74,14 @@ class Trail:
 
 
 class Asker:
-    """Answers requests from the ledger, and asks a model for the rest unless it is offline."""
+    """Answers requests from the ledger, and asks a model for the rest unless it is offline.
+
+    ``unasked`` are the reasons, by key or by dialogue, not to ask a model in this run.
+    """
 
     def __init__(
         self, ledger: Ledger, models: dict[str, Model], prompts: Prompts, *, samples: int = 1, repairs: int = 0, offline: bool = False,
+        unasked: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.ledger = ledger
         self.models = models
@@ -84,6 +89,7 @@ class Asker:
         self.samples = samples
         self.repairs = repairs
         self.offline = offline
+        self.unasked = unasked or {}
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
         # Requests to models that are answered, those among them that the ledger answered, and answers that were not taken.
@@ -107,7 +113,7 @@ class Asker:
             said = messages
             for _ in range(1 + self.repairs):
                 request = Request(model.body(said, kind.answer), model.endpoint, about, sample)
-                completion = await self.complete(model, request)
+                completion = await self.complete(model, request, repair=said is not messages)
                 self.tally["answered"] += request.key not in trail.keys
                 trail.used(request.key, completion)
                 verdict = self.ruled(request, await judged(completion, kind.answer, judge))
@@ -123,8 +129,11 @@ class Asker:
         """The verdict on the answer to a request, as it is; who goes through an item again hears of it here."""
         return verdict
 
-    async def complete(self, model: Model, request: Request) -> Completion:
-        """The completion of a request: from the ledger, or from the model and then stored before it is used. The same is sent once."""
+    async def complete(self, model: Model, request: Request, *, repair: bool = False) -> Completion:
+        """The completion of a request: from the ledger, or from the model and then stored before it is used. The same is sent once.
+
+        It is a ``repair`` if it shows a bad answer and asks for a better one.
+        """
         found = self.ledger.get(request.key)
         if found is not None:
             self.tally["replayed"] += ALL_KINDS[request.about.kind].delivery == "live"
@@ -143,13 +152,19 @@ class Asker:
         """What the model answers, once it is stored."""
         start = time.monotonic()
         try:
-            completion = await model.complete(request)
+            if reason := self.unasked and (self.unasked.get(request.key) or self.unasked.get(request.about.dialogue_id)):
+                raise NoAnswer(reason)
+            completion = await self.send(model, request)
             delivery = ALL_KINDS[request.about.kind].delivery
             await self.ledger.store(Entry(request.key, request.about, completion, delivery, time.monotonic() - start))
         except EmpathyEvalError as error:
             self.stopped = self.stopped or error
             raise
         return completion
+
+    async def send(self, model: Model, request: Request) -> Completion:
+        """What the model answers to a request that the ledger has no answer to."""
+        return await model.complete(request)
 
     def _repair(self, messages: list[Message], completion: Completion, flaws: list[Flaw]) -> list[Message]:
         """The first request again with the bad answer and what is wrong with it."""
@@ -165,8 +180,7 @@ async def judged(completion: Completion, answer_schema: str, judge: Judge[T]) ->
         NoAnswer, EmpathyEvalError, OSError: what a judge raises that says nothing of the answer.
     """
     try:
-        value, flaws = value_of(completion)
-        flaws = flaws or [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in violations(value, answer_schema)]
+        value, flaws = read(completion, answer_schema)
         return flaws or await judge(value)
     except (NoAnswer, EmpathyEvalError, OSError, MemoryError):
         raise
@@ -185,3 +199,83 @@ async def settled(*tasks: Coroutine[Any, Any, T]) -> list[T]:
     if errors:
         raise next((error for error in errors if not isinstance(error, NoAnswer)), errors[0])
     return [one for one in results if not isinstance(one, BaseException)]
+
+
+Verdict = Literal["taken", "refused", "unanswered", "scored", "not judged"]
+# Samples whose keys are looked through, where it is not known how many were asked for.
+MOST_SAMPLES = 100
+NOT_KEPT = "refused by a check of one's own, which is not run here; its words were not kept"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A request of a dry run, and its answer if the ledger has one. ``flaws`` say why the answer was refused.
+
+    ``repair`` if it shows a bad answer and asks for a better one. ``scored`` is what the toxicity scorer was given; not judged is an answer
+    whose text has no score in the ledger.
+    """
+
+    request: Request
+    completion: Completion | None = None
+    verdict: Verdict = "unanswered"
+    flaws: tuple[Flaw, ...] = ()
+    repair: bool = False
+
+    @property
+    def about(self) -> About:
+        """What the request is about."""
+        return self.request.about
+
+    def keyed(self, key: str, samples: int) -> Request | None:
+        """The same request as the sample that has this key, of the same candidate: a replay does not come to it where the first has no
+        answer, or is taken."""
+        if self.request.key == key:
+            return self.request
+        first = replace(self.request, sample=self.request.sample - self.request.sample % APART)
+        return None if self.repair else next((one for one in samples_of(first, min(samples, MOST_SAMPLES)) if one.key == key), None)
+
+
+class DryRun(Asker):
+    """Sends nothing: goes as far as the ledger answers, and keeps each request with its answer, or without one.
+
+    ``instead`` says by kind what is gone on with where the ledger has no answer, ``refused`` by key why an answer was refused that no check
+    finds at fault.
+    """
+
+    def __init__(
+        self, ledger: Ledger, models: Mapping[str, Model], prompts: Prompts, config: Asks,
+        *, instead: Mapping[str, Completion] | None = None, refused: Mapping[str, tuple[str, ...]] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(ledger, dict(models), prompts, samples=config.samples, repairs=config.repairs, offline=True)
+        self._instead, self._refused = instead or {}, refused or {}
+        # All requests in the order they came, and by what they are about and their key what became of them.
+        self.asked = list[Request]()
+        self.steps = dict[tuple[About, str], Step]()
+
+    async def complete(self, model: Model, request: Request, *, repair: bool = False) -> Completion:
+        """The completion of a request, from the ledger or in the stead of one."""
+        place = request.about, request.key
+        self.asked.append(request)
+        self.steps.setdefault(place, Step(request, repair=repair))
+        try:
+            found = await super().complete(model, request)
+        except NoAnswer:
+            if request.about.kind not in self._instead:
+                raise
+            return self._instead[request.about.kind]
+        verdict: Verdict = "scored" if request.about.kind == SCORE.name else "not judged"
+        self.steps[place] = replace(self.steps[place], completion=found, verdict=verdict)
+        return found
+
+    def ruled(self, request: Request, verdict: Any) -> Any:
+        """The verdict, or where a check of one's own made it, that one as it was noted."""
+        if not isinstance(verdict, list) and (noted := self._refused.get(request.key)):
+            verdict = [Flaw(reason, NOT_KEPT) for reason in noted]
+        place, flaws = (request.about, request.key), tuple(verdict) if isinstance(verdict, list) else ()
+        self.steps[place] = replace(self.steps[place], verdict="refused" if flaws else "taken", flaws=flaws)
+        return verdict
+
+
+def samples_of(request: Request, count: int) -> Iterator[Request]:
+    """A request as so many samples, from its own on."""
+    return (replace(request, sample=request.sample + number) for number in range(count))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from empathy_eval.base.errors import InputError, JobError, Problem, job_error
@@ -41,24 +41,26 @@ class Budget:
     """Keeps a build within dollars or tokens, counting what its ledger has spent on the models of its configuration.
 
     With a limit, every reservation is written into the ledger before the request is sent: an outcome that stays unknown (a
-    time-out, a reset, a killed process) goes on counting, in the next run too.
+    time-out, a reset, a killed process) goes on counting, in the next run too. Without a ledger nothing is spent, and nothing sent.
     """
 
-    def __init__(self, ledger: Ledger, prices: Mapping[str, Prices], models: set[str], dollars: float | None, tokens: int | None) -> None:
-        self._ledger, self._prices = ledger, prices
+    def __init__(
+        self, ledger: Ledger | None = None, prices: Mapping[str, Prices] | None = None, models: Collection[str] = (),
+        dollars: float | None = None, tokens: int | None = None,
+    ) -> None:  # fmt: skip
+        self._ledger, self._prices = ledger, prices or {}
         self.dollars, self.tokens = dollars, tokens
         self.limited = dollars is not None or tokens is not None
         self.spent = Spent()
-        for model, delivery, usage in ledger.spent():
+        for model, delivery, usage in ledger.spent() if ledger else ():
             if model in models:
                 self.spent += self._of(model, usage, delivery)
         # What earlier runs reserved and never settled; in this run, what was reserved and is still open or stays unknown.
         self.reserved = Spent()
         self._open = 0
         self._changed = asyncio.Event()
-        if self.limited:
-            for model, delivery, usage in ledger.reserved():
-                self.reserved += self._of(model, usage, delivery)
+        for model, delivery, usage in ledger.reserved() if ledger and self.limited else ():
+            self.reserved += self._of(model, usage, delivery)
 
     @property
     def priced(self) -> bool:
@@ -75,7 +77,7 @@ class Budget:
         Raises:
             JobError: if there is no room, and no open request whose settling could make some.
         """
-        if not self.limited:
+        if not self.limited or self._ledger is None:
             return
         while not self._fits(self._of(model, worst)):
             if not self._open:
@@ -90,7 +92,7 @@ class Budget:
         """Ends a request: ``used`` is what it cost (None: nothing); an outcome that is not known keeps its reservation."""
         if used is not None:
             self.spent += self._of(model, used)
-        if not self.limited:
+        if not self.limited or self._ledger is None:
             return
         self._open -= 1
         if known:

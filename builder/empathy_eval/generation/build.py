@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, make_budget
 from empathy_eval.completions.ledger import Ledger, under_way
-from empathy_eval.completions.models.recorder import Notes
+from empathy_eval.completions.models.recorder import Noter, Notes
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.requests import Model
 from empathy_eval.design.configuration import Configuration
@@ -45,8 +46,10 @@ class Run:
     part: tuple[int, int] | None = None
     # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
     notes: Notes | None = None
-    # What stands in for the models that a recipe has.
-    instead: Callable[[dict[str, Model]], dict[str, Model]] = lambda models: models
+    # By key or by dialogue why something is not asked for in this run.
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    # The models whose endpoints are waited for from the start: they have answered another run.
+    answering: Collection[str] = ()
     window: int = WINDOW
     # Without it the run is stopped when the first items all came to nothing; a run that sends nothing goes to its end anyhow.
     keep_going: bool = False
@@ -129,9 +132,10 @@ async def work_through(
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
     config = job.config
-    models = run.instead(job.models(budget, lambda: asker.stopped))
-    models = run.notes.stand_ins(models, config) if run.notes is not None else models
-    asker = Asker(ledger, models, job.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
+    models = known(job.models(budget, lambda: asker.stopped), run.answering)
+    asking = Asker if run.notes is None else functools.partial(Noter, run.notes, config)
+    tries = {"samples": config.samples, "repairs": config.repairs}
+    asker: Asker = asking(ledger, models, job.prompts, **tries, offline=run.offline, unasked=run.unasked)
     part = run.part or (1, 1)
     items = run.course.begun(part_of(job.items(), *part), job.least)
     summary = job.summary(len(list(part_of(range(job.planned()), *part))), budget)
@@ -160,6 +164,14 @@ async def work_through(
     header = {**job.header(), **write_carried(out, job.carried()), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
     write_whole(out / BUILD, json_text(header) + "\n")
     return summary
+
+
+def known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
+    """The models, whose endpoints are waited for if they have answered another run."""
+    for model in models.values():
+        if model.name in answering and (reception := getattr(model, "reception", None)):
+            reception.heard()
+    return models
 
 
 def _unanswered_items(job: Job, run: Run, ledger: Ledger) -> Iterator[tuple[int, Any]]:

@@ -165,8 +165,8 @@ def build_by_batch(
         open_ones = rounds.settle(wait) if rounds.ledger.exists() else {}
         if open_ones:
             return Handed(None, open_ones, rounds.reasons)
-        notes = Notes(rounds.refused)
-        summary = build(job, out, replace(run, notes=notes))
+        notes = Notes()
+        summary = build(job, out, replace(run, notes=notes, unasked=rounds.refused))
         if not notes:
             return Handed(summary, {}, rounds.reasons)
         progress = (rounds.brought, len(rounds.refused))

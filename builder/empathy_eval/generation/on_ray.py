@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,7 +19,7 @@ from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, Spent
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.ledger_rows import INSERT
-from empathy_eval.completions.requests import Completion, Model, NoAnswer, Request, Usage
+from empathy_eval.completions.requests import Usage
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build, opened, work_through
@@ -235,7 +235,7 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
         answering = await heard(ray, keeper.answering.remote())
         run = Run(
-            part=part, instead=lambda models: known(models, answering), progress=lambda summary: ledger.tell(), course=ledger.course,
+            part=part, answering=answering, progress=lambda summary: ledger.tell(), course=ledger.course,
             keep_going=work.keep_going,
         )  # fmt: skip
         budget = _SliceBudget(ledger, work.limited)
@@ -244,14 +244,6 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         finally:
             await heard(ray, keeper.end.remote(number))
     return dict(one.split(": ", 1) for one in summary.missing)
-
-
-def known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
-    """The models, whose endpoints are waited for if they have answered another slice."""
-    for model in models.values():
-        if model.name in answering and (reception := getattr(model, "reception", None)):
-            reception.heard()
-    return models
 
 
 A = TypeVar("A", bound=Asks)
@@ -280,12 +272,7 @@ def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, addre
             raise KeyboardInterrupt(LOST) from None
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
     # The slices have seen to it that something comes of the items.
-    return build(job, out, replace(run, keep_going=True, instead=lambda models: _left(models, left)))
-
-
-def _left(models: dict[str, Model], left: Mapping[str, str]) -> dict[str, Model]:
-    made = {id(model): _Left(model, left) for model in models.values()}
-    return {role: made[id(model)] for role, model in models.items()}
+    return build(job, out, replace(run, keep_going=True, unasked=left))
 
 
 def _refuse_unsendable(ray: Any, job: Job) -> None:
@@ -299,19 +286,6 @@ def _refuse_unsendable(ray: Any, job: Job) -> None:
             problems.append(Problem(what, said, "create its contents at the first request, or build without --engine ray"))
     if problems:
         raise InputError(problems)
-
-
-class _Left:
-    """Stands in for a model: what the tasks could not have answered for a dialogue is not asked for again in this run."""
-
-    def __init__(self, model: Model, left: Mapping[str, str]) -> None:
-        self.name, self.endpoint, self.body, self.close = model.name, model.endpoint, model.body, model.close
-        self._model, self._left = model, left
-
-    async def complete(self, request: Request) -> Completion:
-        if request.about.dialogue_id in self._left:
-            raise NoAnswer(self._left[request.about.dialogue_id])
-        return await self._model.complete(request)
 
 
 def only_whole() -> InputError:

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError
-from empathy_eval.base.schemas import read_json, violations
+from empathy_eval.base.schemas import read_json
 from empathy_eval.base.stopping import beside_loops
-from empathy_eval.completions.asker import Asker
-from empathy_eval.completions.budget import cost, make_budget
+from empathy_eval.completions.answer_text import read
+from empathy_eval.completions.asker import DryRun
+from empathy_eval.completions.budget import Budget, cost
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
-from empathy_eval.completions.requests import About, Completion, Model, NoAnswer, Request, Usage
+from empathy_eval.completions.requests import About, Completion, Request, Usage
 from empathy_eval.design.configuration import APART, RELEASE_ONLY
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE, SELF_CHAT, Kind
@@ -31,7 +32,7 @@ from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
 from empathy_eval.generation.checks.own import own_checks
 from empathy_eval.generation.job import Dialogues, Workshop
-from empathy_eval.generation.outcomes import Dialogue, Turn
+from empathy_eval.generation.outcomes import Dialogue
 from empathy_eval.generation.retrace import planned
 from empathy_eval.generation.stand_ins import stand_in
 
@@ -127,7 +128,7 @@ class Items:
         self.config, self.catalogue = recipe.config, recipe.catalogue
         # The dialogues with a crossed item that the ledger does not hold, as far as requests of them were rendered.
         self.unwritten = set[str]()
-        self.models = make_models(recipe, make_budget(recipe.config, ledger, None, None))
+        self.models = make_models(recipe, Budget())
 
     def requests(self, plan: Plan) -> list[Request]:
         """All first-sample requests of an item."""
@@ -147,29 +148,24 @@ class Items:
         for scene in crossed_by_models.places(dialogue, at, self.recipe.language)[0][: plan.crosses]:
             asked = self._request(CROSSED, crossed_by_models.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
-            if (said := self._answer(asked, CROSSED.answer)) is None:
+            if (value := self._answer(asked)) is None:
                 self.unwritten.add(plan.dialogue_id)
-                said = {"twin": scene.context[-1].text, "reply": scene.reference.text}
-            for trial in crossed_by_models.trials(scene, said["twin"].strip(), said["reply"].strip()):
+            said = crossed_by_models.said_in(value) if value else {"twin": scene.context[-1].text, "reply": scene.reference.text}
+            for trial in crossed_by_models.trials(scene, said["twin"], said["reply"]):
                 yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
     def dialogue(self, plan: Plan) -> Dialogue | None:
         """The dialogue that the ledger holds for a plan, if its first sample is one with the planned turns."""
-        value = self._answer(self._self_chat(plan), SELF_CHAT.answer)
+        value = self._answer(self._self_chat(plan))
         if value is None:
             return None
-        turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
-        made = Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "", *plan.voices)
+        made = Dialogue(plan.dialogue_id, plan.scenario_id, *self_chat.said_in(value), (), "model", "", "", *plan.voices)
         return made if planned(made, plan, self.recipe) else None
 
-    def _answer(self, request: Request, answer_schema: str) -> Any:
+    def _answer(self, request: Request) -> Any:
         """What the ledger holds as the answer to a request, if it is one."""
         found = self.ledger.get(request.key)
-        try:
-            value = json.loads(found.text) if found else None
-        except ValueError:
-            return None
-        return None if value is None or any(violations(value, answer_schema)) else value
+        return read(found, KINDS[request.about.kind].answer)[0] if found else None
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))
@@ -258,22 +254,6 @@ PASSED = Completion('{"score": 0}', "stop", SCORE.name)
 Group = tuple[str, str]
 
 
-class _Looking(Asker):
-    """Answers from the ledger alone, and notes what has an answer there and what has none."""
-
-    answered: set[About]
-    unanswered: set[About]
-
-    async def complete(self, model: Model, request: Request) -> Completion:
-        found = self.ledger.get(request.key)
-        if found is None and KINDS[request.about.kind].delivery == SCORE.delivery:
-            return PASSED  # it would be computed here, for every text, and kept nowhere
-        (self.unanswered if found is None else self.answered).add(request.about)
-        if found is None:
-            raise NoAnswer(str(request.about))
-        return found
-
-
 def asked_again(recipe: Recipe, ledger: Path, folders: Iterable[Path] = ()) -> Again | None:
     """The answers of a ledger that a build would not use, though they are of its own texts; None if there is none.
 
@@ -329,9 +309,9 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
     """What of these dialogues is asked first, and has no answer; a further sample of what has one is no change."""
     job = Dialogues(recipe).found()
     config = job.recipe.config
-    models = make_models(job.recipe, make_budget(config, ledger, None, None))
-    asker = _Looking(ledger, models, job.prompts, samples=config.samples, repairs=config.repairs)
-    asker.answered, asker.unanswered = set(), set()
+    models = make_models(job.recipe, Budget())
+    # A score that the ledger does not have would be computed, for every text, and kept nowhere.
+    asker = DryRun(ledger, models, job.prompts, config, instead={SCORE.name: PASSED})
     workshop = Workshop(job.recipe, asker, own_checks(job.recipe))
     try:
         for plan in plans(config, job.recipe.catalogue, ids):
@@ -340,7 +320,8 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
         # What was handed in was not asked, and is not to be closed before it is.
         for model in {models[role] for role in config.asked if role not in recipe.models}:
             await model.close()
-    return asker.unanswered - asker.answered
+    asked = [one for one in asker.steps.values() if one.about.kind != SCORE.name]
+    return {one.about for one in asked if one.completion is None} - {one.about for one in asked if one.completion}
 
 
 def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:

@@ -58,6 +58,16 @@ class TextModel:
         """Gives back what it holds, at the end of a build or a round of it; it may be asked again. Nothing, unless a subclass says so."""
 
 
+def messages_alone(config: ModelConfig, name: str = "") -> TextModel:
+    """What stands in for a model of one's own that is not here: of one that adds nothing to its messages the bodies are known.
+
+    One that was handed in is named by the configuration, another by its answers.
+    """
+    said = {"name": config.model, "endpoint": config.endpoint} if config.kind == "given" else {"name": name or config.kind}
+    made: TextModel = type("Given", (TextModel,), said)()
+    return made
+
+
 async def _beside(work: Callable[[], Any]) -> Any:
     """The result of work in a thread that nothing waits for once the run has ended: a second Ctrl-C does not."""
     future = Future[tuple[Any, BaseException | None]]()

@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
 
-from empathy_eval.completions.asker import Answer, Asker, Judge, T, Trail
-from empathy_eval.completions.budget import make_budget
+from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.requests import About, Completion, Model, NoAnswer, Request
-from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, NAMED
-from empathy_eval.design.prompts import Message
+from empathy_eval.completions.requests import Model, Request, Usage
+from empathy_eval.design.kinds import IDEAL, NAMED
 from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimated
 from empathy_eval.raters.judges.annotating import Annotations
 from empathy_eval.raters.judges.cases import Case
-from empathy_eval.raters.judges.replay import Ledgers
+from empathy_eval.raters.judges.replay import Ledgers, dry_run
 from empathy_eval.raters.judges.sources import Conversation
 
 # Assumed of an answer while the ledger has none of its kind: what a value takes with its name in JSON, and an analysis in words.
@@ -43,7 +41,7 @@ def preview(job: Annotations, ledger_path: Path | None, count: int) -> Annotatio
     """
     job = job.found()
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
-        models = job.models(make_budget(job.config, ledger, None, None), lambda: None)
+        models = job.models(Budget(), lambda: None)
         seen = asyncio.run(_seen(job, ledger, models, count))
         estimates = tuple(_estimates(job, ledger, seen))
     return AnnotationPreview(tuple(seen.shown), len(seen.used), estimates)
@@ -55,7 +53,7 @@ class _Seen:
 
     shown: list[Request] = field(default_factory=list)
     open: Counter[str] = field(default_factory=Counter)
-    used: dict[str, tuple[str, Completion]] = field(default_factory=dict)
+    used: dict[str, tuple[str, Usage]] = field(default_factory=dict)
     # By kind how many of those that come first have an answer, good or bad.
     begun: Counter[str] = field(default_factory=Counter)
     sizes: dict[str, list[int]] = field(default_factory=dict)
@@ -70,18 +68,20 @@ async def _seen(job: Annotations, ledger: Ledger, models: Mapping[str, Model], c
         if fresh and number >= max(count, RENDERED) and shape in shapes:
             seen.open += shapes[shape]
             continue
-        looking = _Looking(ledger, models, job)
-        await job.work(looking)(case)
-        opened = Counter(looking.first[key].about.kind for key in looking.open)
+        asker = dry_run(job, ledger, models)
+        await job.work(asker)(case)
+        steps = list(asker.steps.values())
+        first = [one for one in steps if not one.repair and one.request.sample % asker.samples == 0]
+        # Whatever is asked for ends with the first request that has no answer.
+        opened = Counter(one.about.kind for one in steps if one.completion is None)
         if fresh:
             shapes[shape] = opened
         seen.open += opened
-        seen.used |= looking.used
-        seen.begun.update(one.about.kind for key, one in looking.first.items() if key in looking.used)
-        seen.shown += looking.first.values() if number < count else ()
-        if number < RENDERED:
-            for one in looking.first.values():
-                seen.sizes.setdefault(one.about.kind, []).append(one.size)
+        seen.used |= {one.request.key: (one.about.kind, one.completion.usage) for one in steps if one.completion}
+        seen.begun.update(one.about.kind for one in first if one.completion)
+        seen.shown += (one.request for one in first) if number < count else ()
+        for one in first if number < RENDERED else ():
+            seen.sizes.setdefault(one.about.kind, []).append(one.request.size)
     return seen
 
 
@@ -91,37 +91,11 @@ def _shape(case: Case) -> tuple[str, ...]:
     return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
 
 
-class _Looking(Asker):
-    """Asks nobody: goes as far as the ledger answers, and notes which requests come first and which of them are not settled."""
-
-    def __init__(self, ledger: Ledger, models: Mapping[str, Model], job: Annotations) -> None:
-        config = job.config
-        super().__init__(ledger, dict(models), job.prompts, samples=config.samples, repairs=config.repairs, offline=True)
-        self.first, self.open, self.used = dict[str, Request](), set[str](), dict[str, tuple[str, Completion]]()
-
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0) -> Answer[T] | None:
-        """What the ledger answers; what it does not is passed over, so that what comes after it is seen."""
-        model = self.models[JUDGE]
-        request = Request(model.body(messages, ALL_KINDS[about.kind].answer), model.endpoint, about, first)
-        self.first.setdefault(request.key, request)
-        try:
-            return await super().ask(about, messages, judge, trail, first)
-        except NoAnswer:
-            self.open.add(request.key)
-            return Answer(dict[str, float](), "", "") if about.kind == IDEAL.name else None  # type: ignore[arg-type]
-
-    async def complete(self, model: Model, request: Request) -> Completion:
-        """The completion of the ledger."""
-        found = await super().complete(model, request)
-        self.used[request.key] = request.about.kind, found
-        return found
-
-
 def _estimates(job: Annotations, ledger: Ledger, seen: _Seen) -> Iterator[Estimate]:
     """By kind what is left: with the averages of this job's own answers, repairs and further samples too, or as it is assumed."""
     settings = job.config.model
     for kind, count in seen.open.items():
-        answers = [completion.usage for about, completion in seen.used.values() if about == kind]
+        answers = [usage for about, usage in seen.used.values() if about == kind]
         average, seconds = assumed(seen.sizes.get(kind, []), _written(job, kind))
         if answers:
             average = [sum(column) / len(answers) for column in zip(*map(astuple, answers), strict=True)]

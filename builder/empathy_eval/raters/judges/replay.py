@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.completions.asker import Answer, Asker, Judge, T, Trail
+from empathy_eval.base.json_text import json_text
+from empathy_eval.completions.asker import Asker, DryRun, samples_of
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import asked_models
-from empathy_eval.completions.models.own import TextModel
-from empathy_eval.completions.requests import About, Completion, Model, Request
+from empathy_eval.completions.models.own import messages_alone
+from empathy_eval.completions.requests import Completion, Model, Request
 from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
-from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
-from empathy_eval.design.prompts import Message, load_prompts
+from empathy_eval.design.kinds import IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
+from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.raters.judges.annotating import Annotating, Annotations, Design
@@ -38,10 +38,6 @@ class Ledgers:
         """The completion of a request, from the first ledger that has it."""
         return next(filter(None, (one.get(key) for one in self._ledgers)), None)
 
-    def spent(self) -> list[Any]:
-        """Nothing: what is read here was paid for elsewhere."""
-        return []
-
     def judged(self) -> set[tuple[str, int | None]]:
         """The dialogues and turns that judges were asked about."""
         return {(row[0], row[1]) for one in self._ledgers for row in one.query(ASKED)}
@@ -60,7 +56,7 @@ class Replay:
     ) -> None:
         self._ledgers = ledgers or Ledgers()
         self.job = _job(said, catalogue, where)
-        self._models = {JUDGE: _model(self.job.config.model, self._ledgers, where, own=own)}
+        self._models = {JUDGE: _model(self.job.config.model, where, own=own)}
 
     def fits(self, one: Annotated, case: Case) -> bool:
         """Whether it is of these very texts: each request about them has its key among those that were answered, well or badly.
@@ -68,12 +64,13 @@ class Replay:
         The key of a repair holds the bad answer, which is not here; the key of what was repaired is. Where what an answer goes with came to
         nothing, a good answer is not here either.
         """
-        noting = _Noting(self._models, self.job)
-        asyncio.run(self.job.work(noting)(case))
+        asker = dry_run(self.job, cast(Ledger, Ledgers()), self._models)
+        asyncio.run(self.job.work(asker)(case))
         keys, bad = _keys(one), {failure.request_key for failure in one.failures}
-        noted = [asked.keys for asked in noting.noted]
-        there = _variants(one) <= {None, *case.texts} and (bool(bad) or keys <= set().union(*noted))
-        return there and all(asked.keys & (keys | bad) or noting.in_vain(place, bad) for place, asked in enumerate(noting.noted))
+        tries = [{each.key for each in samples_of(request, asker.samples)} for request in asker.asked]
+        there = _variants(one) <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
+        in_vain = [mine <= bad for mine in tries]
+        return there and all(mine & (keys | bad) or _beside_in_vain(place, asker.asked, in_vain) for place, mine in enumerate(tries))
 
     def again(self, cases: Iterable[Case]) -> list[Annotated]:
         """What the ledgers answer about cases: ``missing`` where they do not."""
@@ -87,38 +84,20 @@ class Replay:
         return asyncio.run(work())
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A request that would be asked: its kind, the sample it belongs to, and the keys that its tries have."""
-
-    kind: str
-    sample: int
-    keys: set[str | None]
+def dry_run(job: Annotations, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
+    """An asker of what a job would send. The second step of strategies does not depend on what is answered to the first."""
+    ideal = [{"strategy": one.abbreviation, "probability": int(not place)} for place, one in enumerate(job.asking.taxonomy.strategies)]
+    return DryRun(ledger, models, job.prompts, job.config, instead={IDEAL.name: Completion(json_text({"strategies": ideal}), "stop", "")})
 
 
-class _Noting(Asker):
-    """Asks nobody: notes each request."""
-
-    def __init__(self, models: dict[str, Model], job: Annotations) -> None:
-        super().__init__(cast(Ledger, Ledgers()), models, job.prompts, samples=job.config.samples, offline=True)
-        self.noted = list[_Asked]()
-
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
-        """Nothing; but which strategies were thought of is passed over, so that what comes after it is asked for."""
-        model = self.models[JUDGE]
-        body = model.body(messages, ALL_KINDS[about.kind].answer)
-        samples = range(again * self.samples, (again + 1) * self.samples)
-        self.noted.append(_Asked(about.kind, again, {Request(body, model.endpoint, about, sample).key for sample in samples}))
-        return Answer(cast(T, None), "", "") if about.kind == IDEAL.name else None
-
-    def in_vain(self, place: int, bad: set[str | None]) -> bool:
-        """Whether all that an answer goes with had bad answers alone: the other order of a preference, or the other step of strategies."""
-        asked = self.noted[place]
-        # Both orders of two texts stand side by side.
-        beside = [self.noted[place ^ 1]] if asked.kind == PREFERENCE.name else []
-        if other := {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(asked.kind):
-            beside = [one for one in self.noted if (one.kind, one.sample) == (other, asked.sample)]
-        return bool(beside) and all(one.keys <= bad for one in beside)
+def _beside_in_vain(place: int, asked: Sequence[Request], in_vain: Sequence[bool]) -> bool:
+    """Whether all that an answer goes with had bad answers alone: the other order of a preference, or the other step of strategies."""
+    request = asked[place]
+    if request.about.kind == PREFERENCE.name:  # both orders of two texts stand side by side
+        return in_vain[place ^ 1]
+    other = {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(request.about.kind)
+    beside = [one for one, each in zip(in_vain, asked, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
+    return bool(beside) and all(beside)
 
 
 def _keys(one: Annotated) -> set[str | None]:
@@ -151,15 +130,10 @@ def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annota
     return job
 
 
-def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -> Model:
+def _model(config: ModelConfig, where: object, *, own: bool) -> Model:
     """The judge, for the bodies that it makes."""
-    given: dict[str, Any] = {}
-    if config.kind == "given":
-        # It is not here; but of a model that adds nothing to the messages the bodies are known.
-        given = {JUDGE: type("Given", (TextModel,), {"name": config.model, "endpoint": config.endpoint})()}
-    elif not config.remote and not own:
+    if not config.remote and config.kind != "given" and not own:
         raise input_error(
             where, f'the judge "{config.kind}" is a custom model, which is not available here', "ask the authors of the release"
         )
-    budget = Budget(cast(Ledger, ledgers), {}, set(), None, None)
-    return asked_models({JUDGE: config}, given, budget)[JUDGE]
+    return asked_models({JUDGE: config}, {JUDGE: messages_alone(config)} if config.kind == "given" else {}, Budget())[JUDGE]
