@@ -327,11 +327,7 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
 def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
     """What is another than where the answers were asked for, as far as a folder of a build says so."""
     now, told = dict(_leaves(recipe.config.published)), set[str]()
-    made = {
-        "template": recipe.templates,
-        "scenario file": recipe.scenario_files,
-        "all": {"seed dialogues": recipe.catalogue.seed_hash},
-    }
+    made = {"template": recipe.templates, "scenario file": recipe.scenario_files, "all": {"seed dialogues": recipe.catalogue.seed_hash}}
     for folder in dict.fromkeys(folders):
         if (folder / CONFIGURATION).is_file():
             before = dict(_leaves(read_json(folder / CONFIGURATION, None, "")))

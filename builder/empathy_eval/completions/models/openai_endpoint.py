@@ -211,11 +211,7 @@ class OpenAIEndpoint:
         """Sends a request once; what does not come whole and in time is no answer, whatever was raised by what came instead."""
         self.reception.sends()
         try:
-            response = await within(
-                self._config.timeout_seconds,
-                self._line.post(self.path, content),
-                self._lost,
-            )
+            response = await within(self._config.timeout_seconds, self._line.post(self.path, content), self._lost)
             self._pace.heed(response.headers.raw)
             completion = self.answer(_parsed(response.content), worst)
         except openai.APIStatusError as error:
