@@ -41,19 +41,14 @@ class Trail:
     """What is left behind while something is asked for: samples not taken, and the ledger rows that were used."""
 
     failures: list[tuple[int, Failure]] = field(default_factory=list)
-    usage: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+    usage: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     keys: set[str] = field(default_factory=set)
 
     def used(self, key: str, completion: Completion) -> None:
         """Counts a ledger row that the replay of this item used, once: equal requests have one."""
-        if key in self.keys:
-            return
-        self.keys.add(key)
-        row, usage = self.usage[completion.model], completion.usage
-        row["requests"] += 1
-        row["input_tokens"] += usage.input_tokens
-        row["cached_tokens"] += usage.cached_tokens
-        row["output_tokens"] += usage.output_tokens
+        if key not in self.keys:
+            self.keys.add(key)
+            self.usage[completion.model].update({"requests": 1, **vars(completion.usage)})
 
     def failed(self, request: Request, attempt: int, flaws: Sequence[Flaw], final: bool) -> None:
         """Notes a sample that is not taken, with its reasons (each once)."""
@@ -63,10 +58,11 @@ class Trail:
     def sorted_failures(self) -> tuple[Failure, ...]:
         """The failures by turn, kind, attempt and request: an order that no concurrency can change."""
 
-        def place(attempt: int, one: Failure) -> tuple[int, str, int, str]:
+        def place(row: tuple[int, Failure]) -> tuple[int, str, int, str]:
+            attempt, one = row
             return -1 if one.turn is None else one.turn, one.kind, attempt, one.request_key or ""
 
-        return tuple(failure for _, failure in sorted(self.failures, key=lambda one: place(*one)))
+        return tuple(failure for _, failure in sorted(self.failures, key=place))
 
     def plain_usage(self) -> dict[str, dict[str, int]]:
         """The usage by model, in sorted order."""
@@ -276,6 +272,6 @@ class DryRun(Asker):
         return verdict
 
 
-def samples_of(request: Request, count: int) -> Iterator[Request]:
-    """A request as so many samples, from its own on."""
-    return (replace(request, sample=request.sample + number) for number in range(count))
+def samples_of(request: Request, count: int, step: int = 1) -> Iterator[Request]:
+    """A request as so many samples, from its own on; their numbers lie so far apart."""
+    return (replace(request, sample=request.sample + number * step) for number in range(count))

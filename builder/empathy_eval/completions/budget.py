@@ -161,11 +161,7 @@ def spending(ledger: Ledger, config: Configuration | None = None) -> list[Spendi
     prices = {one.model: one.prices for one in config.models.values() if one.prices} if config else {}
     found = []
     for model, kind, finish, delivery, count, *tokens in ledger.query(QUERY):
+        model, kind, finish, delivery = (one if isinstance(one, str) else repr(one) for one in (model, kind, finish, delivery))
         usage, price = Usage(*tokens), prices.get(model)
-        dollars = cost(usage, price, delivery) if price else None
-        found.append(Spending(_text(model), _text(kind), _text(finish), _text(delivery), count, usage, dollars))
+        found.append(Spending(model, kind, finish, delivery, count, usage, cost(usage, price, delivery) if price else None))
     return found
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else repr(value)

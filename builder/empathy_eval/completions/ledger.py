@@ -28,6 +28,7 @@ GROUP BY model, delivery ORDER BY model, delivery
 ANSWER = "SELECT body, finish, model, input_tokens, cached_tokens, output_tokens FROM sound_completions WHERE key = ?"
 # All but what is in the bodies.
 LOOKED = f"SELECT {', '.join(NAMES['completions'][:-2])}, iif(typeof(body) = 'blob', x'', NULL), place FROM sound_completions"  # noqa: S608
+RESERVE = "INSERT OR IGNORE INTO reservations VALUES (?, ?, ?, ?)"
 RELEASE = "DELETE FROM reservations WHERE token = ?"
 
 
@@ -174,7 +175,7 @@ class Ledger:
 
     def reserve(self, token: str, model: str, worst: Usage) -> None:
         """Notes the worst case of a request that is about to be sent."""
-        self.write(("INSERT OR IGNORE INTO reservations VALUES (?, ?, ?, ?)", [(token, model, worst.input_tokens, worst.output_tokens)]))
+        self.write((RESERVE, [(token, model, worst.input_tokens, worst.output_tokens)]))
 
     def release(self, token: str) -> None:
         """Takes a reservation back whose outcome is known: in one commit with what is written next, which is its answer if there is one."""

@@ -103,7 +103,9 @@ def opened(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool)
         kept.callback(connection.close)
         _begin(path, connection, write, "BEGIN" if as_it_lies else "BEGIN EXCLUSIVE")
     except (OSError, sqlite3.OperationalError) as error:
-        raise in_use(path) if "locked" in str(error) else closed(path, error) from error
+        if "locked" in str(error):
+            raise in_use(path) from error
+        raise job_error(path, f"cannot be opened: {error}", "make room or give permission, then run again") from error
     except sqlite3.DatabaseError as error:
         raise input_error(path, f"is not a ledger: {error}", OWN) from error
     _whole(path, connection)
@@ -126,18 +128,12 @@ def _begin(path: Path, connection: sqlite3.Connection, write: bool, begin: str) 
     """Locks the file, looks whether it is a ledger, and makes what it lacks; before that nothing in it is used or changed."""
     connection.text_factory = text_or_bytes
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + 2**20)
-    connection.execute("PRAGMA trusted_schema=OFF")
-    connection.execute("PRAGMA cell_size_check=ON")
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    connection.execute(begin)
+    for statement in ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON", "PRAGMA locking_mode=EXCLUSIVE", begin):
+        connection.execute(statement)
     for table in _look(path, connection, write):
         connection.execute(TABLES[table] if write else TABLES[table].replace("CREATE", "CREATE TEMP"))
-    connection.execute("COMMIT")
-    if write:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-    for view in VIEWS:
-        connection.execute(view)
+    for statement in ("COMMIT", *(("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL") if write else ()), *VIEWS):
+        connection.execute(statement)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
@@ -252,11 +248,6 @@ def in_use(path: Path) -> InputError:
     return input_error(
         path, "another process is using this ledger", "wait for the other process to end, or name another ledger with --ledger"
     )
-
-
-def closed(path: Path, error: Exception) -> JobError:
-    """The error for a file that cannot be opened."""
-    return job_error(path, f"cannot be opened: {error}", "make room or give permission, then run again")
 
 
 def damaged(path: Path, what: str) -> JobError:

@@ -104,7 +104,6 @@ class Model(Protocol):
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The canonical body of a request for an answer that is valid under the schema of that name."""
-        ...
 
     async def complete(self, request: Request) -> Completion:
         """Answers a request.
@@ -113,8 +112,6 @@ class Model(Protocol):
             NoAnswer: if no answer came and patience has ended.
             EmpathyEvalError: if going on makes no sense (a refused key, an exhausted quota).
         """
-        ...
 
     async def close(self) -> None:
         """Gives back connections, at the end of a build or a round of it; the model may be asked again, in another event loop."""
-        ...

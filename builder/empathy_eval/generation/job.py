@@ -26,7 +26,7 @@ from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import Check, own_checks
 from empathy_eval.generation.crossed_by_models import Crosser
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
-from empathy_eval.generation.patterns import Patterns, load_patterns
+from empathy_eval.generation.patterns import load_patterns
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
 from empathy_eval.generation.stand_ins import try_templates
@@ -127,24 +127,6 @@ class _Ahead(Generic[T, R]):
         return bool(ended and self.tasks.pop(max(ended)))
 
 
-class Item(Protocol):
-    """What is worked on at a time; its requests are kept under the id of its dialogue."""
-
-    @property
-    def dialogue_id(self) -> str: ...  # noqa: D102
-
-
-class Result(Protocol):
-    """What became of an item: a line of the outcomes."""
-
-    @property
-    def dialogue_id(self) -> str: ...  # noqa: D102
-    @property
-    def status(self) -> str: ...  # noqa: D102
-
-    def to_json(self) -> dict[str, Any]: ...  # noqa: D102
-
-
 class Job(Protocol):
     """All items, how one is worked on, and what is written of them beside their results.
 
@@ -160,43 +142,33 @@ class Job(Protocol):
 
     def configured(self, config: Any) -> Job:
         """The same job with another share of what its endpoints may be asked at once."""
-        ...
 
     def found(self) -> Job:
         """The job with all that it names beside files. Raises an :class:`InputError` for what cannot be had, all at once."""
-        ...
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
         """The models by what they are for."""
-        ...
 
     def items(self) -> Iterator[Any]:
         """All items, in an order that is always the same."""
-        ...
 
     def planned(self) -> int:
         """How many items there are."""
-        ...
 
     def least(self, item: Any) -> int:
         """The requests that an item takes where each is answered well at once."""
-        ...
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """How an item is worked on, to its result."""
-        ...
 
     def summary(self, total: int, budget: Budget | None) -> Summary:
         """An empty summary."""
-        ...
 
     def header(self) -> dict[str, Any]:
         """All that the results are a function of, beside the ledger."""
-        ...
 
     def carried(self) -> dict[str, str]:
         """What the results are made under, as texts by the path of their file; empty where the header has all of it."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -227,16 +199,23 @@ class Dialogues:
     def found(self) -> Dialogues:
         """With scorer, models, checks and patterns, so that a name that is wrong claims no folder; templates are tried out, and what is
         withdrawn or corrected is looked for in the plan."""
-        made, problems = list[Any](), list[Problem]()
-        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity), _patterns, try_templates, _errata):
+        config, made, problems = self.recipe.config, list[Any](), list[Problem]()
+        for find in (
+            lambda: own_models(config.asked, self.recipe.models),
+            lambda: own_checks(self.recipe),
+            lambda: weights_of(config.checks.toxicity),
+            lambda: _try_patterns(self.recipe),
+            lambda: try_templates(self.recipe),
+            lambda: refuse_unknown_errata(config, self.recipe.catalogue),
+        ):
             try:
-                made.append(find(self.recipe))
+                made.append(find())
             except InputError as error:
                 problems += error.problems
         if problems:
             raise InputError(problems)
         models, checks, *_ = made
-        return Dialogues(replace(self.recipe, models=models, checks=dict(zip(self.recipe.config.own_checks, checks, strict=True))))
+        return Dialogues(replace(self.recipe, models=models, checks=dict(zip(config.own_checks, checks, strict=True))))
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
         """Those of the configuration, one's own, and the toxicity scorer."""
@@ -272,25 +251,16 @@ class Dialogues:
         return carried(self.header(), self.recipe.catalogue, self.recipe.language, self.recipe.prompts)
 
 
-def _own_models(recipe: Recipe) -> dict[str, Any]:
-    return own_models(recipe.config.asked, recipe.models)
-
-
-def _errata(recipe: Recipe) -> None:
-    refuse_unknown_errata(recipe.config, recipe.catalogue)
-
-
-def _patterns(recipe: Recipe) -> list[Patterns]:
-    """The patterns of all rules, or an :class:`InputError` for those that find nothing, all at once."""
-    found, problems = list[Patterns](), list[Problem]()
+def _try_patterns(recipe: Recipe) -> None:
+    """Raises an :class:`InputError` for rules that find nothing, with all such at once."""
+    problems = list[Problem]()
     for name in recipe.language.rules:
         try:
-            found.append(load_patterns(name, recipe.language))
+            load_patterns(name, recipe.language)
         except InputError as error:
             problems += error.problems
     if problems:
-        raise InputError(list(dict.fromkeys(problems)))
-    return found
+        raise InputError(dict.fromkeys(problems))
 
 
 def job_of(what: Recipe | Job) -> Job:

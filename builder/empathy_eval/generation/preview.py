@@ -9,6 +9,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.completions.answer_text import read
-from empathy_eval.completions.asker import DryRun
+from empathy_eval.completions.asker import DryRun, samples_of
 from empathy_eval.completions.budget import Budget, cost
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
@@ -191,7 +192,8 @@ class Items:
 
     def _candidates(self, rendered: list[Request]) -> float:
         """How many candidates of a thing the ledger was asked for, as far as these first requests tell; 1 where they are not in it."""
-        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, _candidate_keys(one))) for one in rendered]
+        candidates = (map(attrgetter("key"), samples_of(one, APART, APART)) for one in rendered)
+        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, keys)) for keys in candidates]
         asked = [count for count in found if count]
         return sum(asked) / len(asked) if asked else 1
 
@@ -208,11 +210,6 @@ class Items:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
         written = turns * TOKENS_A_TURN if kind == SELF_CHAT else TOKENS_A_VARIANT * (3 if kind == CROSSED else 1)
         return *assumed(sizes, written), float(kind.times), False
-
-
-def _candidate_keys(request: Request) -> Iterator[str]:
-    """The keys of the first samples of a request's candidates, one after the other."""
-    return (replace(request, sample=number * APART).key for number in range(APART))
 
 
 def assumed(sizes: Sequence[int], written: float) -> tuple[list[float], float]:

@@ -25,13 +25,10 @@ from empathy_eval.completions.models.reception import Reception
 from empathy_eval.completions.models.transport import (
     BoundedSyncClient,
     Refused,
-    check_access,
-    filled,
-    key_of,
+    client_settings,
     masked,
     meaning,
     said,
-    secrets_of,
     words_of,
 )
 from empathy_eval.design.endpoints import ModelConfig
@@ -116,16 +113,7 @@ class Batches:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config, self.reception = config, Reception(config)
-        check_access(config)
-        self._client = openai.OpenAI(
-            api_key=key_of(config),
-            base_url=config.base_url,
-            default_headers=filled(config.headers),
-            default_query=filled(config.query),
-            max_retries=0,
-            timeout=config.timeout_seconds,
-            http_client=BoundedSyncClient(tuple(secret.encode() for secret in secrets_of(config)), config.timeout_seconds),
-        )
+        self._client = openai.OpenAI(**client_settings(config), timeout=config.timeout_seconds, http_client=BoundedSyncClient(config))
         # By the hash of a file the name it was uploaded under; names that were found and are not taken; when odd states were first seen.
         self._uploaded: dict[str, str] = {}
         self._found: set[str] = set()

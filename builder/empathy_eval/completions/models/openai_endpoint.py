@@ -27,15 +27,12 @@ from empathy_eval.completions.models.transport import (
     BoundedClient,
     NoCompletion,
     Refused,
-    check_access,
+    client_settings,
     completion_of,
     counted,
-    filled,
-    key_of,
     masked,
     meaning,
     said,
-    secrets_of,
 )
 from empathy_eval.completions.requests import Completion, NoAnswer, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
@@ -52,7 +49,6 @@ NOT_SENT = ("$schema", "$comment", "title")
 # The parts in which the time of an answer is counted.
 SLICES = 16
 T = TypeVar("T")
-JSON_HEADERS = {"Content-Type": "application/json"}
 
 
 class Line:
@@ -76,7 +72,7 @@ class Line:
             openai.APIConnectionError: where there is no response.
         """
         if path not in self._answered:
-            options: RequestOptions = {"headers": JSON_HEADERS, "timeout": self._limit}
+            options: RequestOptions = {"headers": {"Content-Type": "application/json"}, "timeout": self._limit}
             response = await self.client.post(path, cast_to=httpx2.Response, content=content, options=options)
             self._answered[path] = response.request
             return response
@@ -100,13 +96,7 @@ class Line:
 
     @cached_property
     def _http(self) -> BoundedClient:
-        config = self._config
-        return BoundedClient(
-            tuple(secret.encode() for secret in secrets_of(config)),
-            self.reception.reached,
-            timeout=self._limit,
-            limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
-        )
+        return BoundedClient(self._config, self.reception.reached, self._limit)
 
     @cached_property
     def client(self) -> openai.AsyncOpenAI:
@@ -115,16 +105,7 @@ class Line:
         Raises:
             InputError: if the key or a header cannot be sent.
         """
-        config = self._config
-        check_access(config)
-        return openai.AsyncOpenAI(
-            api_key=key_of(config),
-            base_url=config.base_url,
-            default_headers=filled(config.headers),
-            default_query=filled(config.query),
-            max_retries=0,
-            http_client=self._http,
-        )
+        return openai.AsyncOpenAI(**client_settings(self._config), http_client=self._http)
 
 
 class OpenAIEndpoint:
@@ -291,7 +272,7 @@ def _parsed(content: bytes) -> Any:
 
 PATHS = {"chat": "/chat/completions", "classify": "/classify", "score": "/score", "predict": "/predict"}
 # What is in a canonical body and is not sent; the server of ``predict`` has one model, and takes no name.
-UNSENT = {"chat": {"form"}, "classify": {"form"}, "score": {"form"}, "predict": {"form", "model"}}
+UNSENT = {"form"}, {"form", "model"}
 # How a chat endpoint says numbers: ``reward:-3.5``, ``helpfulness:1.6,coherence:3.3``, or a bare one.
 SAID = re.compile(
     r"(?:(?P<label>[^:,\n]{1,100}):)?\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))", re.IGNORECASE
@@ -318,7 +299,7 @@ def body_of(form: str, model: str, messages: list[Message], parameters: Mapping[
 
 def sent_of(body: Mapping[str, Any]) -> bytes:
     """What is sent of a canonical body."""
-    return canonical_json({name: value for name, value in body.items() if name not in UNSENT[body["form"]]})
+    return canonical_json({name: value for name, value in body.items() if name not in UNSENT[body["form"] == "predict"]})
 
 
 def rewards_of(body: Any, model: str, worst: Usage) -> Completion:

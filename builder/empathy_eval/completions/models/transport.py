@@ -43,9 +43,10 @@ class BoundedClient(openai.DefaultAioHttpClient):
     ``reached`` is called for every connection that is made.
     """
 
-    def __init__(self, secrets: tuple[bytes, ...], reached: Callable[[], None] = lambda: None, **settings: Any) -> None:
-        super().__init__(follow_redirects=False, verify=trusted(), **settings)
-        self._secrets, self._reached = secrets, reached
+    def __init__(self, config: ModelConfig, reached: Callable[[], None], limit: httpx2.Timeout) -> None:
+        pool = httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight)
+        super().__init__(follow_redirects=False, verify=trusted(), timeout=limit, limits=pool)
+        self._secrets, self._reached = secrets_of(config), reached
 
     def _init_transport(self, *given: Any, **settings: Any) -> Any:
         """The transport, whose session says when there is a connection; one that makes no session of its own says nothing."""
@@ -83,9 +84,9 @@ class BoundedClient(openai.DefaultAioHttpClient):
 class BoundedSyncClient(openai.DefaultHttpxClient):
     """The same for the calls of batches, each within so many seconds; a file that is fetched goes through as it comes."""
 
-    def __init__(self, secrets: tuple[bytes, ...], seconds: float) -> None:
-        super().__init__(follow_redirects=False, verify=trusted(), timeout=seconds)
-        self._secrets, self._seconds = secrets, seconds
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(follow_redirects=False, verify=trusted(), timeout=config.timeout_seconds)
+        self._secrets, self._seconds = secrets_of(config), config.timeout_seconds
 
     def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
         """Sends a request and reads its answer whole, unless it is to be streamed.
@@ -114,11 +115,11 @@ def _add(body: bytearray, chunk: bytes) -> None:
         raise TooLarge(f"an answer of more than {LARGEST:,} bytes")
 
 
-def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[bytes, ...]) -> httpx2.Response:
+def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[str, ...]) -> httpx2.Response:
     """A response that was read, unpacked and without secrets."""
     headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
     for secret in secrets:
-        content = content.replace(secret, b"***")
+        content = content.replace(secret.encode(), b"***")
     return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
@@ -141,6 +142,22 @@ def address_of(config: ModelConfig) -> str:
 def filled(values: Mapping[str, str]) -> dict[str, str]:
     """Headers or parameters with the environment variables that they name; one that is not set stays as it is written."""
     return {name: VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value) for name, value in values.items()}
+
+
+def client_settings(config: ModelConfig) -> dict[str, Any]:
+    """What a client of the ``openai`` package is made with; it sends nothing again by itself.
+
+    Raises:
+        InputError: if the key or a header cannot be sent.
+    """
+    check_access(config)
+    return {
+        "api_key": key_of(config),
+        "base_url": config.base_url,
+        "default_headers": filled(config.headers),
+        "default_query": filled(config.query),
+        "max_retries": 0,
+    }
 
 
 def key_of(config: ModelConfig) -> str:
