@@ -198,7 +198,7 @@ def run(options: argparse.Namespace) -> int:
 def _previewed(job: Annotations, options: argparse.Namespace, under: Under | None) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
-    from empathy_eval.raters.judges.preview import preview
+    from empathy_eval.raters.judges.replay import preview
 
     if options.slice or options.engine != "local" or options.no_wait:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")

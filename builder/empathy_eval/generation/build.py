@@ -16,10 +16,9 @@ from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
-from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.asker import Asker, Noter, Notes
 from empathy_eval.completions.budget import Budget, make_budget
 from empathy_eval.completions.ledger import Ledger, under_way
-from empathy_eval.completions.models.recorder import Noter, Notes
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.requests import Model
 from empathy_eval.design.configuration import Configuration

@@ -17,11 +17,11 @@ from tempfile import TemporaryDirectory
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
 from empathy_eval.base.stopping import pause
+from empathy_eval.completions.asker import Notes
 from empathy_eval.completions.batch_files import bounded_lines, numbered, request_files, take
 from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Batch, Ledger, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.completions.models.batch_api import Batches, State
-from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build

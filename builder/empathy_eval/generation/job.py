@@ -5,32 +5,119 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, job_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, job_error
 from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.completions.requests import Model, NoAnswer
+from empathy_eval.completions.requests import Flaw, Model, NoAnswer
 from empathy_eval.design.carried import carried
 from empathy_eval.design.endpoints import Asks
-from empathy_eval.design.planning import Plan, kinds_of_plan, plans, refuse_unknown_errata
+from empathy_eval.design.kinds import rewritings
+from empathy_eval.design.phases import crossable
+from empathy_eval.design.planning import Plan, PlannedTurn, ends, kinds_of_plan, plans, refuse_unknown_errata, seed_plan, some_plans
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.quotas import planned
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import provenance
-from empathy_eval.generation.checks.own import Check, own_checks
+from empathy_eval.generation.checks.own import Check, flaws_by, own_checks
 from empathy_eval.generation.crossed_by_models import Crosser
-from empathy_eval.generation.outcomes import ItemTrail, Outcome
+from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome, Scene, Turn
 from empathy_eval.generation.patterns import load_patterns
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
-from empathy_eval.generation.stand_ins import try_templates
 from empathy_eval.generation.summary import Summary
+
+# Words of a turn of which nothing is planned: the paper's turns have 28.7.
+WORDS_A_TURN = 29
+
+
+def stand_in(plan: Plan, recipe: Recipe) -> tuple[Dialogue, tuple[PlannedTurn, ...]]:
+    """What rewriting requests are shown with before there is a dialogue: a seed, of the same scenario if it has one; else mere words."""
+    seeds = [(one.number, one.seed) for one in recipe.catalogue.scenarios if one.seed]
+    if not seeds:
+        said = (" ".join(["word"] * (turn.lengths.get("reference") or WORDS_A_TURN)) for turn in plan.turns)
+        turns = tuple(Turn(turn.role, text, turn.strategy) for turn, text in zip(plan.turns, said, strict=True))
+        return Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", "", *plan.voices), plan.turns
+    number, seed = next((one for one in seeds if one[0] == plan.scenario_id), seeds[0])
+    turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
+    dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "", *plan.voices)
+    return dialogue, seed_plan(number, seed, recipe.catalogue, recipe.config.language).turns
+
+
+def try_templates(recipe: Recipe) -> None:
+    """Renders requests of each kind, so that a template that cannot be rendered is known before anything is paid for.
+
+    They are of the first, the middle and the last dialogue, and in each of the first, the middle and the last scene, with controls and
+    without: what a template says only of others is not tried.
+
+    Raises:
+        InputError: for such a template, and for a plan that cannot be drawn.
+    """
+    for plan in some_plans(recipe.config, recipe.catalogue):
+        self_chat.messages(recipe, plan)
+        dialogue, turns = stand_in(plan, recipe)
+        found = rewriting.scenes(dialogue, turns, recipe.language)
+        controlled = [scene for scene in found if scene.planned.controls] or found
+        for scene in {one.place: one for one in (*ends(found), *ends(controlled))}.values():
+            for kind in rewritings(controls=scene in controlled):
+                rewriting.messages(recipe, kind, scene)
+        _try_crossed(recipe, [one for one in found if one.place in crossable([turn.role for turn in turns])])
+    recipe.prompts.render("repair", violations=["what is wrong"])
+
+
+def try_checks(recipe: Recipe) -> None:
+    """Lets checks of one's own look at dialogues and variants, so that one that fails is known before anything is paid for.
+
+    They see the first, the middle and the last dialogue, each variant of three of its helper turns, and as a text the reference. What
+    they find wrong with these texts is not told.
+
+    Raises:
+        InputError: for checks that cannot be made or that fail, with the first fault of each; and for a plan that cannot be drawn.
+    """
+    checks, problems = own_checks(recipe), dict[str, Problem]()
+    for look in _looks(recipe) if checks else ():
+        for one in checks:
+            try:
+                flaws_by([one], look)
+            except JobError as error:
+                (fault,) = error.problems
+                problems.setdefault(one.name, Problem(fault.where, fault.what, "fix it, or leave it out"))
+    if problems:
+        raise InputError(problems.values())
+
+
+def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
+    """What a check is asked about dialogues and variants that stand in."""
+    for plan in some_plans(recipe.config, recipe.catalogue):
+        dialogue, turns = stand_in(plan, recipe)
+        yield partial(_of_dialogue, dialogue)
+        for scene in ends(rewriting.scenes(dialogue, turns, recipe.language)):
+            for kind in rewritings(controls=True):
+                yield partial(_of_variant, kind.variant or "", scene)
+
+
+def _of_dialogue(made: Dialogue, check: Check) -> Iterable[Flaw]:
+    return check.dialogue(made.description, made.turns)
+
+
+def _of_variant(variant: str, scene: Scene, check: Check) -> Iterable[Flaw]:
+    return check.variant(variant, scene.reference.text, scene)
+
+
+def _try_crossed(recipe: Recipe, found: Sequence[Scene]) -> None:
+    """Renders the requests of crossed items, if a build asks for some."""
+    for scene in ends(found) if recipe.config.crossed else ():
+        crossed_by_models.messages(recipe, scene)
+        for trial in crossed_by_models.trials(scene, "what the seeker says", "what the helper says"):
+            trial.messages(recipe)
 
 
 class Told(Protocol):

@@ -32,10 +32,9 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
 from empathy_eval.generation.checks.own import own_checks
-from empathy_eval.generation.job import Dialogues, Workshop
+from empathy_eval.generation.job import Dialogues, Workshop, stand_in
 from empathy_eval.generation.outcomes import Dialogue
 from empathy_eval.generation.retrace import planned
-from empathy_eval.generation.stand_ins import stand_in
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
 # have 28.7 words, about 40 tokens, and JSON adds to them.

@@ -23,8 +23,8 @@ from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.checks.variant import strategy_changed, variant_flaws
-from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Candidate, Dialogue, ItemTrail, Pair, Scene, Variant
+from empathy_eval.generation.patterns import de_empathised
 
 # A text and its toxicity.
 Judged = tuple[str, float | None]

@@ -22,15 +22,7 @@ from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import pause
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
 from empathy_eval.completions.models.reception import Reception
-from empathy_eval.completions.models.transport import (
-    BoundedSyncClient,
-    Refused,
-    client_settings,
-    masked,
-    meaning,
-    said,
-    words_of,
-)
+from empathy_eval.completions.models.transport import BoundedSyncClient, Refused, client_settings, masked, meaning, said, words_of
 from empathy_eval.design.endpoints import ModelConfig
 
 ENDED = ("completed", "failed", "expired", "cancelled")

@@ -21,8 +21,8 @@ from empathy_eval.design.word_list import NOT_CHOSEN, UNIT
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.crossed import Bounds
-from empathy_eval.generation.marker_edits import rules_applied
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Variant
+from empathy_eval.generation.patterns import rules_applied
 from empathy_eval.generation.retrace import Trace
 from empathy_eval.releases.inspect.shown import Figure, Text
 

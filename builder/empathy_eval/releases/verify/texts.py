@@ -24,8 +24,8 @@ from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.variant import variant_flaws
-from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Turn
+from empathy_eval.generation.patterns import de_empathised
 from empathy_eval.metrics.trust import Told
 from empathy_eval.releases.verify.choice import candidate_faults
 from empathy_eval.releases.verify.crossed import crossed_text_flaws, misplaced
