@@ -23,6 +23,11 @@ RUN = re.compile(r"(.)\1{99}|[^\w\s]{100}|\S{1000}", re.DOTALL)
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+SIGNS = (
+    (SURROGATE, "surrogate", "half of a surrogate pair (such as \\ud83d alone)"),
+    (CONTROL, "control_sign", "a control character"),
+    (BIDIRECTIONAL, "bidirectional_sign", "a sign that changes the direction of writing"),
+)
 
 
 def read(completion: Completion, answer_schema: str) -> tuple[Any, list[Flaw]]:
@@ -62,12 +67,9 @@ def unwrapped(text: str) -> str:
 
 def sign_flaws(text: str) -> Iterator[Flaw]:
     """What no text of a conversation has: control signs, half surrogate pairs, turned directions, signs unseen, runs without words."""
-    if SURROGATE.search(text):
-        yield Flaw("surrogate", "a text holds half of a surrogate pair (such as \\ud83d alone); leave it out")
-    if CONTROL.search(text):
-        yield Flaw("control_sign", "a text holds a control character; leave it out")
-    if BIDIRECTIONAL.search(text):
-        yield Flaw("bidirectional_sign", "a text holds a sign that changes the direction of writing; leave it out")
+    for signs, reason, what in SIGNS:
+        if signs.search(text):
+            yield Flaw(reason, f"a text holds {what}; leave it out")
     # Those that have a name of their own keep it: it is part of requests to mend.
     hidden = ((place, sign) for place, sign in unseen(text) if not CONTROL.match(text[place]) and not BIDIRECTIONAL.match(text[place]))
     if found := next(hidden, None):

@@ -25,61 +25,11 @@ from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene
 from empathy_eval.generation.rewriting import scenes
 
 
-@dataclass(frozen=True)
-class Curator:
-    """Takes the crossed items that were written for a seed dialogue; what is not taken is in the trail."""
-
-    asker: Asker
-    recipe: Recipe
-    checks: tuple[Check, ...]
-    trail: ItemTrail
-
-    async def items(self, dialogue: Dialogue, plan: Plan) -> tuple[Crossed, ...]:
-        """Those that pass the checks; none for a dialogue of a model.
-
-        Raises:
-            NoAnswer: in an offline build, if the ledger has no toxicity of a reply.
-        """
-        items = self.recipe.catalogue.crossed.get(dialogue.scenario_id, ()) if dialogue.source == "seed" else ()
-        by_place = {scene.place: scene for scene in scenes(dialogue, plan.turns, self.recipe.language)} if items else {}
-        made = await settled(*(self._curated(one, by_place[one.turn]) for one in items if one.turn in by_place))
-        return tuple(one for one in made if one is not None)
-
-    async def _curated(self, item: CrossedItem, scene: Scene) -> Crossed | None:
-        contexts = scene, twin_of(scene, item.twin, self.recipe)
-        flaws = await settled(*(self.reply_flaws(text, contexts) for text in (item.reply_1, item.reply_2)))
-        if reasons := tuple(sorted({flaw.reason for one in flaws for flaw in one})):
-            self.trail.failures.append((1, Failure(CROSSED.name, item.turn, reasons, final=True)))
-            return None
-        named = item.crossed_id.replace(first_of(scene.dialogue_id), scene.dialogue_id, 1)
-        return Crossed(**{**asdict(item), "crossed_id": named}, source="seed")
-
-    async def reply_flaws(self, text: str, contexts: tuple[Scene, Scene]) -> list[Flaw]:
-        """What is wrong with a reply, whichever of the two contexts it is for: it may stand in both.
-
-        Raises:
-            NoAnswer: in an offline build, if the ledger has no toxicity of it.
-        """
-        limits, language, scene = self.recipe.config.checks, self.recipe.language, contexts[0]
-        found = reply_flaws(text, limits, language)
-        for one in contexts:
-            found += safety.keeps_pointer(scene.reference.text, text, one.flags, language)
-            found += safety.points_where_needed(one.context[-1].text, text, language)
-        found += flaws_by(self.checks, lambda check: (flaw for one in contexts for flaw in check.variant(CROSSED.name, text, one)))
-        _, toxic = await too_toxic(self.asker, text, About(scene.dialogue_id, CROSSED.name, scene.place), limits.toxicity)
-        return found + toxic
-
-
 def twin_of(scene: Scene, twin: str, recipe: Recipe) -> Scene:
     """The same helper turn after another last turn of the seeker."""
-    context = after(scene.context, twin)
+    context = *scene.context[:-1], Turn("seeker", twin)
     flags = ("crisis",) if any(safety.in_crisis(turn.text, recipe.language) for turn in (*context, scene.reference)) else ()
     return replace(scene, context=context, flags=flags)
-
-
-def after(context: tuple[Turn, ...], twin: str) -> tuple[Turn, ...]:
-    """The turns before, with the twin as the seeker's last."""
-    return *context[:-1], Turn("seeker", twin)
 
 
 # Curated items that a request shows.
@@ -142,25 +92,30 @@ def said_in(value: Any) -> dict[str, str]:
 def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
     """Each context with its own reply first, then with it last: those of the given context, then those of its twin."""
     reference = scene.reference.text
-    asked = [(scene.context, reference, reply), (after(scene.context, twin), reply, reference)]
-    return [
-        Trial(context, *pair, letter)
-        for context, own, other in asked
-        for pair, letter in (((own, other), "A"), ((other, own), "B"))
-    ]  # fmt: skip
+    asked = [(scene.context, reference, reply), ((*scene.context[:-1], Turn("seeker", twin)), reply, reference)]
+    return [one for context, own, other in asked for one in (Trial(context, own, other, "A"), Trial(context, other, own, "B"))]
 
 
-class Crosser(Curator):
+@dataclass(frozen=True)
+class Crosser:
     """Makes the crossed items of a dialogue, a seed's of curated ones; what is not taken on the way is in the trail."""
+
+    asker: Asker
+    recipe: Recipe
+    checks: tuple[Check, ...]
+    trail: ItemTrail
 
     async def items(self, dialogue: Dialogue, plan: Plan) -> tuple[Crossed, ...]:
         """Those that passed, at the first of the planned places that no crisis language comes before.
 
         Raises:
-            NoAnswer: if a model did not answer; all other requests have been answered by then.
+            NoAnswer: if a model did not answer, or the ledger of an offline build has no toxicity; all others have been answered by then.
         """
         if dialogue.source == "seed":
-            return await super().items(dialogue, plan)
+            curated = self.recipe.catalogue.crossed.get(dialogue.scenario_id, ())
+            by_place = {scene.place: scene for scene in scenes(dialogue, plan.turns, self.recipe.language)} if curated else {}
+            taken = await settled(*(self._curated(one, by_place[one.turn]) for one in curated if one.turn in by_place))
+            return tuple(one for one in taken if one is not None)
         found, refused = places(dialogue, plan, self.recipe.language)
         self.trail.failures += [(1, Failure(CROSSED.name, place, ("crisis",), final=True)) for place in refused]
         made, places_left = dict[int, Crossed | None](), iter(found)
@@ -168,6 +123,30 @@ class Crosser(Curator):
         while tried := list(zip([number for number in range(1, plan.crosses + 1) if made.get(number) is None], places_left, strict=False)):
             made |= zip(dict(tried), await settled(*(self._item(scene, number) for number, scene in tried)), strict=True)
         return tuple(item for number in sorted(made) if (item := made[number]))
+
+    async def _curated(self, item: CrossedItem, scene: Scene) -> Crossed | None:
+        contexts = scene, twin_of(scene, item.twin, self.recipe)
+        flaws = await settled(*(self.reply_flaws(text, contexts) for text in (item.reply_1, item.reply_2)))
+        if reasons := tuple(sorted({flaw.reason for one in flaws for flaw in one})):
+            self.trail.failures.append((1, Failure(CROSSED.name, item.turn, reasons, final=True)))
+            return None
+        named = item.crossed_id.replace(first_of(scene.dialogue_id), scene.dialogue_id, 1)
+        return Crossed(**{**asdict(item), "crossed_id": named}, source="seed")
+
+    async def reply_flaws(self, text: str, contexts: tuple[Scene, Scene]) -> list[Flaw]:
+        """What is wrong with a reply, whichever of the two contexts it is for: it may stand in both.
+
+        Raises:
+            NoAnswer: in an offline build, if the ledger has no toxicity of it.
+        """
+        limits, language, scene = self.recipe.config.checks, self.recipe.language, contexts[0]
+        found = reply_flaws(text, limits, language)
+        for one in contexts:
+            found += safety.keeps_pointer(scene.reference.text, text, one.flags, language)
+            found += safety.points_where_needed(one.context[-1].text, text, language)
+        found += flaws_by(self.checks, lambda check: (flaw for one in contexts for flaw in check.variant(CROSSED.name, text, one)))
+        _, toxic = await too_toxic(self.asker, text, About(scene.dialogue_id, CROSSED.name, scene.place), limits.toxicity)
+        return found + toxic
 
     async def _item(self, scene: Scene, number: int) -> Crossed | None:
         async def judge(value: Any) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:

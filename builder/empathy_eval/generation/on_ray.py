@@ -199,7 +199,7 @@ class _SliceBudget(Budget):
     """The budget of a slice: the keeper's, if one is to be kept."""
 
     def __init__(self, ledger: _SliceLedger, kept: bool) -> None:
-        super().__init__(ledger, {}, set(), None, None)
+        super().__init__()
         self._slice, self._number, self._kept = ledger, ledger.number, kept
 
     async def reserve(self, token: str, model: str, worst: Usage) -> None:

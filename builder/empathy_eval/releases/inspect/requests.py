@@ -73,7 +73,7 @@ def asked_of(
         asked = _beside(row, mine, refused)
         one = _sample_of(row, steps, again.recipe)
         beside.append(replace(asked, body=one.body, endpoint=one.endpoint, sample=one.sample, repair=False, note="") if one else asked)
-    return [_with_figures(one, trace, again.recipe) for one in found + beside]
+    return [replace(one, figures=tuple(_figures(one, trace, again.recipe))) for one in found + beside]
 
 
 def _sample_of(row: Entry, steps: Iterable[Step], recipe: Recipe | None) -> Request | None:
@@ -141,19 +141,13 @@ def answered(asked: Asked, completion: Completion | None) -> Asked:
     return replace(asked, model=completion.model, finish=completion.finish, text=completion.text, tokens=asdict(completion.usage))
 
 
-def _with_figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Asked:
-    """The figures of the text in an answer to a rewriting request."""
-    return replace(asked, figures=tuple(_figures(asked, trace, recipe)))
-
-
 def _figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Iterator[Figure]:
+    """The figures of the text in an answer to a rewriting request."""
     kind, dialogue = KINDS.get(asked.kind), trace.dialogue if trace else None
-    if not (kind and kind.variant and dialogue and recipe and trace) or asked.text is None or asked.turn is None:
-        return
-    if not 0 <= asked.turn < len(dialogue.turns):
+    if not (kind and dialogue and recipe and trace) or asked.text is None or asked.turn is None:
         return
     text = text_of(asked.kind, Completion(asked.text, asked.finish or "", asked.model or ""))
-    if text is not None:
+    if text is not None and 0 <= asked.turn < len(dialogue.turns):
         reference = dialogue.turns[asked.turn].text
         flags = flags_at(dialogue, asked.turn, recipe.language)
         yield from variant_figures(kind, reference, text, trace.scores.get(text), recipe, flags)
