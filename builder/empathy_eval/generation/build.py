@@ -195,15 +195,11 @@ def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]
 def _go_on(run: Run, summary: Summary, asker: Asker, ledger: Ledger) -> None:
     """Ends a run whose first items all came to nothing, unless it is to keep going."""
     if run.guarded and summary.fruitless:
-        asker.stopped = asker.stopped or _fruitless(summary, ledger.path)
+        reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
+        what = f"the first {FIRST} {summary.things} all failed, most often because of: {reason} ({count:,})"
+        fix = "try another model, or fix the prompt or the check that refuses; to go on anyway, add --keep-going to the same command"
+        asker.stopped = asker.stopped or job_error(ledger.path, what, fix)
         raise asker.stopped
-
-
-def _fruitless(summary: Summary, ledger: Path) -> JobError:
-    reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
-    what = f"the first {FIRST} {summary.things} all failed, most often because of: {reason} ({count:,})"
-    fix = "try another model, or fix the prompt or the check that refuses; to go on anyway, add --keep-going to the same command"
-    return job_error(ledger, what, fix)
 
 
 def _unanswered(summary: Summary, ledger: Path) -> JobError:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, job_error
@@ -29,7 +28,7 @@ from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import Check, flaws_by, own_checks
 from empathy_eval.generation.crossed_by_models import Crosser
-from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome, Scene, Turn
+from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome, Turn
 from empathy_eval.generation.patterns import load_patterns
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
@@ -69,7 +68,10 @@ def try_templates(recipe: Recipe) -> None:
         for scene in {one.place: one for one in (*ends(found), *ends(controlled))}.values():
             for kind in rewritings(controls=scene in controlled):
                 rewriting.messages(recipe, kind, scene)
-        _try_crossed(recipe, [one for one in found if one.place in crossable([turn.role for turn in turns])])
+        for scene in ends([one for one in found if one.place in crossable([turn.role for turn in turns])]) if recipe.config.crossed else ():
+            crossed_by_models.messages(recipe, scene)
+            for trial in crossed_by_models.trials(scene, "what the seeker says", "what the helper says"):
+                trial.messages(recipe)
     recipe.prompts.render("repair", violations=["what is wrong"])
 
 
@@ -98,26 +100,10 @@ def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
     """What a check is asked about dialogues and variants that stand in."""
     for plan in some_plans(recipe.config, recipe.catalogue):
         dialogue, turns = stand_in(plan, recipe)
-        yield partial(_of_dialogue, dialogue)
+        yield lambda check, made=dialogue: check.dialogue(made.description, made.turns)
         for scene in ends(rewriting.scenes(dialogue, turns, recipe.language)):
             for kind in rewritings(controls=True):
-                yield partial(_of_variant, kind.variant or "", scene)
-
-
-def _of_dialogue(made: Dialogue, check: Check) -> Iterable[Flaw]:
-    return check.dialogue(made.description, made.turns)
-
-
-def _of_variant(variant: str, scene: Scene, check: Check) -> Iterable[Flaw]:
-    return check.variant(variant, scene.reference.text, scene)
-
-
-def _try_crossed(recipe: Recipe, found: Sequence[Scene]) -> None:
-    """Renders the requests of crossed items, if a build asks for some."""
-    for scene in ends(found) if recipe.config.crossed else ():
-        crossed_by_models.messages(recipe, scene)
-        for trial in crossed_by_models.trials(scene, "what the seeker says", "what the helper says"):
-            trial.messages(recipe)
+                yield lambda check, variant=kind.variant or "", scene=scene: check.variant(variant, scene.reference.text, scene)
 
 
 class Told(Protocol):
