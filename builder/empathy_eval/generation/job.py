@@ -7,6 +7,7 @@ import itertools
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, replace
+from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, job_error
@@ -100,10 +101,10 @@ def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
     """What a check is asked about dialogues and variants that stand in."""
     for plan in some_plans(recipe.config, recipe.catalogue):
         dialogue, turns = stand_in(plan, recipe)
-        yield lambda check, made=dialogue: check.dialogue(made.description, made.turns)
+        yield methodcaller("dialogue", dialogue.description, dialogue.turns)
         for scene in ends(rewriting.scenes(dialogue, turns, recipe.language)):
             for kind in rewritings(controls=True):
-                yield lambda check, variant=kind.variant or "", scene=scene: check.variant(variant, scene.reference.text, scene)
+                yield methodcaller("variant", kind.variant or "", scene.reference.text, scene)
 
 
 class Told(Protocol):

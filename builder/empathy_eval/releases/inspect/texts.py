@@ -20,7 +20,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.crossed import Bounds
+from empathy_eval.generation.crossed_by_models import Bounds
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Variant
 from empathy_eval.generation.patterns import rules_applied
 from empathy_eval.generation.retrace import Trace

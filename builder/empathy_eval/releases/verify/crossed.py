@@ -18,9 +18,8 @@ from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.crossed import Twins, wrong_with
 from empathy_eval.generation.checks.variant import reply_flaws
-from empathy_eval.generation.crossed_by_models import places
+from empathy_eval.generation.crossed_by_models import Twins, places, wrong_with
 from empathy_eval.generation.outcomes import Dialogue, Turn
 from empathy_eval.releases.assemble.rows import crossed_requests
 from empathy_eval.releases.verify.rows import RESTORE, read_rows
