@@ -12,14 +12,12 @@ from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import Asks, Prices
 
-MILLION = 1_000_000
-
 
 def cost(usage: Usage, prices: Prices, delivery: str = "live") -> float:
     """Dollars of a usage; cached input has its own price where there is one, and so has what came in a batch."""
     cached_price = prices.input if prices.cached_input is None else prices.cached_input
     fresh = usage.input_tokens - usage.cached_tokens
-    dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / MILLION
+    dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / 1_000_000
     return dollars * prices.batch if delivery == "batch" else dollars
 
 

@@ -233,7 +233,6 @@ def row_of(entry: Entry) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-NOTE = "REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ANSWERED = "DELETE FROM noted WHERE key = ?"
 
 
@@ -255,7 +254,7 @@ def note(ledger: Ledger, file: str, requests: Iterable[Noted], batch: Batch | No
         for one in requests
     )
     batches = [(batch.file, batch.endpoint, batch.build, batch.round, batch.id)] if batch else []
-    ledger.write((NOTE, rows), ("INSERT INTO batches VALUES (?, ?, ?, ?, ?, 0)", batches))
+    ledger.write(("REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows), ("INSERT INTO batches VALUES (?, ?, ?, ?, ?, 0)", batches))
 
 
 def wanted(ledger: Ledger, key: str) -> tuple[About, str, Usage] | None:

@@ -205,9 +205,6 @@ def _norms(code: str) -> frozenset[str]:
     return frozenset(str(value) for parts in rules.values() for part in parts for value in part.values())
 
 
-DOTTED = ("tr", "az")
-
-
 def de_empathised(text: str, edit_ratio_below: float, language: Language) -> str:
     """A colder near-copy of a text: as many markers of empathy replaced as keep the edit ratio under the limit.
 
@@ -269,7 +266,7 @@ def _replaced_plainly(text: str, edits: list[tuple[int, int, str]], code: str) -
 
 def _capital(letter: str, code: str) -> str:
     """A letter as it begins a sentence; the i of Turkish and Azerbaijani keeps its dot."""
-    return "İ" if letter == "i" and code in DOTTED else letter.title()
+    return "İ" if letter == "i" and code in ("tr", "az") else letter.title()
 
 
 def _opens(text: str, start: int, ends: str = ".!?") -> bool:

@@ -271,8 +271,6 @@ def _parsed(content: bytes) -> Any:
 
 
 PATHS = {"chat": "/chat/completions", "classify": "/classify", "score": "/score", "predict": "/predict"}
-# What is in a canonical body and is not sent; the server of ``predict`` has one model, and takes no name.
-UNSENT = {"form"}, {"form", "model"}
 # How a chat endpoint says numbers: ``reward:-3.5``, ``helpfulness:1.6,coherence:3.3``, or a bare one.
 SAID = re.compile(
     r"(?:(?P<label>[^:,\n]{1,100}):)?\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))", re.IGNORECASE
@@ -298,8 +296,9 @@ def body_of(form: str, model: str, messages: list[Message], parameters: Mapping[
 
 
 def sent_of(body: Mapping[str, Any]) -> bytes:
-    """What is sent of a canonical body."""
-    return canonical_json({name: value for name, value in body.items() if name not in UNSENT[body["form"] == "predict"]})
+    """What is sent of a canonical body; the server of ``predict`` has one model, and takes no name."""
+    unsent = ("form", "model") if body["form"] == "predict" else ("form",)
+    return canonical_json({name: value for name, value in body.items() if name not in unsent})
 
 
 def rewards_of(body: Any, model: str, worst: Usage) -> Completion:

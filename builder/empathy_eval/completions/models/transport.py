@@ -27,8 +27,6 @@ from empathy_eval.design.endpoints import ModelConfig, url_faults
 LARGEST = 16 * 2**20
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 ADDRESS = "OPENAI_BASE_URL"
-# Where the client looks without either.
-OPENAI = "https://api.openai.com/v1"
 # Shorter ones would be taken out of words that have nothing to do with them.
 SHORTEST_SECRET = 8
 
@@ -136,7 +134,7 @@ def _certificates(*places: str | None) -> ssl.SSLContext:
 
 def address_of(config: ModelConfig) -> str:
     """Where the client sends requests to."""
-    return config.base_url or os.environ.get(ADDRESS) or OPENAI
+    return config.base_url or os.environ.get(ADDRESS) or "https://api.openai.com/v1"
 
 
 def filled(values: Mapping[str, str]) -> dict[str, str]:

@@ -71,9 +71,9 @@ class Replay:
         """
         asker = dry_run(self.job, cast(Ledger, Ledgers()), self._models)
         asyncio.run(self.job.work(asker)(case))
-        keys, bad = _keys(one), {failure.request_key for failure in one.failures}
+        keys, bad = _told(one, "request_key"), {failure.request_key for failure in one.failures}
         tries = [{each.key for each in samples_of(request, asker.samples)} for request in asker.asked]
-        there = _variants(one) <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
+        there = _told(one, "variant") <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
         in_vain = [mine <= bad for mine in tries]
         return there and all(mine & (keys | bad) or _beside_in_vain(place, asker.asked, in_vain) for place, mine in enumerate(tries))
 
@@ -105,17 +105,10 @@ def _beside_in_vain(place: int, asked: Sequence[Request], in_vain: Sequence[bool
     return bool(beside) and all(beside)
 
 
-def _keys(one: Annotated) -> set[str | None]:
-    """The keys of all good answers."""
-    compared = {key for each in one.comparisons for key in (each.request_key_12, each.request_key_21)}
-    named = {key for each in one.strategies for key in (each.request_key, each.ideal_request_key)}
-    return {*(each.request_key for each in one.ratings), *compared, *named}
-
-
-def _variants(one: Annotated) -> set[str | None]:
-    """The variants that were judged."""
-    compared = {name for each in one.comparisons for name in (each.variant_1, each.variant_2)}
-    return {*(each.variant for each in one.ratings), *compared, *(each.variant for each in one.strategies)}
+def _told(one: Annotated, what: str) -> set[str | None]:
+    """What is said of all answers under names with this part: the variants that were judged, or the keys of the good answers."""
+    rows = map(vars, (*one.ratings, *one.comparisons, *one.strategies))
+    return {value for row in rows for name, value in row.items() if what in name}
 
 
 def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annotations:

@@ -22,7 +22,6 @@ from empathy_eval.releases.inspect.sources import checks_of, keys_of
 from empathy_eval.releases.inspect.texts import flags_at, variant_figures
 
 JUDGED = {one.name for one in JUDGING}
-NOT_THE_SAME = "the request has changed: its key was {}, and is {} as rendered here"
 NOT_RENDERED = "the request cannot be shown: no request that is rendered here has this key"
 PROVEN = "this is the request that was sent, as its key proves; its answer is in the ledger of the build"
 NOT_KNOWN = "it passes the checks that are run here, but another answer was taken: one of the build's own checks may have refused it"
@@ -96,7 +95,8 @@ def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], aga
     elif key and key != request.key and step.verdict == "taken" and again.unrun and (proven or not changed):
         verdict, note = "unknown", NOT_KNOWN
     elif key and key != request.key and (step.verdict == "taken" or (step.verdict == "unanswered" and not step.repair and changed)):
-        note = NOT_THE_SAME.format(key, request.key) + (f"; changed: {'; '.join(changed)}" if changed else "")
+        note = f"the request has changed: its key was {key}, and is {request.key} as rendered here"
+        note += f"; changed: {'; '.join(changed)}" if changed else ""
     elif step.verdict == "unanswered":
         note = "as rendered here; no answer with this key was found"
     asked = Asked(
