@@ -50,14 +50,14 @@ class Budget:
         self.dollars, self.tokens = dollars, tokens
         self.limited = dollars is not None or tokens is not None
         self.spent = Spent()
-        for model, delivery, usage in ledger.spent() if ledger else ():
+        for model, delivery, usage in ledger.spent() if ledger is not None else ():
             if model in models:
                 self.spent += self._of(model, usage, delivery)
         # What earlier runs reserved and never settled; in this run, what was reserved and is still open or stays unknown.
         self.reserved = Spent()
         self._open = 0
         self._changed = asyncio.Event()
-        for model, delivery, usage in ledger.reserved() if ledger and self.limited else ():
+        for model, delivery, usage in ledger.reserved() if ledger is not None and self.limited else ():
             self.reserved += self._of(model, usage, delivery)
 
     @property
