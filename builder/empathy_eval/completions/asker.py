@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, job_error
-from empathy_eval.completions.answer_text import read
 from empathy_eval.completions.ledger import Entry, Ledger, Noted
-from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Model, NoAnswer, Request, Usage
+from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Model, NoAnswer, Request, Usage, read
 from empathy_eval.design.configuration import APART
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.kinds import ALL_KINDS, SCORE

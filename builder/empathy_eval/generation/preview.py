@@ -16,12 +16,11 @@ from typing import Any
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.stopping import beside_loops
-from empathy_eval.completions.answer_text import read
 from empathy_eval.completions.asker import DryRun, samples_of
 from empathy_eval.completions.budget import Budget, cost
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
-from empathy_eval.completions.requests import About, Completion, Request, Usage
+from empathy_eval.completions.requests import About, Completion, Request, Usage, read
 from empathy_eval.design.configuration import APART, RELEASE_ONLY
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE, SELF_CHAT, Kind

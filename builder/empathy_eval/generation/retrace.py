@@ -9,14 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from empathy_eval.base.errors import InputError
-from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.completions.asker import DryRun, Step
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.own import messages_alone
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
-from empathy_eval.completions.requests import NoAnswer
+from empathy_eval.completions.requests import LONGEST, NoAnswer
 from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe

@@ -13,9 +13,8 @@ from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, JobError, input_error, job_error
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
-from empathy_eval.completions.answer_text import SURROGATE
 from empathy_eval.completions.ledger_rows import LARGEST
-from empathy_eval.completions.requests import Completion, Model, NoAnswer, Request, Usage
+from empathy_eval.completions.requests import SURROGATE, Completion, Model, NoAnswer, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 
-from empathy_eval.completions.answer_text import read, value_of
 from empathy_eval.completions.asker import Step
 from empathy_eval.completions.ledger import Entry, Ledger
-from empathy_eval.completions.requests import About, Completion, Flaw, Request
+from empathy_eval.completions.requests import About, Completion, Flaw, Request, read, value_of
 from empathy_eval.design.configuration import APART
 from empathy_eval.design.kinds import ALL_KINDS, JUDGING, KINDS, SCORE
 from empathy_eval.design.recipe import Recipe

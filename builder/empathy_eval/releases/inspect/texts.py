@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.text import edit_ratio, overlap, words
-from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.completions.requests import LONGEST
 from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.errata import near_ids

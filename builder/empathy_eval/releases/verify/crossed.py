@@ -10,8 +10,7 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
-from empathy_eval.completions.answer_text import LONGEST, sign_flaws
-from empathy_eval.completions.requests import Flaw
+from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
 from empathy_eval.design.configuration import Limits, language_of
 from empathy_eval.design.crossed import CHANGED, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of

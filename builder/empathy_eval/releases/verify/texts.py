@@ -10,8 +10,7 @@ from typing import Any
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.base.text import edit_ratio, overlap
-from empathy_eval.completions.answer_text import LONGEST, sign_flaws
-from empathy_eval.completions.requests import Flaw
+from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
