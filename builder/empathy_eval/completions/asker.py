@@ -72,14 +72,10 @@ class Trail:
 
 
 class Asker:
-    """Answers requests from the ledger, and asks a model for the rest unless it is offline.
-
-    ``unasked`` are the reasons, by key or by dialogue, not to ask a model in this run.
-    """
+    """Answers requests from the ledger, and asks a model for the rest unless it is offline."""
 
     def __init__(
         self, ledger: Ledger, models: dict[str, Model], prompts: Prompts, *, samples: int = 1, repairs: int = 0, offline: bool = False,
-        unasked: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.ledger = ledger
         self.models = models
@@ -87,7 +83,8 @@ class Asker:
         self.samples = samples
         self.repairs = repairs
         self.offline = offline
-        self.unasked = unasked or {}
+        # By key or by dialogue why a model is not asked for something in this run.
+        self.unasked: Mapping[str, str] = {}
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
         # Requests to models that are answered, those among them that the ledger answered, and answers that were not taken.
@@ -236,16 +233,16 @@ class Step:
 class DryRun(Asker):
     """Sends nothing: goes as far as the ledger answers, and keeps each request with its answer, or without one.
 
-    ``instead`` says by kind what is gone on with where the ledger has no answer, ``refused`` by key why an answer was refused that no check
-    finds at fault.
+    ``instead`` says by kind what is gone on with where the ledger has no answer.
     """
 
     def __init__(
-        self, ledger: Ledger, models: Mapping[str, Model], prompts: Prompts, config: Asks,
-        *, instead: Mapping[str, Completion] | None = None, refused: Mapping[str, tuple[str, ...]] | None = None,
+        self, ledger: Ledger, models: Mapping[str, Model], prompts: Prompts, config: Asks, instead: Mapping[str, Completion] | None = None
     ) -> None:  # fmt: skip
         super().__init__(ledger, dict(models), prompts, samples=config.samples, repairs=config.repairs, offline=True)
-        self._instead, self._refused = instead or {}, refused or {}
+        self._instead = instead or {}
+        # By key why an answer was refused that no check finds at fault.
+        self.refused: Mapping[str, tuple[str, ...]] = {}
         # All requests in the order they came, and by what they are about and their key what became of them.
         self.asked = list[Request]()
         self.steps = dict[tuple[About, str], Step]()
@@ -267,7 +264,7 @@ class DryRun(Asker):
 
     def ruled(self, request: Request, verdict: Any) -> Any:
         """The verdict, or where a check of one's own made it, that one as it was noted."""
-        if not isinstance(verdict, list) and (noted := self._refused.get(request.key)):
+        if not isinstance(verdict, list) and (noted := self.refused.get(request.key)):
             verdict = [Flaw(reason, NOT_KEPT) for reason in noted]
         place, flaws = (request.about, request.key), tuple(verdict) if isinstance(verdict, list) else ()
         self.steps[place] = replace(self.steps[place], verdict="refused" if flaws else "taken", flaws=flaws)

@@ -134,7 +134,8 @@ async def work_through(
     models = known(job.models(budget, lambda: asker.stopped), run.answering)
     asking = Asker if run.notes is None else functools.partial(Noter, run.notes, config)
     tries = {"samples": config.samples, "repairs": config.repairs}
-    asker: Asker = asking(ledger, models, job.prompts, **tries, offline=run.offline, unasked=run.unasked)
+    asker: Asker = asking(ledger, models, job.prompts, **tries, offline=run.offline)
+    asker.unasked = run.unasked
     part = run.part or (1, 1)
     items = run.course.begun(part_of(job.items(), *part), job.least)
     summary = job.summary(len(list(part_of(range(job.planned()), *part))), budget)

@@ -84,7 +84,8 @@ class Retracer:
         return asyncio.run(self._trace(plan, known or Known()))
 
     async def _trace(self, plan: Plan, known: Known) -> Trace:
-        asker = DryRun(self.ledger, self._models, self.recipe.prompts, self.recipe.config, refused=known.refused)
+        asker = DryRun(self.ledger, self._models, self.recipe.prompts, self.recipe.config)
+        asker.refused = known.refused
         outcome, there = await Workshop(self.recipe, asker).item(plan), known.dialogue
         if there is None or (outcome.dialogue and outcome.dialogue.turns == there.turns) or not planned(there, plan, self.recipe):
             return Trace(outcome, _in_order(asker), outcome.dialogue)
