@@ -65,7 +65,7 @@ _PLACES = {
     "commands.train": ("train",),
     "commands.verify": ("verify",),
     "completions.models.own": ("TextModel",),
-    "completions.models.protocol": ("Model", "NoAnswer"),
+    "completions.requests": ("Model", "NoAnswer"),
     "completions.requests": ("Completion", "Flaw"),
     "design.recipe": ("Recipe", "load_recipe"),
     "evaluation.external.custom_means": ("OwnMeasured",),

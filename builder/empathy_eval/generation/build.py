@@ -130,11 +130,9 @@ async def work_through(
 
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
-    config = job.config
     models = known(job.models(budget, lambda: asker.stopped), run.answering)
-    asking = Asker if run.notes is None else functools.partial(Noter, run.notes, config)
-    tries = {"samples": config.samples, "repairs": config.repairs}
-    asker: Asker = asking(ledger, models, job.prompts, **tries, offline=run.offline)
+    asking = Asker if run.notes is None else functools.partial(Noter, run.notes, job.config)
+    asker: Asker = asking(ledger, models, job.prompts, samples=job.config.samples, repairs=job.config.repairs, offline=run.offline)
     asker.unasked = run.unasked
     part = run.part or (1, 1)
     items = run.course.begun(part_of(job.items(), *part), job.least)
