@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from empathy_eval.completions.models.chat_completion import completion_of
 from empathy_eval.completions.models.openai_endpoint import OpenAIEndpoint
+from empathy_eval.completions.models.transport import completion_of
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import load_prompts

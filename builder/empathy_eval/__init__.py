@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.train import train
     from empathy_eval.commands.verify import verify
     from empathy_eval.completions.models.own import TextModel
-    from empathy_eval.completions.models.protocol import Model, NoAnswer
-    from empathy_eval.completions.requests import Completion, Flaw
+    from empathy_eval.completions.requests import Completion, Flaw, Model, NoAnswer
     from empathy_eval.design.recipe import Recipe, load_recipe
     from empathy_eval.evaluation.external.custom_means import OwnMeasured
     from empathy_eval.evaluation.inversion.results import Measured
@@ -65,8 +64,7 @@ _PLACES = {
     "commands.train": ("train",),
     "commands.verify": ("verify",),
     "completions.models.own": ("TextModel",),
-    "completions.models.protocol": ("Model", "NoAnswer"),
-    "completions.requests": ("Completion", "Flaw"),
+    "completions.requests": ("Completion", "Flaw", "Model", "NoAnswer"),
     "design.recipe": ("Recipe", "load_recipe"),
     "evaluation.external.custom_means": ("OwnMeasured",),
     "evaluation.inversion.results": ("Measured",),

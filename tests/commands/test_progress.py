@@ -35,9 +35,8 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build, opened, work_through
-from empathy_eval.generation.course import Course, Notice
 from empathy_eval.generation.job import Dialogues
-from empathy_eval.generation.summary import Summary
+from empathy_eval.generation.summary import Course, Notice, Summary
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.clock import leaping

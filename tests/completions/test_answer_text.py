@@ -7,10 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from empathy_eval.completions.answer_text import unwrapped, value_of
 from empathy_eval.completions.asker import judged
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import Completion
+from empathy_eval.completions.requests import Completion, NoAnswer, unwrapped, value_of
 from empathy_eval.design.language import english
 from empathy_eval.generation.checks import safety
 from hypothesis import given

@@ -6,11 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from empathy_eval.completions.answer_text import unwrapped
 from empathy_eval.completions.asker import Asker, Trail, judged, settled
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About, Completion, Flaw
+from empathy_eval.completions.requests import About, Completion, Flaw, NoAnswer, unwrapped
 from empathy_eval.design.prompts import Prompts
 
 from tests.doubles.models import Scripted, said

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.budget import Budget, Spent, cost
-from empathy_eval.completions.ledger import Entry, Ledger
-from empathy_eval.completions.pending import Batch, Noted, note
+from empathy_eval.completions.ledger import Batch, Entry, Ledger, Noted, note
 from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.endpoints import Prices
 

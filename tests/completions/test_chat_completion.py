@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from empathy_eval.completions.models.chat_completion import LONGEST_SAID, NoCompletion, completion_of, said
+from empathy_eval.completions.models.transport import LONGEST_SAID, NoCompletion, completion_of, said
 from empathy_eval.completions.requests import Completion, Usage
 from hypothesis import given
 from hypothesis import strategies as st

@@ -11,7 +11,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Entry, Ledger
-from empathy_eval.completions.ledger_export import exported_rows
+from empathy_eval.completions.ledger_file import exported_rows
 from empathy_eval.completions.merge import export, merge
 from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.configuration import load_configuration

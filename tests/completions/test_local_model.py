@@ -11,8 +11,7 @@ from empathy_eval.base.causal_lm import weights_of
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.models.local import LocalModel
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.completions.requests import About, Completion, NoAnswer, Request
 
 from tests.doubles.tiny_lm import tiny_lm
 

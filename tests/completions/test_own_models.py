@@ -20,8 +20,7 @@ from empathy_eval.commands.preview import preview
 from empathy_eval.completions.batch_files import import_answers
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.own import OwnModel, TextModel
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About, Completion, Request, Usage
+from empathy_eval.completions.requests import About, Completion, NoAnswer, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Message, Prompts
 from empathy_eval.design.recipe import Recipe, load_recipe

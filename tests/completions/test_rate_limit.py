@@ -6,7 +6,8 @@ import time
 
 import pytest
 from empathy_eval.base.stages import now
-from empathy_eval.completions.models.rate_limit import GLANCE, ROUND, Bucket, Pace, Rests, seconds
+from empathy_eval.completions.models.reception import GLANCE, ROUND, Bucket, Pace, Rests
+from empathy_eval.completions.models.transport import seconds
 from hypothesis import given
 from hypothesis import strategies as st
 

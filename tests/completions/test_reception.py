@@ -16,9 +16,9 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches
 from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.reception import QUIET, Reception, Refused, Trouble
-from empathy_eval.completions.requests import About, Request
+from empathy_eval.completions.models.reception import QUIET, Reception, Trouble
+from empathy_eval.completions.models.transport import Refused
+from empathy_eval.completions.requests import About, NoAnswer, Request
 from empathy_eval.design.endpoints import ModelConfig
 
 from tests.doubles.server import Behaviour, running

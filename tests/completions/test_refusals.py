@@ -9,9 +9,9 @@ import httpx2
 import openai
 import pytest
 from empathy_eval.base.errors import EmpathyEvalError, InputError
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.reception import ALIKE, FAILING_SECONDS, Reception, Refused, meaning
-from empathy_eval.completions.models.transport import check_access, filled
+from empathy_eval.completions.models.reception import ALIKE, FAILING_SECONDS, Reception
+from empathy_eval.completions.models.transport import Refused, check_access, filled, meaning
+from empathy_eval.completions.requests import NoAnswer
 from empathy_eval.design.endpoints import ModelConfig
 
 CONFIG = ModelConfig("openai", "m", "e", api_key_env="A_KEY", headers={"x-gate": "gate ${A_GATE}"})

@@ -17,10 +17,9 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.schemas import violations
 from empathy_eval.cli import main
 from empathy_eval.completions.budget import spending
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Batch, Entry, Ledger, Noted, next_round, note, under_way, wanted
 from empathy_eval.completions.ledger_rows import LARGEST, MOST_TOKENS, NAMES, TYPES
 from empathy_eval.completions.merge import merge
-from empathy_eval.completions.pending import Batch, Noted, next_round, note, under_way, wanted
 from empathy_eval.completions.requests import About, Completion, Usage
 from hypothesis import given, settings
 from hypothesis import strategies as st

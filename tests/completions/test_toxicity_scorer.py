@@ -22,9 +22,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import toxicity_scorer as detoxify_scorer
-from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, load_scorer, weights_of
-from empathy_eval.completions.requests import About, Request
+from empathy_eval.completions.requests import About, NoAnswer, Request
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.generation.checks.toxicity import toxicity

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation import job, stand_ins
+from empathy_eval.generation import job
+from empathy_eval.generation import job as stand_ins
 
 # Recipes that are kept: each holds its catalogue and templates, so that no other takes their place in memory.
 MOST = 20

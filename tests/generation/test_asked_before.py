@@ -18,9 +18,8 @@ from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.generation.asked_before import asked_again
 from empathy_eval.generation.build import build
-from empathy_eval.generation.preview import Again
+from empathy_eval.generation.preview import Again, asked_again
 
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import copy_world

@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger import Ledger, under_way
 from empathy_eval.completions.models import batch_api as batches
-from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe

@@ -14,10 +14,9 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
+from empathy_eval.completions.asker import Notes
 from empathy_eval.completions.batch_files import LONGEST, Taken, bounded_lines, import_answers, numbered, request_line, take
-from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.recorder import Notes
-from empathy_eval.completions.pending import Batch, Noted, ended, note
+from empathy_eval.completions.ledger import Batch, Ledger, Noted, ended, note
 from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts

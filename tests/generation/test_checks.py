@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About, Flaw
+from empathy_eval.completions.requests import About, Flaw, NoAnswer
 from empathy_eval.design.configuration import Configuration, Limits
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn
-from empathy_eval.generation.checks import contrast, safety
+from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks import variant as contrast
 from empathy_eval.generation.checks.dialogue import description, follows_plan, says_enough
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.outcomes import Turn

@@ -19,11 +19,10 @@ from empathy_eval.design.kinds import FAR_EMPATHETIC, NEAR_APATHETIC
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST, read_word_list
-from empathy_eval.generation.asked_before import asked_again
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.job import Dialogues
 from empathy_eval.generation.outcomes import Candidate, ItemTrail
-from empathy_eval.generation.preview import preview
+from empathy_eval.generation.preview import asked_again, preview
 from empathy_eval.generation.rewriting import hardest
 
 from tests.conftest import copy_world, demo_file

@@ -9,17 +9,15 @@ from pathlib import Path
 import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.budget import Spent
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import Completion, Request
+from empathy_eval.completions.requests import Completion, NoAnswer, Request
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.kinds import FAR_EMPATHETIC
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.course import Course
 from empathy_eval.generation.job import Dialogues
-from empathy_eval.generation.summary import Summary
+from empathy_eval.generation.summary import Course, Summary
 
 from tests.conftest import demo_file
 from tests.doubles.models import Recorder
@@ -79,8 +77,9 @@ class Curt(Recorder):
 def test_repairs_add_to_the_total_and_what_is_missing_stays_in_it(
     silent: bool, recipe: Recipe, catalogue: Catalogue, tmp_path: Path
 ) -> None:
-    run = Run(instead=lambda models: {**models, "far": Curt(catalogue, silent=silent)})
-    patient = replace(recipe, config=load_configuration(demo_file(tmp_path, repairs=1)))
+    run = Run()
+    config = load_configuration(demo_file(tmp_path, repairs=1))
+    patient = replace(recipe, config=config, models={"far": Curt(catalogue, silent=silent)})
     seen = followed(patient, tmp_path / "b", run)[-1]
     assert run.course.summary
     if silent:

@@ -25,16 +25,15 @@ from empathy_eval.design.planning import plan_of, plans
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.generation.asked_before import asked_again
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.by_batch import build_by_batch
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.crossed_by_models import examples, places, trials
+from empathy_eval.generation.job import stand_in
 from empathy_eval.generation.outcomes import Crossed, Dialogue, Outcome, Scene, Turn
-from empathy_eval.generation.preview import preview
+from empathy_eval.generation.preview import asked_again, preview
 from empathy_eval.generation.rewriting import scenes
-from empathy_eval.generation.stand_ins import stand_in
 from empathy_eval.generation.summary import Summary
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.inspect.show import Beside, rejected, show

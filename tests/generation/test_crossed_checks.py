@@ -8,7 +8,7 @@ import pytest
 from empathy_eval.base.text import words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.language import Language, english
-from empathy_eval.generation.checks.crossed import Bounds, Twins, content_words, wrong_with
+from empathy_eval.generation.crossed_by_models import Bounds, Twins, content_words, wrong_with
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -22,7 +22,7 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.items import Workshop, outcomes
+from empathy_eval.generation.job import Workshop, outcomes
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.summary import Summary
 

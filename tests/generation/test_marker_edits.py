@@ -7,7 +7,7 @@ import pytest
 import yaml
 from empathy_eval.base.text import edit_ratio
 from empathy_eval.design.language import english, load_language
-from empathy_eval.generation.marker_edits import de_empathised, rules_applied
+from empathy_eval.generation.patterns import de_empathised, rules_applied
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -35,10 +35,9 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
-from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.course import Notice
-from empathy_eval.generation.keeper import Keeper, Rows
-from empathy_eval.generation.on_ray import build_on_ray, divided, known
+from empathy_eval.generation.build import Run, build, known
+from empathy_eval.generation.on_ray import Keeper, Rows, build_on_ray, divided
+from empathy_eval.generation.summary import Notice
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric

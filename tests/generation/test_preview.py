@@ -15,8 +15,8 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
+from empathy_eval.generation.job import try_templates
 from empathy_eval.generation.preview import preview
-from empathy_eval.generation.stand_ins import try_templates
 
 from tests.conftest import demo_file
 

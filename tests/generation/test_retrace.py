@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from empathy_eval.completions.asker import NOT_KEPT, Step
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import checked, load_configuration
 from empathy_eval.design.planning import Plan, plan_of, plans
@@ -17,7 +18,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.preview import preview
-from empathy_eval.generation.retrace import NOT_KEPT, Known, Retracer, Step
+from empathy_eval.generation.retrace import Known, Retracer
 
 from tests.conftest import demo_file
 from tests.doubles.marred import ODD, REFUSED, REJECTED, REPAIRED

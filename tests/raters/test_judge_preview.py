@@ -13,7 +13,7 @@ from empathy_eval.design.prompts import Message
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.generation.build import Run, build
 from empathy_eval.raters.judges.annotating import Annotations, Design, annotations_of
-from empathy_eval.raters.judges.preview import preview
+from empathy_eval.raters.judges.replay import preview
 
 from tests.doubles.judges import Judge
 

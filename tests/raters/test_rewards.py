@@ -18,8 +18,8 @@ from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.commands.score import score
 from empathy_eval.completions.asker import judged
+from empathy_eval.completions.models.openai_endpoint import PATHS, body_of, rewards_of, sent_of
 from empathy_eval.completions.models.own import TextModel
-from empathy_eval.completions.models.reward_forms import PATHS, body_of, rewards_of, sent_of
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message

@@ -17,8 +17,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
-from empathy_eval.completions.answer_text import value_of
-from empathy_eval.completions.requests import Completion, Usage
+from empathy_eval.completions.requests import Completion, Usage, value_of
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.prompts import Message
 from empathy_eval.releases.assemble.write import release

@@ -190,8 +190,7 @@ class Jobs:
 
 def _under_way(path: Path, identity: str) -> bool:
     """Whether a ledger has batches under way of the job of that identity."""
-    from empathy_eval.completions.ledger import Ledger
-    from empathy_eval.completions.pending import under_way
+    from empathy_eval.completions.ledger import Ledger, under_way
 
     if not path.is_file():
         return False
@@ -306,7 +305,7 @@ def run(options: argparse.Namespace) -> int:
 def _previewed(jobs: Jobs, options: argparse.Namespace) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
-    from empathy_eval.raters.judges.preview import preview
+    from empathy_eval.raters.judges.replay import preview
 
     if options.slice or options.engine != "local" or options.no_wait:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")

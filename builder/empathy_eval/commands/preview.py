@@ -30,9 +30,8 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     Raises:
         InputError: for a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
     """
-    from empathy_eval.generation.asked_before import asked_again
-    from empathy_eval.generation.preview import preview
-    from empathy_eval.generation.stand_ins import try_checks
+    from empathy_eval.generation.job import try_checks
+    from empathy_eval.generation.preview import asked_again, preview
 
     check_count("--requests", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None

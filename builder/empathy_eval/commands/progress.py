@@ -18,7 +18,7 @@ from empathy_eval.base.errors import plain
 from empathy_eval.base.stages import Stages, followed, now, span
 
 if TYPE_CHECKING:
-    from empathy_eval.generation.course import Course, Notice
+    from empathy_eval.generation.summary import Course, Notice
 
 # Seconds between two looks, between two pictures on a terminal, and between two lines of the same elsewhere.
 LOOK, PICTURE, LINE = 0.25, 1.0, 60.0

@@ -19,9 +19,8 @@ from empathy_eval.commands.progress import OfRun, shown
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.build import Run
-    from empathy_eval.generation.course import Course
     from empathy_eval.generation.job import Job
-    from empathy_eval.generation.summary import Handed, Summary
+    from empathy_eval.generation.summary import Course, Handed, Summary
 
 LOG = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
     from empathy_eval.base.stopping import beside_loops
     from empathy_eval.generation.build import Run
     from empathy_eval.generation.build_folder import LEDGER
-    from empathy_eval.generation.course import Course
+    from empathy_eval.generation.summary import Course
 
     ledger = Path(ways.ledger) if ways.ledger else None
     run = Run(
@@ -86,7 +85,7 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
 
 def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
     """Takes the answers that a configuration comes with into the ledger, unless an export of them is the ledger."""
-    from empathy_eval.completions.ledger_export import is_export
+    from empathy_eval.completions.ledger_file import is_export
     from empathy_eval.completions.merge import merge
     from empathy_eval.design.recipe import Recipe
 
@@ -101,8 +100,8 @@ def _warned(what: Recipe | Job, folder: Path, ledger: Path, ways: Ways) -> Recip
     What that made of models of one's own is handed on with it, but not over Ray, where each task makes its own.
     """
     from empathy_eval.design.recipe import Recipe
-    from empathy_eval.generation.asked_before import asked_again
     from empathy_eval.generation.job import Dialogues
+    from empathy_eval.generation.preview import asked_again
 
     if not isinstance(what, Recipe) or not ledger.is_file():
         return what
@@ -199,7 +198,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
 
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
-    from empathy_eval.generation.course import Course
+    from empathy_eval.generation.summary import Course
     from empathy_eval.raters.judges.canary_scan import heard_in_folder
 
     course = Course()

@@ -16,12 +16,10 @@ from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.parsing import Refused
 from empathy_eval.base.schemas import violations
-from empathy_eval.completions.ledger import Entry, Ledger, row_of
+from empathy_eval.completions.ledger import ANSWERED, Entry, Ledger, Noted, row_of, wanted
 from empathy_eval.completions.ledger_rows import INSERT
-from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of, said
-from empathy_eval.completions.models.openai_endpoint import BATCH_URL
-from empathy_eval.completions.models.reward_forms import PATHS, rewards_of, sent_of
-from empathy_eval.completions.pending import ANSWERED, Noted, wanted
+from empathy_eval.completions.models.openai_endpoint import BATCH_URL, PATHS, rewards_of, sent_of
+from empathy_eval.completions.models.transport import NoCompletion, completion_of, said
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.endpoints import Asks, ModelConfig
 from empathy_eval.design.kinds import REWARD

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from empathy_eval.base.errors import InputError, JobError, Problem, job_error
@@ -12,14 +12,12 @@ from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import Asks, Prices
 
-MILLION = 1_000_000
-
 
 def cost(usage: Usage, prices: Prices, delivery: str = "live") -> float:
     """Dollars of a usage; cached input has its own price where there is one, and so has what came in a batch."""
     cached_price = prices.input if prices.cached_input is None else prices.cached_input
     fresh = usage.input_tokens - usage.cached_tokens
-    dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / MILLION
+    dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / 1_000_000
     return dollars * prices.batch if delivery == "batch" else dollars
 
 
@@ -41,11 +39,14 @@ class Budget:
     """Keeps a build within dollars or tokens, counting what its ledger has spent on the models of its configuration.
 
     With a limit, every reservation is written into the ledger before the request is sent: an outcome that stays unknown (a
-    time-out, a reset, a killed process) goes on counting, in the next run too.
+    time-out, a reset, a killed process) goes on counting, in the next run too. Without a ledger nothing is spent, and nothing sent.
     """
 
-    def __init__(self, ledger: Ledger, prices: Mapping[str, Prices], models: set[str], dollars: float | None, tokens: int | None) -> None:
-        self._ledger, self._prices = ledger, prices
+    def __init__(
+        self, ledger: Ledger | None = None, prices: Mapping[str, Prices] | None = None, models: Collection[str] = (),
+        dollars: float | None = None, tokens: int | None = None,
+    ) -> None:  # fmt: skip
+        self._ledger, self._prices = ledger, prices or {}
         self.dollars, self.tokens = dollars, tokens
         self.limited = dollars is not None or tokens is not None
         self.spent, self._counted = Spent(), set[str]()
@@ -55,15 +56,14 @@ class Budget:
         self.reserved = Spent()
         self._open = 0
         self._changed = asyncio.Event()
-        if self.limited:
-            for model, delivery, usage in ledger.reserved():
-                self.reserved += self._of(model, usage, delivery)
+        for model, delivery, usage in ledger.reserved() if ledger is not None and self.limited else ():
+            self.reserved += self._of(model, usage, delivery)
 
     def count(self, name: str) -> None:
         """Counts what the ledger has spent on a model, once."""
         if name not in self._counted:
             self._counted.add(name)
-            for model, delivery, usage in self._ledger.spent():
+            for model, delivery, usage in self._ledger.spent() if self._ledger is not None else ():
                 if model == name:
                     self.spent += self._of(model, usage, delivery)
 
@@ -82,7 +82,7 @@ class Budget:
         Raises:
             JobError: if there is no room, and no open request whose settling could make some.
         """
-        if not self.limited:
+        if not self.limited or self._ledger is None:
             return
         while not self._fits(self._of(model, worst)):
             if not self._open:
@@ -97,7 +97,7 @@ class Budget:
         """Ends a request: ``used`` is what it cost (None: nothing); an outcome that is not known keeps its reservation."""
         if used is not None:
             self.spent += self._of(model, used)
-        if not self.limited:
+        if not self.limited or self._ledger is None:
             return
         self._open -= 1
         if known:
@@ -166,11 +166,7 @@ def spending(ledger: Ledger, config: Configuration | None = None) -> list[Spendi
     prices = {one.model: one.prices for one in config.models.values() if one.prices} if config else {}
     found = []
     for model, kind, finish, delivery, count, *tokens in ledger.query(QUERY):
+        model, kind, finish, delivery = (one if isinstance(one, str) else repr(one) for one in (model, kind, finish, delivery))
         usage, price = Usage(*tokens), prices.get(model)
-        dollars = cost(usage, price, delivery) if price else None
-        found.append(Spending(_text(model), _text(kind), _text(finish), _text(delivery), count, usage, dollars))
+        found.append(Spending(model, kind, finish, delivery, count, usage, cost(usage, price, delivery) if price else None))
     return found
-
-
-def _text(value: object) -> str:
-    return value if isinstance(value, str) else repr(value)

@@ -3,23 +3,83 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import os
 import shutil
 import sqlite3
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
-from empathy_eval.completions.ledger_export import exported_rows, is_export
-from empathy_eval.completions.ledger_rows import INSERT, LARGEST, TABLES, VIEWS
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.schemas import violations
+from empathy_eval.completions.ledger_rows import INSERT, LARGEST, NAMES, TABLES, VIEWS
+
+EXPORT = ".jsonl.gz"
+COLUMNS = NAMES["completions"][:-2]
+# Lines that cannot be read and are told one by one.
+SHOWN = 10
+FIX = "write it again with empathy-eval ledger export, or restore it from a copy"
+
+
+def is_export(path: Path) -> bool:
+    """Whether a path names an export, by its ending."""
+    return path.name.endswith(EXPORT)
+
+
+def export_line(row: tuple[Any, ...], text: str) -> bytes:
+    """The line of a row of answers: its columns and its text."""
+    return json_text({**dict(zip(COLUMNS, row, strict=False)), "text": text}, indent=None).encode() + b"\n"
+
+
+def exported_rows(path: Path) -> Iterator[tuple[Any, ...]]:
+    """The rows of an export, as a ledger stores them.
+
+    Raises:
+        InputError: if it cannot be read, a line is not an answer, or one request has two; the first such lines at once.
+    """
+    problems, seen = list[Problem](), set[str]()
+    for number, line in enumerate(_lines(path), 1):
+        where = f"{path}: line {number}"
+        try:
+            if len(line) > LARGEST:
+                raise Refused(f"is longer than {LARGEST:,} bytes")
+            value = json_value(line.decode())
+        except (ValueError, RecursionError) as error:
+            problems.append(Problem(where, str(error), FIX))
+            continue
+        problems += [
+            Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "ledger_export_row")
+        ]
+        if not problems and value["key"] in seen:
+            problems.append(Problem(where, f'answers the request "{value["key"]}" again', FIX))
+        if len(problems) >= SHOWN:
+            break
+        if not problems:
+            seen.add(value["key"])
+            yield (*(value[name] for name in COLUMNS), zlib.compress(value["text"].encode(), 6))
+    if problems:
+        raise InputError(problems[:SHOWN])
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    try:
+        with gzip.open(path) as stream:
+            while line := stream.readline(LARGEST + 1):
+                yield line
+    except (EOFError, zlib.error, OSError) as error:
+        raise input_error(path, f"cannot be read as an exported ledger: {error}", FIX) from error
+
 
 APPLICATION_ID = 0x454D5045  # "EMPE": tells a ledger from any other SQLite file
 VERSION = 1
 # What lies beside a database whose last process was killed, and belongs to it.
 BESIDE = ("-wal", "-journal")
-# Strange things in a file that are told one by one.
-SHOWN = 10
 OWN = "name a ledger that empathy-eval wrote, or restore it from a copy"
 
 
@@ -43,7 +103,9 @@ def opened(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool)
         kept.callback(connection.close)
         _begin(path, connection, write, "BEGIN" if as_it_lies else "BEGIN EXCLUSIVE")
     except (OSError, sqlite3.OperationalError) as error:
-        raise in_use(path) if "locked" in str(error) else closed(path, error) from error
+        if "locked" in str(error):
+            raise in_use(path) from error
+        raise job_error(path, f"cannot be opened: {error}", "make room or give permission, then run again") from error
     except sqlite3.DatabaseError as error:
         raise input_error(path, f"is not a ledger: {error}", OWN) from error
     _whole(path, connection)
@@ -66,18 +128,12 @@ def _begin(path: Path, connection: sqlite3.Connection, write: bool, begin: str) 
     """Locks the file, looks whether it is a ledger, and makes what it lacks; before that nothing in it is used or changed."""
     connection.text_factory = text_or_bytes
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + 2**20)
-    connection.execute("PRAGMA trusted_schema=OFF")
-    connection.execute("PRAGMA cell_size_check=ON")
-    connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-    connection.execute(begin)
+    for statement in ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON", "PRAGMA locking_mode=EXCLUSIVE", begin):
+        connection.execute(statement)
     for table in _look(path, connection, write):
         connection.execute(TABLES[table] if write else TABLES[table].replace("CREATE", "CREATE TEMP"))
-    connection.execute("COMMIT")
-    if write:
-        connection.execute("PRAGMA journal_mode=WAL")
-        connection.execute("PRAGMA synchronous=NORMAL")
-    for view in VIEWS:
-        connection.execute(view)
+    for statement in ("COMMIT", *(("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL") if write else ()), *VIEWS):
+        connection.execute(statement)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
@@ -192,11 +248,6 @@ def in_use(path: Path) -> InputError:
     return input_error(
         path, "another process is using this ledger", "wait for the other process to end, or name another ledger with --ledger"
     )
-
-
-def closed(path: Path, error: Exception) -> JobError:
-    """The error for a file that cannot be opened."""
-    return job_error(path, f"cannot be opened: {error}", "make room or give permission, then run again")
 
 
 def damaged(path: Path, what: str) -> JobError:

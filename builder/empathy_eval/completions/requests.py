@@ -1,12 +1,18 @@
-"""What is asked and what comes back: requests and completions, what they are about, and what is wrong with an answer."""
+"""What is asked and what comes back: requests, completions, the value that an answer holds, and what is wrong with it."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from empathy_eval.base.hashing import SCHEME, canonical_json, digest_bytes
+from empathy_eval.base.parsing import Deep, Refused, Twice, json_value
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.signs import unseen
+from empathy_eval.design.prompts import Message
 
 
 @dataclass(frozen=True)
@@ -89,3 +95,107 @@ class Failure:
     reasons: tuple[str, ...]
     request_key: str | None = None
     final: bool = False
+
+
+class NoAnswer(Exception):
+    """The request was not answered; nothing is stored, and the next run asks again. The text says why."""
+
+
+class Model(Protocol):
+    """A model. ``name`` and ``endpoint`` are part of every key; :meth:`body` turns messages into what is sent."""
+
+    name: str
+    endpoint: str
+
+    def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
+        """The canonical body of a request for an answer that is valid under the schema of that name."""
+
+    async def complete(self, request: Request) -> Completion:
+        """Answers a request.
+
+        Raises:
+            NoAnswer: if no answer came and patience has ended.
+            EmpathyEvalError: if going on makes no sense (a refused key, an exhausted quota).
+        """
+
+    async def close(self) -> None:
+        """Gives back connections, at the end of a build or a round of it; the model may be asked again, in another event loop."""
+
+
+# How providers call a normal end; docs/models.md has the list.
+NORMAL_ENDS = {"stop", "eos", "eos_token", "end", "end_turn"}
+END = re.compile("[A-Za-z][A-Za-z_-]{0,31}")
+# The longest answer that is looked at, in characters; the longest dialogue that is asked for has about a third of it.
+LONGEST = 50_000
+THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+# Tokenising takes time in the square of such a run: of one sign, of signs that are neither letters nor digits, of letters without a blank.
+RUN = re.compile(r"(.)\1{99}|[^\w\s]{100}|\S{1000}", re.DOTALL)
+# Control signs but tab and line ends, half surrogate pairs, and signs that turn the direction of what stands beside them.
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+SURROGATE = re.compile("[\ud800-\udfff]")
+BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+SIGNS = (
+    (SURROGATE, "surrogate", "half of a surrogate pair (such as \\ud83d alone)"),
+    (CONTROL, "control_sign", "a control character"),
+    (BIDIRECTIONAL, "bidirectional_sign", "a sign that changes the direction of writing"),
+)
+
+
+def read(completion: Completion, answer_schema: str) -> tuple[Any, list[Flaw]]:
+    """The JSON value of an answer that is valid under the schema of that name; or None, and its flaws."""
+    value, flaws = value_of(completion)
+    wrong = () if flaws else violations(value, answer_schema)
+    flaws = flaws or [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in wrong]
+    return None if flaws else value, flaws
+
+
+def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:
+    """The JSON value that an answer holds, and its flaws: not finished, too long, not JSON, signs that no text has."""
+    if completion.finish.casefold() not in NORMAL_ENDS:
+        # A stranger's ledger may say anything; endpoints are held to a word.
+        end = completion.finish if END.fullmatch(completion.finish) else "unknown"
+        return None, [Flaw(f"finish_{end}", f"the answer ended early ({end}); give the whole answer")]
+    if len(completion.text) > LONGEST:
+        return None, [Flaw("too_long", f"the answer has {len(completion.text):,} characters, at most {LONGEST:,} are read")]
+    text = unwrapped(completion.text)
+    try:
+        value = json_value(text, signs=False)
+    except Refused as error:
+        reason = "too_deep" if isinstance(error, Deep) else "duplicate_key" if isinstance(error, Twice) else "not_json"
+        return None, [Flaw(reason, f"the answer {error}; answer with one JSON object and nothing else")]
+    return value, list({flaw.reason: flaw for said in _texts(value) for flaw in sign_flaws(said)}.values())
+
+
+def unwrapped(text: str) -> str:
+    """A text without what endpoints put around JSON: a byte-order mark, thoughts before it, a Markdown code fence around all of it."""
+    text = text.strip().removeprefix("\ufeff").lstrip()
+    if thoughts := THOUGHTS.match(text):
+        text = text[thoughts.end() :].strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text[text.index("\n") : -3]
+    return text
+
+
+def sign_flaws(text: str) -> Iterator[Flaw]:
+    """What no text of a conversation has: control signs, half surrogate pairs, turned directions, signs unseen, runs without words."""
+    for signs, reason, what in SIGNS:
+        if signs.search(text):
+            yield Flaw(reason, f"a text holds {what}; leave it out")
+    # Those that have a name of their own keep it: it is part of requests to mend.
+    hidden = ((place, sign) for place, sign in unseen(text) if not CONTROL.match(text[place]) and not BIDIRECTIONAL.match(text[place]))
+    if found := next(hidden, None):
+        yield Flaw("hidden_sign", f"a text holds {found[1]}, which nobody sees, at character {found[0] + 1}; leave it out")
+    if RUN.search(text):
+        yield Flaw("run_of_signs", "a text holds a long run of one sign or of signs without a word; write words")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield name
+            yield from _texts(one)

@@ -16,6 +16,7 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import APATHETIC, CELLS, NEAR
 from empathy_eval.design.errata import Planned, errata_named, first_of, unknown_errata
+from empathy_eval.design.kinds import CROSSING, NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
 from empathy_eval.design.personas import Persona, Personas
 from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn
@@ -310,3 +311,18 @@ class Plan:
     crossed: tuple[int, ...] = ()
     crosses: int = 0
     voices: tuple[str | None, str | None] = (None, None)
+
+
+def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
+    """The kinds of rewriting requests of a turn; where rules go first, at most these."""
+    kinds = rewritings(turn.controls) if turn.role == "helper" and turn.edited else ()
+    yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")
+
+
+def kinds_of_plan(plan: Plan, config: Configuration) -> Iterator[Kind]:
+    """The kinds of all that is asked of an item, each as often as there are things that it is asked about."""
+    yield SELF_CHAT
+    for turn in plan.turns:
+        yield from kinds_of(turn, config)
+    for _ in range(plan.crosses):
+        yield from CROSSING

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,18 @@ from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
-from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.asker import Asker, Noter, Notes
 from empathy_eval.completions.budget import Budget, make_budget
-from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.protocol import Model
-from empathy_eval.completions.models.recorder import Notes
+from empathy_eval.completions.ledger import Ledger, under_way
 from empathy_eval.completions.models.transport import check_access
-from empathy_eval.completions.pending import under_way
+from empathy_eval.completions.requests import Model
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_carried
-from empathy_eval.generation.course import Course
-from empathy_eval.generation.items import WINDOW, outcomes
-from empathy_eval.generation.job import Job, job_of, part_of
-from empathy_eval.generation.summary import FIRST, Summary
+from empathy_eval.generation.job import WINDOW, Job, job_of, outcomes, part_of
+from empathy_eval.generation.summary import FIRST, Course, Summary
 
 # Allocations, and collections of each generation, after which the next one is collected.
 COLLECTED = (20_000, 10, 10)
@@ -48,8 +45,10 @@ class Run:
     part: tuple[int, int] | None = None
     # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
     notes: Notes | None = None
-    # What stands in for the models that a recipe has.
-    instead: Callable[[dict[str, Model]], dict[str, Model]] = lambda models: models
+    # By key or by dialogue why something is not asked for in this run.
+    unasked: Mapping[str, str] = field(default_factory=dict)
+    # The models whose endpoints are waited for from the start: they have answered another run.
+    answering: Collection[str] = ()
     window: int = WINDOW
     # Without it the run is stopped when the first items all came to nothing; a run that sends nothing goes to its end anyhow.
     keep_going: bool = False
@@ -131,10 +130,10 @@ async def work_through(
 
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
-    config = job.config
-    models = run.instead(job.models(budget, lambda: asker.stopped))
-    models = run.notes.stand_ins(models, config) if run.notes is not None else models
-    asker = Asker(ledger, models, job.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
+    models = known(job.models(budget, lambda: asker.stopped), run.answering)
+    asking = Asker if run.notes is None else functools.partial(Noter, run.notes, job.config)
+    asker: Asker = asking(ledger, models, job.prompts, samples=job.config.samples, repairs=job.config.repairs, offline=run.offline)
+    asker.unasked = run.unasked
     part = run.part or (1, 1)
     items = run.course.begun(part_of(job.items(), *part), job.least)
     summary = job.summary(len(list(part_of(range(job.planned()), *part))), budget)
@@ -165,6 +164,14 @@ async def work_through(
     return summary
 
 
+def known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
+    """The models, whose endpoints are waited for if they have answered another run."""
+    for model in models.values():
+        if model.name in answering and (reception := getattr(model, "reception", None)):
+            reception.heard()
+    return models
+
+
 def _unanswered_items(job: Job, run: Run, ledger: Ledger) -> Iterator[tuple[int, Any]]:
     """Items with their places that surely lack answers, where the ledger has answers of others and more are asked for."""
     answered: dict[str, int] = {} if run.offline or run.notes is not None else dict(ledger.answered())
@@ -187,15 +194,11 @@ def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]
 def _go_on(run: Run, summary: Summary, asker: Asker, ledger: Ledger) -> None:
     """Ends a run whose first items all came to nothing, unless it is to keep going."""
     if run.guarded and summary.fruitless:
-        asker.stopped = asker.stopped or _fruitless(summary, ledger.path)
+        reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
+        what = f"the first {FIRST} {summary.things} all failed, most often because of: {reason} ({count:,})"
+        fix = "try another model, or fix the prompt or the check that refuses; to go on anyway, add --keep-going to the same command"
+        asker.stopped = asker.stopped or job_error(ledger.path, what, fix)
         raise asker.stopped
-
-
-def _fruitless(summary: Summary, ledger: Path) -> JobError:
-    reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
-    what = f"the first {FIRST} {summary.things} all failed, most often because of: {reason} ({count:,})"
-    fix = "try another model, or fix the prompt or the check that refuses; to go on anyway, add --keep-going to the same command"
-    return job_error(ledger, what, fix)
 
 
 def _unanswered(summary: Summary, ledger: Path) -> JobError:

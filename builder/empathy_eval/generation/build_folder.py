@@ -16,15 +16,11 @@ from empathy_eval.base.parsing import text_of
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, carried, definitions_of
-from empathy_eval.design.configuration import language_of
+from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, definitions_of
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
-from empathy_eval.design.language import load_language
-from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Candidate, Outcome, Pair
 
@@ -90,14 +86,13 @@ def write_carried(out: Path, texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def carried_by(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
-    """What a finished build was made under, as texts by the path of their file. Of one that was made before they went along with it, they
-    are those of this program, if they are the same.
+    """What a finished build was made under, as texts by the path of their file.
 
     Raises:
         InputError: if they were changed after the build, or are not here.
     """
     if DESIGN not in header:
-        return _packaged(build_dir, header)
+        raise input_error(build_dir, f"does not hold the definitions that it was built with (no {DESIGN} in it)", AGAIN)
     texts, problems = dict[str, str](), list[Problem]()
     for path, value in header[DESIGN].items():
         where = build_dir / DESIGN / path
@@ -113,17 +108,6 @@ def carried_by(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
     if problems:
         raise InputError(problems)
     return texts
-
-
-def _packaged(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
-    catalogue, language, prompts = load_catalogue(), load_language(language_of(header["configuration"])), load_prompts()
-    here = {"rules": language.hashes, "templates": prompts.hashes, "scenario_files": catalogue.files}
-    same = header["seeds"] == catalogue.seed_hash
-    for name, hashes in here.items():
-        same &= all(hashes.get(one) == value for one, value in header.get(name, {}).items())
-    if not same:
-        raise input_error(build_dir, f"does not hold the definitions that it was built with (no {DESIGN} in it)", AGAIN)
-    return carried(header, catalogue, language, prompts)
 
 
 def read_build(build_dir: Path) -> dict[str, Any]:

@@ -17,12 +17,11 @@ from tempfile import TemporaryDirectory
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
 from empathy_eval.base.stopping import pause
+from empathy_eval.completions.asker import Notes
 from empathy_eval.completions.batch_files import bounded_lines, numbered, request_files, take
 from empathy_eval.completions.budget import make_budget
-from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger import Batch, Ledger, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.completions.models.batch_api import Batches, State
-from empathy_eval.completions.models.recorder import Notes
-from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build
@@ -166,8 +165,8 @@ def build_by_batch(
         open_ones = rounds.settle(wait) if rounds.ledger.exists() else {}
         if open_ones:
             return Handed(None, open_ones, rounds.reasons)
-        notes = Notes(rounds.refused)
-        summary = build(job, out, replace(run, notes=notes))
+        notes = Notes()
+        summary = build(job, out, replace(run, notes=notes, unasked=rounds.refused))
         if not notes:
             return Handed(summary, {}, rounds.reasons)
         progress = (rounds.brought, len(rounds.refused))

@@ -5,30 +5,127 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import Counter, deque
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error, job_error
 from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import AT_ONCE, stopped_by_signals
 from empathy_eval.base.workers import AGAIN, heard, joined, plain_errors, workers_of
 from empathy_eval.completions.asker import Asker
-from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.budget import Budget, Spent
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.ledger_rows import INSERT
-from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.completions.requests import Usage
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build import Run, build, work_through
+from empathy_eval.generation.build import Run, build, opened, work_through
 from empathy_eval.generation.build_folder import LEDGER
-from empathy_eval.generation.course import Course, Notice
 from empathy_eval.generation.job import Job, job_of, part_of
-from empathy_eval.generation.keeper import Keeper, stopped
-from empathy_eval.generation.summary import STATUSES, Summary
+from empathy_eval.generation.summary import STATUSES, Course, Notice, Summary
+
+Rows = list[tuple[Any, ...]]
+
+
+class Keeper:
+    """Holds the ledger and the budget of a build for its slices; one process, on the machine where the ledger is."""
+
+    def __init__(self) -> None:
+        self._stack = ExitStack()
+        self._counts: dict[int, Counter[str]] = {}
+        self._notices: dict[int, tuple[Notice, ...]] = {}
+        self._answering = set[str]()
+        # By slice, the worst cases of the requests it has under way.
+        self._open: dict[int, dict[str, tuple[str, Usage]]] = {}
+        self._changed = asyncio.Event()
+        self._stop = False
+
+    async def open(self, config: Asks, out: Path, run: Run) -> bool:
+        """Opens the ledger; returns whether a budget is to be kept. Raises as :func:`empathy_eval.generation.build.build`."""
+        self._ledger, self._budget = self._stack.enter_context(opened(config, out, run))
+        return self._budget.limited
+
+    async def begin(self, number: int, dialogues: Sequence[str]) -> Rows:
+        """The rows of a slice's dialogues. If a worker was lost with the slice, its open requests keep their reservations.
+
+        Raises:
+            JobError: if the slices are stopping.
+        """
+        if self._stop:
+            raise stopped()
+        for token, (model, worst) in self._open.pop(number, {}).items():
+            self._budget.settle(token, model, worst, None, known=False)
+        self._open[number] = {}
+        marks = ",".join("?" * len(dialogues))
+        query = f"SELECT * FROM completions WHERE dialogue_id IN ({marks})"  # noqa: S608 (placeholders alone)
+        return list(self._ledger.query(query, dialogues))
+
+    async def put(self, rows: Rows) -> bool:
+        """Stores rows in one commit; returns whether to stop."""
+        self._ledger.write((INSERT, rows))
+        for row in rows:
+            model, usage = row[4], Usage(*row[6:9])
+            self._answering.add(model)
+            if not self._budget.limited:  # where it is, each slice settles what it reserved
+                self._budget.settle("", model, Usage(), usage)
+        return self._stop
+
+    async def stopping(self) -> bool:
+        """Whether to stop, for a slice that only waits."""
+        return self._stop
+
+    async def stop(self) -> set[int]:
+        """Lets all slices send nothing more and store what is under way; returns those that have begun."""
+        self._stop = True
+        return set(self._open)
+
+    async def end(self, number: int) -> None:
+        """Returns once the requests of a slice that has ended are all settled: what it sent may come in any order."""
+        self._notices.pop(number, None)
+        while self._open[number]:
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def reserve(self, number: int, token: str, model: str, worst: Usage) -> None:
+        """As :meth:`empathy_eval.completions.budget.Budget.reserve`, for a slice."""
+        begun = self._open[number]
+        await self._budget.reserve(token, model, worst)
+        if begun is self._open[number]:
+            begun[token] = (model, worst)
+        else:  # its worker was lost while it waited, so it was never sent
+            self._budget.settle(token, model, worst, None)
+
+    async def settle(self, number: int, token: str, used: Usage | None, known: bool) -> None:
+        """As :meth:`empathy_eval.completions.budget.Budget.settle`, for a slice."""
+        if (found := self._open[number].pop(token, None)) is not None:
+            self._changed.set()
+            self._budget.settle(token, *found, used, known=known)
+
+    async def answering(self) -> set[str]:
+        """The names of the models that have answered since the start."""
+        return self._answering
+
+    async def tell(self, number: int, counts: Counter[str], notices: tuple[Notice, ...]) -> None:
+        """Takes down how a slice is going."""
+        self._counts[number], self._notices[number] = counts, notices
+
+    async def told(self) -> tuple[Counter[str], Spent, tuple[Notice, ...]]:
+        """How all of them are going: what is counted, what all answers cost, and what is to be told, each thing once."""
+        notices = {one.key: one for some in self._notices.values() for one in some}
+        return sum(self._counts.values(), Counter()), self._budget.spent, tuple(notices.values())
+
+    async def close(self) -> None:
+        """Closes the ledger."""
+        self._stack.close()
+
+
+def stopped() -> JobError:
+    """The error that a slice ends with when it was told to stop; the command ends with the reason for it."""
+    return job_error("build", "stopped with the other slices", "run the same command to continue; every answer so far is in the ledger")
+
 
 # Stores that a slice has sent and has not yet heard of; while there are so many it sends no request, for they are lost with its worker.
 SENT = 16
@@ -102,7 +199,7 @@ class _SliceBudget(Budget):
     """The budget of a slice: the keeper's, if one is to be kept."""
 
     def __init__(self, ledger: _SliceLedger, kept: bool) -> None:
-        super().__init__(ledger, {}, set(), None, None)
+        super().__init__()
         self._slice, self._number, self._kept = ledger, ledger.number, kept
 
     async def reserve(self, token: str, model: str, worst: Usage) -> None:
@@ -138,7 +235,7 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
         answering = await heard(ray, keeper.answering.remote())
         run = Run(
-            part=part, instead=lambda models: known(models, answering), progress=lambda summary: ledger.tell(), course=ledger.course,
+            part=part, answering=answering, progress=lambda summary: ledger.tell(), course=ledger.course,
             keep_going=work.keep_going,
         )  # fmt: skip
         budget = _SliceBudget(ledger, work.limited)
@@ -147,14 +244,6 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         finally:
             await heard(ray, keeper.end.remote(number))
     return dict(one.split(": ", 1) for one in summary.missing)
-
-
-def known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
-    """The models, whose endpoints are waited for if they have answered another slice."""
-    for model in models.values():
-        if model.name in answering and (reception := getattr(model, "reception", None)):
-            reception.heard()
-    return models
 
 
 A = TypeVar("A", bound=Asks)
@@ -183,12 +272,7 @@ def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, addre
             raise KeyboardInterrupt(LOST) from None
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
     # The slices have seen to it that something comes of the items.
-    return build(job, out, replace(run, keep_going=True, instead=lambda models: _left(models, left)))
-
-
-def _left(models: dict[str, Model], left: Mapping[str, str]) -> dict[str, Model]:
-    made = {id(model): _Left(model, left) for model in models.values()}
-    return {role: made[id(model)] for role, model in models.items()}
+    return build(job, out, replace(run, keep_going=True, unasked=left))
 
 
 def _refuse_unsendable(ray: Any, job: Job) -> None:
@@ -202,19 +286,6 @@ def _refuse_unsendable(ray: Any, job: Job) -> None:
             problems.append(Problem(what, said, "create its contents at the first request, or build without --engine ray"))
     if problems:
         raise InputError(problems)
-
-
-class _Left:
-    """Stands in for a model: what the tasks could not have answered for a dialogue is not asked for again in this run."""
-
-    def __init__(self, model: Model, left: Mapping[str, str]) -> None:
-        self.name, self.endpoint, self.body, self.close = model.name, model.endpoint, model.body, model.close
-        self._model, self._left = model, left
-
-    async def complete(self, request: Request) -> Completion:
-        if request.about.dialogue_id in self._left:
-            raise NoAnswer(self._left[request.about.dialogue_id])
-        return await self._model.complete(request)
 
 
 def only_whole() -> InputError:

@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.schemas import violations
-from empathy_eval.completions.budget import cost, make_budget
+from empathy_eval.base.errors import EmpathyEvalError, InputError
+from empathy_eval.base.schemas import read_json
+from empathy_eval.base.stopping import beside_loops
+from empathy_eval.completions.asker import DryRun, samples_of
+from empathy_eval.completions.budget import Budget, cost
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
-from empathy_eval.completions.requests import About, Request, Usage
-from empathy_eval.design.configuration import APART, Configuration
+from empathy_eval.completions.requests import About, Completion, Request, Usage, read
+from empathy_eval.design.configuration import APART, RELEASE_ONLY
 from empathy_eval.design.endpoints import ModelConfig
-from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
-from empathy_eval.design.planning import Plan, PlannedTurn, plans, refuse_unknown_errata
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE, SELF_CHAT, Kind
+from empathy_eval.design.planning import Plan, PlannedTurn, kinds_of, kinds_of_plan, plans, refuse_unknown_errata
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.generation.outcomes import Dialogue, Turn
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
+from empathy_eval.generation.checks.own import own_checks
+from empathy_eval.generation.job import Dialogues, Workshop, stand_in
+from empathy_eval.generation.outcomes import Dialogue
 from empathy_eval.generation.retrace import planned
-from empathy_eval.generation.stand_ins import stand_in
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
 # have 28.7 words, about 40 tokens, and JSON adds to them.
@@ -119,7 +127,7 @@ class Items:
         self.config, self.catalogue = recipe.config, recipe.catalogue
         # The dialogues with a crossed item that the ledger does not hold, as far as requests of them were rendered.
         self.unwritten = set[str]()
-        self.models = make_models(recipe, make_budget(recipe.config, ledger, None, None))
+        self.models = make_models(recipe, Budget())
 
     def requests(self, plan: Plan) -> list[Request]:
         """All first-sample requests of an item."""
@@ -139,29 +147,24 @@ class Items:
         for scene in crossed_by_models.places(dialogue, at, self.recipe.language)[0][: plan.crosses]:
             asked = self._request(CROSSED, crossed_by_models.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
-            if (said := self._answer(asked, CROSSED.answer)) is None:
+            if (value := self._answer(asked)) is None:
                 self.unwritten.add(plan.dialogue_id)
-                said = {"twin": scene.context[-1].text, "reply": scene.reference.text}
-            for trial in crossed_by_models.trials(scene, said["twin"].strip(), said["reply"].strip()):
+            said = crossed_by_models.said_in(value) if value else {"twin": scene.context[-1].text, "reply": scene.reference.text}
+            for trial in crossed_by_models.trials(scene, said["twin"], said["reply"]):
                 yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
     def dialogue(self, plan: Plan) -> Dialogue | None:
         """The dialogue that the ledger holds for a plan, if its first sample is one with the planned turns."""
-        value = self._answer(self._self_chat(plan), SELF_CHAT.answer)
+        value = self._answer(self._self_chat(plan))
         if value is None:
             return None
-        turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
-        made = Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "", *plan.voices)
+        made = Dialogue(plan.dialogue_id, plan.scenario_id, *self_chat.said_in(value), (), "model", "", "", *plan.voices)
         return made if planned(made, plan, self.recipe) else None
 
-    def _answer(self, request: Request, answer_schema: str) -> Any:
+    def _answer(self, request: Request) -> Any:
         """What the ledger holds as the answer to a request, if it is one."""
         found = self.ledger.get(request.key)
-        try:
-            value = json.loads(found.text) if found else None
-        except ValueError:
-            return None
-        return None if value is None or any(violations(value, answer_schema)) else value
+        return read(found, KINDS[request.about.kind].answer)[0] if found else None
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))
@@ -187,7 +190,8 @@ class Items:
 
     def _candidates(self, rendered: list[Request]) -> float:
         """How many candidates of a thing the ledger was asked for, as far as these first requests tell; 1 where they are not in it."""
-        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, _candidate_keys(one))) for one in rendered]
+        candidates = (map(attrgetter("key"), samples_of(one, APART, APART)) for one in rendered)
+        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, keys)) for keys in candidates]
         asked = [count for count in found if count]
         return sum(asked) / len(asked) if asked else 1
 
@@ -204,26 +208,6 @@ class Items:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
         written = turns * TOKENS_A_TURN if kind == SELF_CHAT else TOKENS_A_VARIANT * (3 if kind == CROSSED else 1)
         return *assumed(sizes, written), float(kind.times), False
-
-
-def _candidate_keys(request: Request) -> Iterator[str]:
-    """The keys of the first samples of a request's candidates, one after the other."""
-    return (replace(request, sample=number * APART).key for number in range(APART))
-
-
-def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
-    """The kinds of rewriting requests of a turn; where rules go first, at most these."""
-    kinds = rewritings(turn.controls) if turn.role == "helper" and turn.edited else ()
-    yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")
-
-
-def kinds_of_plan(plan: Plan, config: Configuration) -> Iterator[Kind]:
-    """The kinds of all that is asked of an item, each as often as there are things that it is asked about."""
-    yield SELF_CHAT
-    for turn in plan.turns:
-        yield from kinds_of(turn, config)
-    for _ in range(plan.crosses):
-        yield from CROSSING
 
 
 def assumed(sizes: Sequence[int], written: float) -> tuple[list[float], float]:
@@ -247,3 +231,123 @@ def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -
     if settings.tokens_per_minute:
         minutes.append((usage.input_tokens + usage.output_tokens) / settings.tokens_per_minute)
     return max(minutes) / 60
+
+
+# The first and the last dialogue of each scenario: what is changed for one of its dialogues is changed for nearly all.
+LOOKED_AT = "SELECT min(dialogue_id), max(dialogue_id) FROM sound_completions WHERE kind = ? GROUP BY substr(dialogue_id, 1, 3)"
+# Rows that somebody answered, and not a seed bank or this machine.
+PAID = f"""
+FROM sound_completions WHERE kind IN ({", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)}) AND model NOT LIKE 'seed-bank@%'
+"""
+ROWS = f"SELECT dialogue_id, kind, turn, count(*) {PAID} AND dialogue_id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3"  # noqa: S608
+TOTALS = f"""
+SELECT substr(dialogue_id, 1, 3), kind, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens) {PAID} GROUP BY 1, 2
+"""  # noqa: S608
+# A score that every limit takes.
+PASSED = Completion('{"score": 0}', "stop", SCORE.name)
+# A scenario and a kind of request.
+Group = tuple[str, str]
+
+
+def asked_again(recipe: Recipe, ledger: Path, folders: Iterable[Path] = ()) -> Again | None:
+    """The answers of a ledger that a build would not use, though they are of its own texts; None if there is none.
+
+    A few dialogues of each scenario are replayed, and what is seen there is reckoned for all. ``folders`` are those of builds that may say
+    what was changed since. Nothing is sent or stored; what keeps it from being looked at, the build itself will tell.
+    """
+    if not ledger.is_file() or all(one.kind == "seed-bank" for one in recipe.config.asked.values()):
+        return None
+    try:
+        return beside_loops(lambda: _asked_again(recipe, ledger, folders))
+    except EmpathyEvalError:
+        return None
+
+
+def _asked_again(recipe: Recipe, path: Path, folders: Iterable[Path]) -> Again | None:
+    with Ledger(path, create=False, write=False) as ledger:
+        ids = {one for pair in ledger.query(LOOKED_AT, (SELF_CHAT.name,)) for one in pair if isinstance(one, str)}
+        lacking = asyncio.run(_lacking(recipe, ledger, ids)) if ids else set()
+        if not lacking:
+            return None
+        unused, seen = Counter[Group](), Counter[Group]()
+        for dialogue_id, kind, turn, count in ledger.query(ROWS, (json.dumps(sorted(ids)),)):
+            if KINDS[kind] not in recipe.kinds:  # it is not asked at all
+                continue
+            seen[dialogue_id[:3], kind] += count
+            # What a request is made of: the dialogue, and for a reading of a crossed item that item.
+            before = About(dialogue_id, CROSSED.name, turn) if kind == CROSSED_CHECK.name else About(dialogue_id, SELF_CHAT.name)
+            if not lacking.isdisjoint((About(dialogue_id, SELF_CHAT.name), before, About(dialogue_id, kind, turn))):
+                unused[dialogue_id[:3], kind] += count
+        totals = {(scenario, kind): (count, Usage(*tokens)) for scenario, kind, count, *tokens in ledger.query(TOTALS)}
+    shares = {group: count / seen[group] for group, count in unused.items()}
+    exact = all(seen[group] == totals[group][0] for group in shares)
+    return _reckoned(recipe, shares, totals, exact, tuple(_changed(recipe, folders))) if shares else None
+
+
+def _reckoned(
+    recipe: Recipe, shares: Mapping[Group, float], totals: Mapping[Group, tuple[int, Usage]], exact: bool, changed: tuple[str, ...]
+) -> Again:
+    """What a share of the answers of each scenario and kind comes to, and cost."""
+    kinds, tokens, dollars, priced = Counter[str](), 0, 0.0, True
+    for group, share in shares.items():
+        (count, usage), prices = totals[group], recipe.config.models[KINDS[group[1]].role].prices
+        used = Usage(*(round(share * one) for one in (usage.input_tokens, usage.cached_tokens, usage.output_tokens)))
+        kinds[group[1]] += round(share * count)
+        tokens += used.input_tokens + used.output_tokens
+        dollars += cost(used, prices) if prices else 0.0
+        priced = priced and prices is not None
+    answers = sum(count for count, _ in totals.values())
+    return Again(dict(sorted(kinds.items())), answers, exact, tokens, dollars if priced else None, changed)
+
+
+async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
+    """What of these dialogues is asked first, and has no answer; a further sample of what has one is no change."""
+    job = Dialogues(recipe).found()
+    config = job.recipe.config
+    models = make_models(job.recipe, Budget())
+    # A score that the ledger does not have would be computed, for every text, and kept nowhere.
+    asker = DryRun(ledger, models, job.prompts, config, instead={SCORE.name: PASSED})
+    workshop = Workshop(job.recipe, asker, own_checks(job.recipe))
+    try:
+        for plan in plans(config, job.recipe.catalogue, ids):
+            await workshop.item(plan)
+    finally:
+        # What was handed in was not asked, and is not to be closed before it is.
+        for model in {models[role] for role in config.asked if role not in recipe.models}:
+            await model.close()
+    asked = [one for one in asker.steps.values() if one.about.kind != SCORE.name]
+    return {one.about for one in asked if one.completion is None} - {one.about for one in asked if one.completion}
+
+
+def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
+    """What is another than where the answers were asked for, as far as a folder of a build says so."""
+    now, told = dict(_leaves(recipe.config.published)), set[str]()
+    made = {"template": recipe.templates, "scenario file": recipe.scenario_files, "all": {"seed dialogues": recipe.catalogue.seed_hash}}
+    for folder in dict.fromkeys(folders):
+        if (folder / CONFIGURATION).is_file():
+            before = dict(_leaves(read_json(folder / CONFIGURATION, None, "")))
+            told |= {
+                f"{name} ({_shown(now.get(name))}, was {_shown(before.get(name))})"
+                for name in now.keys() | before.keys()
+                if now.get(name) != before.get(name)
+            }
+        with contextlib.suppress(InputError):  # a folder without a finished build, or with what is none, says nothing of it
+            header = read_json(folder / BUILD, "build", "")
+            then = (header.get("templates", {}), header.get("scenario_files", {}), {"seed dialogues": header.get("seeds")})
+            for (what, hashes), others in zip(made.items(), then, strict=True):
+                told |= {f"{what} {name}" for name, value in hashes.items() if others.get(name) not in (None, value)}
+    yield from sorted(told)
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Settings by place, without what is no part of a request whatever it says."""
+    for name, one in value.items() if isinstance(value, Mapping) else ():
+        if place or name not in (*RELEASE_ONLY, "name"):
+            inside = f"{place}: {name}" if place else name
+            yield from _leaves(one, inside) if isinstance(one, Mapping) and one else ((inside, one),)
+
+
+def _shown(value: Any) -> str:
+    """A setting as it is told; nothing for one that is left out."""
+    text = "left out" if value is None else str(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."

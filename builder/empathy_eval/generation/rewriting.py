@@ -19,12 +19,12 @@ from empathy_eval.design.planning import PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
-from empathy_eval.generation.checks import contrast, safety
+from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
-from empathy_eval.generation.checks.variant import variant_flaws
-from empathy_eval.generation.marker_edits import de_empathised
+from empathy_eval.generation.checks.variant import strategy_changed, variant_flaws
 from empathy_eval.generation.outcomes import Candidate, Dialogue, ItemTrail, Pair, Scene, Variant
+from empathy_eval.generation.patterns import de_empathised
 
 # A text and its toxicity.
 Judged = tuple[str, float | None]
@@ -205,7 +205,7 @@ class Rewriter:
         """The toxicity of a text that passes all checks of a variant, or its flaws; either is in that trail."""
         reference, limits, language = scene.reference, self.recipe.config.checks, self.recipe.language
         found = variant_flaws(kind, reference.text, text, scene.flags, limits, language)
-        found += [] if kind.near else contrast.strategy_changed(reference.strategy, scene.strategy(kind))
+        found += [] if kind.near else strategy_changed(reference.strategy, scene.strategy(kind))
         found += flaws_by(self.checks, lambda check: check.variant(kind.variant or "", text, scene))
         score, toxic = await too_toxic(self.asker, text, scene.about(kind), limits.toxicity)
         found += toxic

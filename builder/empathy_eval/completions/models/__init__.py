@@ -8,9 +8,9 @@ from typing import Any
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.own import OwnModel, own_models
-from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
+from empathy_eval.completions.requests import Model
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import SCORE
 from empathy_eval.design.recipe import Recipe
@@ -48,8 +48,7 @@ def asked_models(
     made: dict[str, Model] = {role: guarded[id(model)] for role, model in own.items()}
     if sent := {role: one for role, one in configured.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.
-        from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
-        from empathy_eval.completions.models.reward_forms import RewardEndpoint
+        from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint, RewardEndpoint
 
         lines = {one.endpoint: Line(one, stopped) for one in sent.values()}
         for role, one in sent.items():

@@ -20,10 +20,10 @@ from empathy_eval.base.files import room_for
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import pause
-from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
-from empathy_eval.completions.models.reception import Reception, Refused, meaning, words_of
-from empathy_eval.completions.models.transport import BoundedSyncClient, check_access, filled, key_of, masked, secrets_of
+from empathy_eval.completions.models.reception import Reception
+from empathy_eval.completions.models.transport import BoundedSyncClient, Refused, client_settings, masked, meaning, said, words_of
+from empathy_eval.completions.requests import NoAnswer
 from empathy_eval.design.endpoints import ModelConfig
 
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -89,7 +89,6 @@ def count(counts: Any, name: str) -> int:
 
 T = TypeVar("T")
 GOING_ON = ("validating", "queued", "pending", "running", "in_progress", "finalizing", "cancelling")
-GIVEN_UP = ("failed", "cancelling", "cancelled")
 LOOKS = 5  # times that a list of files is asked for, until the endpoint counts as one without
 
 
@@ -106,16 +105,7 @@ class Batches:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config, self.reception = config, Reception(config)
-        check_access(config)
-        self._client = openai.OpenAI(
-            api_key=key_of(config),
-            base_url=config.base_url,
-            default_headers=filled(config.headers),
-            default_query=filled(config.query),
-            max_retries=0,
-            timeout=config.timeout_seconds,
-            http_client=BoundedSyncClient(tuple(secret.encode() for secret in secrets_of(config)), config.timeout_seconds),
-        )
+        self._client = openai.OpenAI(**client_settings(config), timeout=config.timeout_seconds, http_client=BoundedSyncClient(config))
         # By the hash of a file the name it was uploaded under; names that were found and are not taken; when odd states were first seen.
         self._uploaded: dict[str, str] = {}
         self._found: set[str] = set()
@@ -139,7 +129,7 @@ class Batches:
         file = metadata["file"]
 
         def once() -> Submitted:
-            name = self._find(file, known, GIVEN_UP, self._uploaded.get(file))
+            name = self._find(file, known, ("failed", "cancelling", "cancelled"), self._uploaded.get(file))
             return Submitted(name, False) if name else self._create(path, metadata)
 
         made = self._patiently(once)
@@ -257,21 +247,17 @@ class Batches:
                 what = f"the endpoint has no batches, or none of this name for this key (404: {said_of_it})"
                 fix = "use the key and base_url it was submitted with; where there are no batches, build with --requests-to"
                 raise self._stop(what, fix) from error
-            except openai.APIStatusError as error:
-                found = meaning(error, self._config)
-                if not isinstance(found, Refused):
-                    fix = "fix what it names, then run the same command to continue"
-                    raise found if isinstance(found, EmpathyEvalError) else self._stop(f"a call was {found}", fix) from error
+            except (openai.APIStatusError, openai.APIConnectionError, httpx2.HTTPError, Refused) as error:
+                found = meaning(error, self._config) if isinstance(error, openai.APIStatusError) else error
+                if isinstance(found, Refused):
+                    self.reception.silent(str(found))
+                elif isinstance(found, NoAnswer):
+                    found = self._stop(f"a call was {found}", "fix what it names, then run the same command to continue")
+                elif not isinstance(found, EmpathyEvalError):
+                    found = self.reception.broken(found)
+                if isinstance(found, EmpathyEvalError):
+                    raise found from error
                 reason, asked = str(found), found.wait
-                self.reception.silent(reason)
-            except Refused as refusal:
-                reason, asked = str(refusal), None
-                self.reception.silent(reason)
-            except (openai.APIConnectionError, httpx2.HTTPError) as error:
-                broken = self.reception.broken(error)
-                if isinstance(broken, EmpathyEvalError):
-                    raise broken from error
-                reason, asked = str(broken), None
             left = give_up - now()
             # What the endpoint asks for is given, but nothing that would outlast patience.
             wait = max(asked, FIRST_WAIT) if asked is not None and asked <= left else min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))

@@ -13,8 +13,7 @@ from empathy_eval.base.causal_lm import CausalLM, Weights, weights_of
 from empathy_eval.base.errors import input_error, missing_package
 from empathy_eval.base.schemas import schema
 from empathy_eval.completions.models.own import beside
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.completions.requests import Completion, NoAnswer, Request, Usage
 from empathy_eval.design.prompts import Message
 
 STRUCTURES = ("schema", "instruction")

@@ -14,11 +14,9 @@ from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, JobError, input_error, job_error
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
-from empathy_eval.completions.answer_text import SURROGATE
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger_rows import LARGEST
-from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.completions.requests import SURROGATE, Completion, Model, NoAnswer, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
@@ -61,6 +59,16 @@ class TextModel:
 
     async def close(self) -> None:
         """Gives back what it holds, at the end of a build or a round of it; it may be asked again. Nothing, unless a subclass says so."""
+
+
+def messages_alone(config: ModelConfig, name: str = "") -> TextModel:
+    """What stands in for a model of one's own that is not here: of one that adds nothing to its messages the bodies are known.
+
+    One that was handed in is named by the configuration, another by its answers.
+    """
+    said = {"name": config.model, "endpoint": config.endpoint} if config.kind == "given" else {"name": name or config.kind}
+    made: TextModel = type("Given", (TextModel,), said)()
+    return made
 
 
 async def beside(work: Callable[[], Any]) -> Any:

@@ -199,9 +199,7 @@ def weights_of(config: ToxicityConfig | None) -> str:
         return "none"
     if config.scorer == "detoxify":
         return detoxify_weights(config)
-    import importlib.util
-
-    spec = importlib.util.find_spec("profanity_check")
+    spec = find_spec("profanity_check")
     if spec is None or spec.origin is None:
         raise missing_package("checks: toxicity: alt-profanity-check")
     folder = Path(spec.origin).parent / "data"

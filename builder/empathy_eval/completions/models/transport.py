@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import email.utils
 import json
+import math
 import os
 import re
 import ssl
@@ -16,15 +18,15 @@ import aiohttp
 import httpx2
 import openai
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, job_error
+from empathy_eval.base.schemas import sound
+from empathy_eval.completions.requests import Completion, NoAnswer, Usage
 from empathy_eval.design.endpoints import ModelConfig, url_faults
 
 # The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
 LARGEST = 16 * 2**20
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 ADDRESS = "OPENAI_BASE_URL"
-# Where the client looks without either.
-OPENAI = "https://api.openai.com/v1"
 # Shorter ones would be taken out of words that have nothing to do with them.
 SHORTEST_SECRET = 8
 
@@ -39,9 +41,10 @@ class BoundedClient(openai.DefaultAioHttpClient):
     ``reached`` is called for every connection that is made.
     """
 
-    def __init__(self, secrets: tuple[bytes, ...], reached: Callable[[], None] = lambda: None, **settings: Any) -> None:
-        super().__init__(follow_redirects=False, verify=trusted(), **settings)
-        self._secrets, self._reached = secrets, reached
+    def __init__(self, config: ModelConfig, reached: Callable[[], None], limit: httpx2.Timeout) -> None:
+        pool = httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight)
+        super().__init__(follow_redirects=False, verify=trusted(), timeout=limit, limits=pool)
+        self._secrets, self._reached = secrets_of(config), reached
 
     def _init_transport(self, *given: Any, **settings: Any) -> Any:
         """The transport, whose session says when there is a connection; one that makes no session of its own says nothing."""
@@ -79,9 +82,9 @@ class BoundedClient(openai.DefaultAioHttpClient):
 class BoundedSyncClient(openai.DefaultHttpxClient):
     """The same for the calls of batches, each within so many seconds; a file that is fetched goes through as it comes."""
 
-    def __init__(self, secrets: tuple[bytes, ...], seconds: float) -> None:
-        super().__init__(follow_redirects=False, verify=trusted(), timeout=seconds)
-        self._secrets, self._seconds = secrets, seconds
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(follow_redirects=False, verify=trusted(), timeout=config.timeout_seconds)
+        self._secrets, self._seconds = secrets_of(config), config.timeout_seconds
 
     def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
         """Sends a request and reads its answer whole, unless it is to be streamed.
@@ -110,11 +113,11 @@ def _add(body: bytearray, chunk: bytes) -> None:
         raise TooLarge(f"an answer of more than {LARGEST:,} bytes")
 
 
-def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[bytes, ...]) -> httpx2.Response:
+def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[str, ...]) -> httpx2.Response:
     """A response that was read, unpacked and without secrets."""
     headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
     for secret in secrets:
-        content = content.replace(secret, b"***")
+        content = content.replace(secret.encode(), b"***")
     return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
@@ -131,12 +134,28 @@ def _certificates(*places: str | None) -> ssl.SSLContext:
 
 def address_of(config: ModelConfig) -> str:
     """Where the client sends requests to."""
-    return config.base_url or os.environ.get(ADDRESS) or OPENAI
+    return config.base_url or os.environ.get(ADDRESS) or "https://api.openai.com/v1"
 
 
 def filled(values: Mapping[str, str]) -> dict[str, str]:
     """Headers or parameters with the environment variables that they name; one that is not set stays as it is written."""
     return {name: VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value) for name, value in values.items()}
+
+
+def client_settings(config: ModelConfig) -> dict[str, Any]:
+    """What a client of the ``openai`` package is made with; it sends nothing again by itself.
+
+    Raises:
+        InputError: if the key or a header cannot be sent.
+    """
+    check_access(config)
+    return {
+        "api_key": key_of(config),
+        "base_url": config.base_url,
+        "default_headers": filled(config.headers),
+        "default_query": filled(config.query),
+        "max_retries": 0,
+    }
 
 
 def key_of(config: ModelConfig) -> str:
@@ -200,3 +219,174 @@ def check_access(config: ModelConfig) -> None:
                 problems.append(Problem(f"{where}: {place}: {name}", what, f"set {variable}"))
     if problems:
         raise InputError(problems)
+
+
+# Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.
+EARLY_ENDS = {"content_filter", "length"}
+# Where a provider puts its words, in the order in which they are looked for.
+SAID_IN = ("error", "detail", "code", "message", "msg", "errors", "data")
+LONGEST_SAID, DEPTH = 200, 4
+
+
+class NoCompletion(Exception):
+    """A body that holds no answer; the text says why."""
+
+
+def completion_of(body: Any, model: str, worst: Usage) -> Completion:
+    """A completion from the body of a chat completion, whatever its finish. What breaks the schema counts as not said.
+
+    Where tokens are not counted, or in a way that cannot be, the worst case stands in, so that a budget stays hard.
+
+    Raises:
+        NoCompletion: if it is an error, or has neither a text, output tokens, a refusal nor a finish reason of :data:`EARLY_ENDS`.
+    """
+    if not isinstance(body, dict):
+        raise NoCompletion(f"the answer is no chat completion: {said(body) or type(body).__name__}")
+    if body.get("error"):
+        raise NoCompletion(f"an error in the place of an answer: {said(body)}")
+    if isinstance(body.get("choices"), list):  # one was asked for
+        body = {**body, "choices": body["choices"][:1]}
+    body, odd = sound(body, "chat_completion")
+    choice = next(iter(body.get("choices") or ()), None) or {}
+    message, usage = choice.get("message") or {}, body.get("usage") or {}
+    text, refusal, finish = _text(message.get("content")), message.get("refusal") or "", choice.get("finish_reason")
+    if any("finish_reason" in place for place, _ in odd):
+        finish = "unknown"
+    if not (text or refusal or usage.get("completion_tokens") or (finish or "").casefold() in EARLY_ENDS):
+        why = next((f"; {said(f'{place}: {what}')}" for place, what in odd), "") or f": {said(body)}".removesuffix(": ")
+        raise NoCompletion(f"the answer has no usable content{why}")
+    ends = "refusal" if refusal else finish or ("stop" if text else "empty")
+    return Completion(_storable(refusal or text), ends, model, counted(usage, worst, empty=not (refusal or text)))
+
+
+def _text(content: Any) -> str:
+    """A content as one text: its text parts joined; empty where nothing but white space is in it."""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    text = "".join(part.get("text") or "" for part in parts if part and part.get("type", "text") in ("text", "output_text", None))
+    return text if text.strip() else ""
+
+
+def _storable(text: str) -> str:
+    """A text that UTF-8 can hold: half of a surrogate pair, which JSON can write, becomes the escape that JSON writes it as."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
+    """The tokens as they were counted, each within its worst case, or the worst case."""
+    read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    if not read or not cached <= read <= worst.input_tokens:
+        read, cached = worst.input_tokens, 0
+    if written is None or (not written and not empty) or written > worst.output_tokens:
+        written = worst.output_tokens
+    return Usage(int(read), int(cached), int(written))
+
+
+def said(value: Any, depth: int = DEPTH) -> str:
+    """What a provider says of an error, in one short line: of an object its code and message, of a list what is in it, or plain text."""
+    found = ""
+    if isinstance(value, str):
+        found = value
+    elif isinstance(value, dict) and depth:
+        found = next(filter(None, (said(value.get(name), depth - 1) for name in SAID_IN[:2])), "")
+        found = found or " ".join(filter(None, (said(value.get(name), depth - 1) for name in SAID_IN[2:])))
+    elif isinstance(value, list) and depth:
+        found = "; ".join(filter(None, (said(one, depth - 1) for one in value[:3])))
+    elif isinstance(value, int) and not isinstance(value, bool) and depth < DEPTH and abs(value) < 10**9:  # a code
+        found = str(value)
+    # Control and formatting signs could move a terminal's cursor.
+    plain = "".join(sign if sign.isprintable() else " " for sign in found[: 10 * LONGEST_SAID])
+    line = " ".join(plain.split())
+    return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID - 1]}…"
+
+
+QUOTA = re.compile(
+    r"insufficient_quota|billing_hard_limit_reached|insufficient_balance|budget.{0,40}exceed|exceed.{0,40}budget", re.IGNORECASE
+)
+
+
+NO_MODEL = re.compile(
+    r"model_not_found|(?:invalid|unknown) model|model .{0,200}(?:not found|not exist|not supported|unknown)", re.IGNORECASE
+)
+
+
+LATER, CONGESTED = (408, 409, 425, 429), (408, 429, 504)
+
+
+# Bytes of a refusal that are looked at for its words.
+MOST_WORDS = 8192
+
+
+class Refused(Exception):
+    """The endpoint gave no answer this time; ``wait`` seconds if it said how long, ``known`` if it surely did not work on it.
+
+    ``pace`` if it is asked too much at once, ``failing`` if it answered and what it said was an error of its own.
+    """
+
+    def __init__(
+        self, reason: str, wait: float | None = None, *, pace: bool = False, known: bool = True, failing: bool = False
+    ) -> None:  # fmt: skip
+        super().__init__(reason)
+        self.wait, self.pace, self.known, self.failing = wait, pace, known, failing
+
+
+def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAnswer | EmpathyEvalError:
+    """What a status means: come back later, not this request, or not at all."""
+    status, key = error.status_code, config.api_key_env
+    words = words_of(error.response, config)
+    shown = f"{status}: {words}" if words else str(status)
+    if status == 402 or (400 <= status < 500 and QUOTA.search(words)):
+        return giving_up(config, f"the quota is used up ({shown})", "add to the account's balance")
+    if status == 401:
+        return giving_up(config, f"the endpoint refuses the key in {key} ({shown})", f"set {key}")
+    if status == 403:
+        return giving_up(config, f"the key in {key} may not do this ({shown})", "give it access, or use another key")
+    if status == 404 or (status in (400, 422) and NO_MODEL.search(words)):
+        return giving_up(
+            config, f'the endpoint does not have this ({shown}), model "{config.model}"', "correct the model's name or base_url"
+        )
+    if status < 400:
+        where = said(masked(error.response.headers.get("location", "").partition("?")[0], config))
+        return Refused(f'{shown}: sends requests on to "{where}", which base_url could name', failing=True)
+    if status in LATER or status >= 500:
+        wait = seconds(error.response.headers.get("retry-after"))
+        return Refused(shown, wait, pace=status in CONGESTED, failing=status >= 500)
+    return NoAnswer(f"refused with {shown}")
+
+
+def giving_up(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
+    """The error that ends a run whose endpoint takes nothing."""
+    return job_error(f"models: {config.model}", what, f"{how}, then run the same command to continue; every answer is in the ledger")
+
+
+def words_of(response: Any, config: ModelConfig) -> str:
+    """The server's own words in the body of a response, in one short line without secrets; never a header, so never a key."""
+    text = masked(response.content[:MOST_WORDS].decode("utf-8", "replace"), config)
+    try:
+        return said(masked_value(json.loads(text), config))
+    except (ValueError, RecursionError):
+        return said(re.sub(r"<[^<>]{0,200}>", " ", text))
+
+
+# What a longer wait is taken as, in seconds: about four months.
+LONGEST_ASKED = 1e7
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|[smhd])", re.ASCII)
+
+
+def seconds(text: str | None) -> float | None:
+    """Seconds from what rate-limit headers hold: ``1.5``, ``6m0s``, ``20ms``, or an HTTP date; None for anything else."""
+    text = (text or "")[:100].strip()
+    if not text:
+        return None
+    try:
+        if DURATION.sub("", text) == "":
+            return min(LONGEST_ASKED, sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text)))
+        found = float(text)
+        return min(LONGEST_ASKED, max(0.0, found)) if math.isfinite(found) else None
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
+        return None

@@ -8,8 +8,7 @@ from typing import Any
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
-from empathy_eval.completions.answer_text import SURROGATE
-from empathy_eval.completions.requests import Flaw
+from empathy_eval.completions.requests import SURROGATE, Flaw
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import Scene, Turn

@@ -17,7 +17,7 @@ from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.own import own_models
-from empathy_eval.completions.models.protocol import Model
+from empathy_eval.completions.requests import Model
 from empathy_eval.design.endpoints import ModelConfig, model_of, shown
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
 from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD

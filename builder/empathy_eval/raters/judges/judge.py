@@ -10,8 +10,7 @@ from functools import partial
 from typing import Any
 
 from empathy_eval.completions.asker import Asker, Trail, settled
-from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About, Flaw
+from empathy_eval.completions.requests import About, Flaw, NoAnswer
 from empathy_eval.design.judge_prompts import JudgePrompts
 from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD, Kind
 from empathy_eval.design.rubrics import REWARD as REWARDED

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from pathlib import Path
 from typing import Any, cast
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.completions.asker import Answer, Asker, Judge, T, Trail
+from empathy_eval.base.json_text import json_text
+from empathy_eval.completions.asker import Asker, DryRun, samples_of
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import asked_models
-from empathy_eval.completions.models.own import TextModel
-from empathy_eval.completions.models.protocol import Model
-from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.completions.models.own import messages_alone
+from empathy_eval.completions.requests import Completion, Model, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
-from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
-from empathy_eval.design.prompts import Message, load_prompts
+from empathy_eval.design.kinds import IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
+from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimated
 from empathy_eval.raters.judges.annotating import Annotating, Annotations, Design
 from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.cases import Case
+from empathy_eval.raters.judges.cases import Case, Conversation
 
 KINDS = ", ".join(f"'{one.name}'" for one in JUDGING)
 ASKED = f"SELECT DISTINCT dialogue_id, turn FROM sound_completions WHERE kind IN ({KINDS})"  # noqa: S608
@@ -38,10 +41,6 @@ class Ledgers:
     def get(self, key: str) -> Completion | None:
         """The completion of a request, from the first ledger that has it."""
         return next(filter(None, (one.get(key) for one in self._ledgers)), None)
-
-    def spent(self) -> list[Any]:
-        """Nothing: what is read here was paid for elsewhere."""
-        return []
 
     def judged(self) -> set[tuple[str, int | None]]:
         """The dialogues and turns that judges were asked about."""
@@ -61,7 +60,7 @@ class Replay:
     ) -> None:
         self._ledgers = ledgers or Ledgers()
         self.job = _job(said, catalogue, where)
-        self._models = {JUDGE: _model(self.job.config.model, self._ledgers, where, own=own)}
+        self._models = {JUDGE: _model(self.job.config.model, where, own=own)}
 
     def fits(self, one: Annotated, case: Case) -> bool:
         """Whether it is of these very texts: each request about them has its key among those that were answered, well or badly.
@@ -69,12 +68,13 @@ class Replay:
         The key of a repair holds the bad answer, which is not here; the key of what was repaired is. Where what an answer goes with came to
         nothing, a good answer is not here either.
         """
-        noting = _Noting(self._models, self.job)
-        asyncio.run(self.job.work(noting)(case))
-        keys, bad = _keys(one), {failure.request_key for failure in one.failures}
-        noted = [asked.keys for asked in noting.noted]
-        there = _variants(one) <= {None, *case.texts} and (bool(bad) or keys <= set().union(*noted))
-        return there and all(asked.keys & (keys | bad) or noting.in_vain(place, bad) for place, asked in enumerate(noting.noted))
+        asker = dry_run(self.job, cast(Ledger, Ledgers()), self._models)
+        asyncio.run(self.job.work(asker)(case))
+        keys, bad = _told(one, "request_key"), {failure.request_key for failure in one.failures}
+        tries = [{each.key for each in samples_of(request, asker.samples)} for request in asker.asked]
+        there = _told(one, "variant") <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
+        in_vain = [mine <= bad for mine in tries]
+        return there and all(mine & (keys | bad) or _beside_in_vain(place, asker.asked, in_vain) for place, mine in enumerate(tries))
 
     def again(self, cases: Iterable[Case]) -> list[Annotated]:
         """What the ledgers answer about cases: ``missing`` where they do not."""
@@ -88,51 +88,26 @@ class Replay:
         return asyncio.run(work())
 
 
-@dataclass(frozen=True)
-class _Asked:
-    """A request that would be asked: its kind, the sample it belongs to, and the keys that its tries have."""
-
-    kind: str
-    sample: int
-    keys: set[str | None]
+def dry_run(job: Annotations, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
+    """An asker of what a job would send. The second step of strategies does not depend on what is answered to the first."""
+    ideal = [{"strategy": one.abbreviation, "probability": int(not place)} for place, one in enumerate(job.asking.taxonomy.strategies)]
+    return DryRun(ledger, models, job.prompts, job.config, instead={IDEAL.name: Completion(json_text({"strategies": ideal}), "stop", "")})
 
 
-class _Noting(Asker):
-    """Asks nobody: notes each request."""
-
-    def __init__(self, models: dict[str, Model], job: Annotations) -> None:
-        super().__init__(cast(Ledger, Ledgers()), models, job.prompts, samples=job.config.samples, offline=True)
-        self.noted = list[_Asked]()
-
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
-        """Nothing; but which strategies were thought of is passed over, so that what comes after it is asked for."""
-        model = self.models[JUDGE]
-        body = model.body(messages, ALL_KINDS[about.kind].answer)
-        samples = range(again * self.samples, (again + 1) * self.samples)
-        self.noted.append(_Asked(about.kind, again, {Request(body, model.endpoint, about, sample).key for sample in samples}))
-        return Answer(cast(T, None), "", "") if about.kind == IDEAL.name else None
-
-    def in_vain(self, place: int, bad: set[str | None]) -> bool:
-        """Whether all that an answer goes with had bad answers alone: the other order of a preference, or the other step of strategies."""
-        asked = self.noted[place]
-        # Both orders of two texts stand side by side.
-        beside = [self.noted[place ^ 1]] if asked.kind == PREFERENCE.name else []
-        if other := {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(asked.kind):
-            beside = [one for one in self.noted if (one.kind, one.sample) == (other, asked.sample)]
-        return bool(beside) and all(one.keys <= bad for one in beside)
+def _beside_in_vain(place: int, asked: Sequence[Request], in_vain: Sequence[bool]) -> bool:
+    """Whether all that an answer goes with had bad answers alone: the other order of a preference, or the other step of strategies."""
+    request = asked[place]
+    if request.about.kind == PREFERENCE.name:  # both orders of two texts stand side by side
+        return in_vain[place ^ 1]
+    other = {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(request.about.kind)
+    beside = [one for one, each in zip(in_vain, asked, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
+    return bool(beside) and all(beside)
 
 
-def _keys(one: Annotated) -> set[str | None]:
-    """The keys of all good answers."""
-    compared = {key for each in one.comparisons for key in (each.request_key_12, each.request_key_21)}
-    named = {key for each in one.strategies for key in (each.request_key, each.ideal_request_key)}
-    return {*(each.request_key for each in one.ratings), *compared, *named}
-
-
-def _variants(one: Annotated) -> set[str | None]:
-    """The variants that were judged."""
-    compared = {name for each in one.comparisons for name in (each.variant_1, each.variant_2)}
-    return {*(each.variant for each in one.ratings), *compared, *(each.variant for each in one.strategies)}
+def _told(one: Annotated, what: str) -> set[str | None]:
+    """What is said of all answers under names with this part: the variants that were judged, or the keys of the good answers."""
+    rows = map(vars, (*one.ratings, *one.comparisons, *one.strategies))
+    return {value for row in rows for name, value in row.items() if what in name}
 
 
 def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annotations:
@@ -152,15 +127,103 @@ def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annota
     return job
 
 
-def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -> Model:
+def _model(config: ModelConfig, where: object, *, own: bool) -> Model:
     """The judge, for the bodies that it makes."""
-    given: dict[str, Any] = {}
-    if config.kind == "given":
-        # It is not here; but of a model that adds nothing to the messages the bodies are known.
-        given = {JUDGE: type("Given", (TextModel,), {"name": config.model, "endpoint": config.endpoint})()}
-    elif not config.remote and not own:
+    if not config.remote and config.kind != "given" and not own:
         raise input_error(
             where, f'the judge "{config.kind}" is a custom model, which is not available here', "ask the authors of the release"
         )
-    budget = Budget(cast(Ledger, ledgers), {}, set(), None, None)
-    return asked_models({JUDGE: config}, given, budget)[JUDGE]
+    return asked_models({JUDGE: config}, {JUDGE: messages_alone(config)} if config.kind == "given" else {}, Budget())[JUDGE]
+
+
+# Assumed of an answer while the ledger has none of its kind: what a value takes with its name in JSON, and an analysis in words.
+TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60
+
+
+@dataclass(frozen=True)
+class AnnotationPreview:
+    """The requests of the first cases, how many the ledger answers already, and the estimates of what is left to ask."""
+
+    requests: tuple[Request, ...]
+    answered: int
+    estimates: tuple[Estimate, ...]
+
+
+def preview(job: Annotations, ledger_path: Path | None, count: int) -> AnnotationPreview:
+    """Renders the requests about the first ``count`` cases, and estimates what is left of the whole job.
+
+    Of strategies the second step is counted before the first is answered.
+
+    Raises:
+        InputError: if the ledger cannot be opened, or a judge of one's own cannot be had.
+    """
+    job = job.found()
+    with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
+        models = job.models(Budget(), lambda: None)
+        seen = asyncio.run(_seen(job, ledger, models, count))
+        estimates = tuple(_estimates(job, ledger, seen))
+    return AnnotationPreview(tuple(seen.shown), len(seen.used), estimates)
+
+
+@dataclass
+class _Seen:
+    """What a job would ask: by kind how many requests are open, and what is known of answers and of sizes in bytes."""
+
+    shown: list[Request] = field(default_factory=list)
+    open: Counter[str] = field(default_factory=Counter)
+    used: dict[str, tuple[str, Usage]] = field(default_factory=dict)
+    # By kind how many of those that come first have an answer, good or bad.
+    begun: Counter[str] = field(default_factory=Counter)
+    sizes: dict[str, list[int]] = field(default_factory=dict)
+
+
+async def _seen(job: Annotations, ledger: Ledger, models: Mapping[str, Model], count: int) -> _Seen:
+    """Looks at all cases; those of which nothing is known are looked at once a shape, for one asks as often as another."""
+    seen, shapes, known = _Seen(), dict[tuple[str, ...], Counter[str]](), Ledgers([ledger]).judged()
+    for number, case in enumerate(job.cases):
+        shape = _shape(case)
+        fresh = (case.dialogue_id, case.turn) not in known
+        if fresh and number >= max(count, RENDERED) and shape in shapes:
+            seen.open += shapes[shape]
+            continue
+        asker = dry_run(job, ledger, models)
+        await job.work(asker)(case)
+        steps = list(asker.steps.values())
+        first = [one for one in steps if not one.repair and one.request.sample % asker.samples == 0]
+        # Whatever is asked for ends with the first request that has no answer.
+        opened = Counter(one.about.kind for one in steps if one.completion is None)
+        if fresh:
+            shapes[shape] = opened
+        seen.open += opened
+        seen.used |= {one.request.key: (one.about.kind, one.completion.usage) for one in steps if one.completion}
+        seen.begun.update(one.about.kind for one in first if one.completion)
+        seen.shown += (one.request for one in first) if number < count else ()
+        for one in first if number < RENDERED else ():
+            seen.sizes.setdefault(one.about.kind, []).append(one.request.size)
+    return seen
+
+
+def _shape(case: Case) -> tuple[str, ...]:
+    """The variants of a case, equal texts as one of them: what says how many requests there are."""
+    first: dict[tuple[Conversation, str], str] = {}
+    return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
+
+
+def _estimates(job: Annotations, ledger: Ledger, seen: _Seen) -> Iterator[Estimate]:
+    """By kind what is left: with the averages of this job's own answers, repairs and further samples too, or as it is assumed."""
+    settings = job.config.model
+    for kind, count in seen.open.items():
+        answers = [usage for about, usage in seen.used.values() if about == kind]
+        average, seconds = assumed(seen.sizes.get(kind, []), _written(job, kind))
+        if answers:
+            average = [sum(column) / len(answers) for column in zip(*map(astuple, answers), strict=True)]
+            (known,) = next(ledger.query("SELECT avg(seconds) FROM sound_completions WHERE kind = ?", (kind,)))
+            seconds = float(str(known or seconds))
+        requests = round(count * len(answers) / seen.begun[kind]) if answers else count
+        yield estimated(kind, settings, requests, average, seconds, observed=bool(answers))
+
+
+def _written(job: Annotations, kind: str) -> float:
+    rubric = job.config.rubric
+    values = {IDEAL.name: len(job.asking.taxonomy.strategies), NAMED.name: 1}.get(kind, len(rubric.requests[0]) if rubric.criteria else 1)
+    return TOKENS_A_VALUE * values + (TOKENS_OF_AN_ANALYSIS if rubric.style == "reasoned" else 0)

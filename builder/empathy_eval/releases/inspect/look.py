@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.retrace import Known, Trace
 from empathy_eval.releases.inspect.recipe_from_manifest import Again
-from empathy_eval.releases.inspect.requests import Row, asked_of, refused_texts, rows_about
+from empathy_eval.releases.inspect.requests import asked_of, refused_texts, rows_about
 from empathy_eval.releases.inspect.shown import Asked, Shown, Text
 from empathy_eval.releases.inspect.sources import Source
 from empathy_eval.releases.inspect.texts import KIND_OF, Place, Texts, place_of, unknown
@@ -143,7 +143,7 @@ class Look:
         mine = tuple(one for one in judged if one.get("dialogue_id" if place.turn is None else "pair_id") == place.name)
         return found | ({"reviews": mine} if mine else {})
 
-    def _notes(self, place: Place, outcome: Outcome | None, rows: list[Row]) -> Iterator[str]:
+    def _notes(self, place: Place, outcome: Outcome | None, rows: list[Entry]) -> Iterator[str]:
         yield from self.again.notes
         if self.again.changed:
             changed = "; ".join(self.again.changed)

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.asker import NOT_KEPT
+from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.outcomes import Candidate, Outcome
-from empathy_eval.generation.retrace import NOT_KEPT, Known, Retracer, Trace
+from empathy_eval.generation.retrace import Known, Retracer, Trace
 from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
 from empathy_eval.raters.judges.cases import told
 from empathy_eval.releases.inspect.recipe_from_manifest import Again
-from empathy_eval.releases.inspect.requests import Row, flaws_of, keys_about, refused_texts, rows_about, text_of
+from empathy_eval.releases.inspect.requests import answered, flaws_of, keys_about, refused_texts, rows_about, text_of
 from empathy_eval.releases.inspect.shown import Asked, Refused, Shown
 from empathy_eval.releases.inspect.sources import Source
 from empathy_eval.releases.inspect.texts import NAME, Place, place_of, unknown
@@ -85,11 +86,8 @@ def _asked(case: Annotated, path: Path) -> Iterator[Asked]:
         for row in rows_about(ledger, case.dialogue_id):
             if row.key in known:
                 why = tuple((one, "") for one in reasons.get(row.key, ()))
-                about, completion, verdict = row.about, row.completion, "refused" if why else "taken"
-                yield Asked(
-                    row.key, about.kind, about.turn, verdict, model=completion.model, finish=completion.finish, text=completion.text,
-                    tokens=asdict(completion.usage), reasons=why,
-                )  # fmt: skip
+                asked = Asked(row.key, row.about.kind, row.about.turn, "refused" if why else "taken", reasons=why)
+                yield answered(asked, row.completion)
 
 
 LEFT_OUT, SPARE = "pair_left_out", "spare"
@@ -159,7 +157,7 @@ def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retrac
         yield from refused_of(outcome, ledger, {})
 
 
-def _beside(told: Outcome | None, found: Iterable[Refused], rows: Iterable[Row]) -> Iterator[Refused]:
+def _beside(told: Outcome | None, found: Iterable[Refused], rows: Iterable[Entry]) -> Iterator[Refused]:
     """What is found, and after it the texts of a release's candidates that are not among it; of a text itself the release knows better."""
     candidates = told.candidates if told else ()
     noted = {(one.kind, one.turn, one.text): one.reasons or (LEFT_OUT,) for one in candidates}
@@ -181,12 +179,12 @@ def _details(trace: Trace) -> dict[str, str]:
     return {one.request.key: "; ".join(flaw.detail for flaw in one.flaws) for one in trace.steps}
 
 
-def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Row]:
+def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Entry]:
     found = ((key, about, ledger.get(key)) for key, about in keys)
-    return (Row(key, about, completion) for key, about, completion in found if completion)
+    return (Entry(key, about, completion) for key, about, completion in found if completion)
 
 
-def _unread(rows: Iterable[Row], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]) -> Iterator[Refused]:
+def _unread(rows: Iterable[Entry], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]) -> Iterator[Refused]:
     """What the beginning of a replay refused, then of answers that it does not come to what was noted or no check could look at."""
     steps = {one.request.key: one for one in trace.steps} if trace else {}
     for row in rows:

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
-from empathy_eval.base.schemas import violations
-from empathy_eval.completions.answer_text import value_of
-from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.requests import About, Completion, Flaw, Request
+from empathy_eval.completions.asker import Step
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.requests import About, Completion, Flaw, Request, read, value_of
 from empathy_eval.design.configuration import APART
 from empathy_eval.design.kinds import ALL_KINDS, JUDGING, KINDS, SCORE
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.generation import rewriting
 from empathy_eval.generation.outcomes import Candidate, Outcome
-from empathy_eval.generation.retrace import Step, Trace
+from empathy_eval.generation.retrace import Trace
 from empathy_eval.releases.inspect.recipe_from_manifest import Again
 from empathy_eval.releases.inspect.shown import Asked, Figure
 from empathy_eval.releases.inspect.sources import checks_of, keys_of
 from empathy_eval.releases.inspect.texts import flags_at, variant_figures
 
 JUDGED = {one.name for one in JUDGING}
-NOT_THE_SAME = "the request has changed: its key was {}, and is {} as rendered here"
 NOT_RENDERED = "the request cannot be shown: no request that is rendered here has this key"
 PROVEN = "this is the request that was sent, as its key proves; its answer is in the ledger of the build"
 NOT_KNOWN = "it passes the checks that are run here, but another answer was taken: one of the build's own checks may have refused it"
@@ -34,23 +33,14 @@ AND typeof(kind) = 'text' AND typeof(turn) IN ('integer', 'null') ORDER BY key
 """
 
 
-@dataclass(frozen=True)
-class Row:
-    """An answer of a ledger, whoever asked for it."""
-
-    key: str
-    about: About
-    completion: Completion
-
-
-def rows_about(ledger: Ledger, dialogue_id: str) -> list[Row]:
+def rows_about(ledger: Ledger, dialogue_id: str) -> list[Entry]:
     """The answers of a ledger that were asked for of a dialogue, without scores.
 
     Raises:
         JobError: if one of them is damaged.
     """
     found = ledger.rows("dialogue_id = ? AND kind != ?", (dialogue_id, SCORE.name))
-    return [Row(row[0], About(row[1], row[2], row[3]), completion) for row, completion in found]
+    return [Entry(row[0], About(*row[1:4]), completion) for row, completion in found]
 
 
 def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
@@ -66,7 +56,7 @@ def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
 
 
 def asked_of(
-    trace: Trace | None, rows: Iterable[Row], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: Again
+    trace: Trace | None, rows: Iterable[Entry], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: Again
 ) -> list[Asked]:  # fmt: skip
     """All requests about a dialogue, each with what became of it: those of its replay, then what a ledger has beside them.
 
@@ -79,51 +69,52 @@ def asked_of(
     mine = {*taken.values(), *(checks_of(outcome) if outcome else ())}
     for row in (one for one in rows if one.key not in known):
         asked = _beside(row, mine, refused)
-        same = _sample_of(row, steps, again.recipe)
-        beside.append(replace(asked, body=same.body, endpoint=same.endpoint, sample=same.sample, repair=False, note="") if same else asked)
-    return [_with_figures(one, trace, again.recipe) for one in found + beside]
+        one = _sample_of(row, steps, again.recipe)
+        beside.append(replace(asked, body=one.body, endpoint=one.endpoint, sample=one.sample, repair=False, note="") if one else asked)
+    return [replace(one, figures=tuple(_figures(one, trace, again.recipe))) for one in found + beside]
 
 
-def _sample_of(row: Row, steps: Iterable[Step], recipe: Recipe | None) -> Request | None:
+def _sample_of(row: Entry, steps: Iterable[Step], recipe: Recipe | None) -> Request | None:
     """The request of an answer that is a later sample of one that the replay comes to, as its key proves."""
     samples = recipe.config.samples if recipe else 1
-    found = (step.keyed(row.key, samples) for step in steps if step.request.about == row.about and not step.repair)
+    found = (step.keyed(row.key, samples) for step in steps if step.about == row.about and not step.repair)
     return next(filter(None, found), None)
 
 
 def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], again: Again, chosen: Mapping[str, int]) -> Asked:
     """A request of the replay; ``chosen`` is by key of what it came to and was taken which candidate that is."""
-    about, request, recipe, changed = step.request.about, step.request, again.recipe, again.changed
+    about, request, recipe, changed = step.about, step.request, again.recipe, again.changed
     key = taken.get((about.kind, about.turn))
     verdict, note = str(step.verdict), ""
-    same = step.keyed(key, recipe.config.samples) if key and recipe else None
+    proven = step.keyed(key, recipe.config.samples) if key and recipe else None
     if step.verdict == "taken" and key and chosen.get(key, request.sample // APART) != request.sample // APART:
         verdict = NOT_CHOSEN.replace("_", " ")
-    elif same and step.verdict == "unanswered":
-        request, verdict, note = same, "taken", PROVEN
-    elif key and key != request.key and step.verdict == "taken" and again.unrun and (same or not changed):
+    elif proven and step.verdict == "unanswered":
+        request, verdict, note = proven, "taken", PROVEN
+    elif key and key != request.key and step.verdict == "taken" and again.unrun and (proven or not changed):
         verdict, note = "unknown", NOT_KNOWN
     elif key and key != request.key and (step.verdict == "taken" or (step.verdict == "unanswered" and not step.repair and changed)):
-        note = NOT_THE_SAME.format(key, request.key) + (f"; changed: {'; '.join(changed)}" if changed else "")
+        note = f"the request has changed: its key was {key}, and is {request.key} as rendered here"
+        note += f"; changed: {'; '.join(changed)}" if changed else ""
     elif step.verdict == "unanswered":
         note = "as rendered here; no answer with this key was found"
     asked = Asked(
         request.key, about.kind, about.turn, verdict, request.body, request.endpoint, request.sample, step.repair,
         reasons=tuple((one.reason, one.detail) for one in step.flaws), note=note,
     )  # fmt: skip
-    return _answered(asked, step.completion)
+    return answered(asked, step.completion)
 
 
-def _beside(row: Row, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> Asked:
+def _beside(row: Entry, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> Asked:
     """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
     reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
     verdict = "taken" if row.key in taken else "refused" if reasons else "unknown"
     note = "annotate --preview shows the requests of a judge" if row.about.kind in JUDGED else NOT_RENDERED
-    return _answered(Asked(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
+    return answered(Asked(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
 
 
-def refused_texts(rows: Iterable[Row], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
+def refused_texts(rows: Iterable[Entry], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
     """By key the reasons against answers, as a release notes them: it has the texts that reached the checks, and not their requests."""
     noted = {(one.kind, one.turn, one.text): one.reasons for one in candidates if one.reasons and one.reasons != (NOT_CHOSEN,)}
     found = ((row.key, noted.get((row.about.kind, row.about.turn or 0, text_of(row.about.kind, row.completion) or ""))) for row in rows)
@@ -132,40 +123,30 @@ def refused_texts(rows: Iterable[Row], candidates: Iterable[Candidate]) -> dict[
 
 def text_of(kind: str, completion: Completion) -> str | None:
     """The text of a variant that an answer gives, if it gives one."""
-    value, flaws = value_of(completion)
-    if kind not in KINDS or not KINDS[kind].variant or flaws or any(violations(value, KINDS[kind].answer)):
-        return None
-    return str(value["text"]).strip()
+    value = read(completion, KINDS[kind].answer)[0] if kind in KINDS and KINDS[kind].variant else None
+    return None if value is None else rewriting.said_in(value)
 
 
-def flaws_of(row: Row) -> list[Flaw]:
+def flaws_of(row: Entry) -> list[Flaw]:
     """What an answer is refused for before any check looks at it: refusals, what is no JSON, what is off its schema."""
-    value, flaws = value_of(row.completion)
-    if flaws or row.about.kind not in ALL_KINDS:
-        return flaws
-    wrong = violations(value, ALL_KINDS[row.about.kind].answer)
-    return [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in wrong]
+    kind = ALL_KINDS.get(row.about.kind)
+    return (read(row.completion, kind.answer) if kind else value_of(row.completion))[1]
 
 
-def _answered(asked: Asked, completion: Completion | None) -> Asked:
+def answered(asked: Asked, completion: Completion | None) -> Asked:
+    """A request with its answer, if there is one."""
     if completion is None:
         return asked
     return replace(asked, model=completion.model, finish=completion.finish, text=completion.text, tokens=asdict(completion.usage))
 
 
-def _with_figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Asked:
-    """The figures of the text in an answer to a rewriting request."""
-    return replace(asked, figures=tuple(_figures(asked, trace, recipe)))
-
-
 def _figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Iterator[Figure]:
+    """The figures of the text in an answer to a rewriting request."""
     kind, dialogue = KINDS.get(asked.kind), trace.dialogue if trace else None
-    if not (kind and kind.variant and dialogue and recipe and trace) or asked.text is None or asked.turn is None:
-        return
-    if not 0 <= asked.turn < len(dialogue.turns):
+    if not (kind and dialogue and recipe and trace) or asked.text is None or asked.turn is None:
         return
     text = text_of(asked.kind, Completion(asked.text, asked.finish or "", asked.model or ""))
-    if text is not None:
+    if text is not None and 0 <= asked.turn < len(dialogue.turns):
         reference = dialogue.turns[asked.turn].text
         flags = flags_at(dialogue, asked.turn, recipe.language)
         yield from variant_figures(kind, reference, text, trace.scores.get(text), recipe, flags)

@@ -17,7 +17,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
-from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.completions.requests import LONGEST
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import (
     CANDIDATES,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.text import edit_ratio, overlap, words
-from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.completions.requests import LONGEST
 from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.errata import near_ids
@@ -20,9 +20,9 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.crossed import Bounds
-from empathy_eval.generation.marker_edits import rules_applied
+from empathy_eval.generation.crossed_by_models import Bounds
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Variant
+from empathy_eval.generation.patterns import rules_applied
 from empathy_eval.generation.retrace import Trace
 from empathy_eval.releases.inspect.shown import Figure, Text
 

@@ -12,7 +12,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import Rows, table_batches
-from empathy_eval.completions.answer_text import LONGEST, sign_flaws
+from empathy_eval.completions.requests import LONGEST, sign_flaws
 from empathy_eval.design.configuration import Configuration, candidates_of, language_of
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS, TEXT_HASH, file_of, parts_of, split_of

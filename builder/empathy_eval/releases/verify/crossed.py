@@ -10,17 +10,15 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
-from empathy_eval.completions.answer_text import LONGEST, sign_flaws
-from empathy_eval.completions.requests import Flaw
+from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
 from empathy_eval.design.configuration import Limits, language_of
 from empathy_eval.design.crossed import CHANGED, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.crossed import Twins, wrong_with
 from empathy_eval.generation.checks.variant import reply_flaws
-from empathy_eval.generation.crossed_by_models import places
+from empathy_eval.generation.crossed_by_models import Twins, places, wrong_with
 from empathy_eval.generation.outcomes import Dialogue, Turn
 from empathy_eval.releases.assemble.rows import crossed_requests
 from empathy_eval.releases.verify.rows import RESTORE, read_rows

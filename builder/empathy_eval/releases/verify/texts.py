@@ -10,8 +10,7 @@ from typing import Any
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.base.text import edit_ratio, overlap
-from empathy_eval.completions.answer_text import LONGEST, sign_flaws
-from empathy_eval.completions.requests import Flaw
+from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
@@ -24,8 +23,8 @@ from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.variant import variant_flaws
-from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Turn
+from empathy_eval.generation.patterns import de_empathised
 from empathy_eval.metrics.trust import Told
 from empathy_eval.releases.verify.choice import candidate_faults
 from empathy_eval.releases.verify.crossed import crossed_text_flaws, misplaced
