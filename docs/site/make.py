@@ -38,7 +38,7 @@ at once.
 | --- | --- | --- |
 | 0 | | The job is done. |
 | 1 | `JobError` | The job did not finish. Answers that were paid for are kept: run the same command again. |
-| 2 | `InputError` | The input is wrong, and nothing was done. |
+| 2 | `InputError` | The input is wrong, such as an option, a path or a file, and nothing was done. |
 
 ```{eval-rst}
 .. autoexception:: empathy_eval.EmpathyEvalError
