@@ -17,7 +17,7 @@ from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
 from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
 from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance, accuracies
-from empathy_eval.evaluation.inversion.results import Comparison, MetricRow
+from empathy_eval.evaluation.inversion.results import Comparison, Measured, MetricRow
 from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, Sums, log_odds
 from empathy_eval.metrics.length import Length
@@ -110,7 +110,7 @@ def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
 
 def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
     stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
-    measured = stand.measured()
+    measured = Measured(**stand.tables(stand.scores()))
     beside = [one for one in measured.comparisons if one.one == rows[0].name]
     first = STANCE if measured.controls else RAW
     found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}

@@ -81,8 +81,12 @@ class Corpus:
 
 def drawn_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
     """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
-    drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))
-    return sorted(drawn[:most])
+    return sorted(drawn_in_order(pair_ids, what, seed, most))
+
+
+def drawn_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+    """The same in the order in which they are drawn."""
+    return sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))[:most]
 
 
 def read_corpus(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,11 +15,10 @@ from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scor
 from empathy_eval.evaluation.external.custom_texts import Texts
 from empathy_eval.evaluation.inversion.comparisons import tested
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
-from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import Estimate, Tested
-from empathy_eval.statistics.ranking import holm
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 if TYPE_CHECKING:
@@ -132,7 +131,7 @@ def own_measured(scores: Scores, chance: Chance = CHANCE) -> OwnMeasured:
         for number, column in enumerate(scores.columns)
         for one, other in combinations(systems, 2)
     ]
-    return OwnMeasured(tuple(means), tuple(_corrected(gaps)), scores.outside, scores.faults)
+    return OwnMeasured(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
 
 
 @dataclass(frozen=True)
@@ -201,12 +200,3 @@ def _gap(column: Column, systems: tuple[str, str], parts: tuple[_Part, _Part], c
         difference = tested(value, chances, clusters.freedom)
     signature = f"{metric.signature}|{_settings(chance, len(common), exchanged=True)}"
     return SystemGap(metric.name, *systems, len(common), left_out, difference, signature)
-
-
-def _corrected(gaps: Sequence[SystemGap]) -> Iterator[SystemGap]:
-    """The comparisons with their p-values corrected for standing together."""
-    values = iter(holm([one.difference.p for one in gaps if one.difference and one.difference.p is not None]))
-    for one in gaps:
-        found = one.difference
-        tested = found is not None and found.p is not None
-        yield replace(one, difference=replace(found, holm=round(next(values), PLACES))) if found and tested else one
