@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from empathy_eval.base.hashing import canonical_json, digest_file
-from empathy_eval.base.printed import Printed
+from empathy_eval.base.printed import Printed, data_frame
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import SPLITS, read_manifest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SOFTWARE = f"empathy-eval {__version__}"
 # The first columns of every CSV: on each row, so that rows of several tables can be put together.
@@ -132,3 +135,27 @@ class Result(Printed):
         """Records of the long form, each with the columns ``KEYS`` before its own."""
         keys = self.provenance.record() if self.provenance else dict.fromkeys(KEYS, "")
         yield from ({**keys, **one} for one in records)
+
+
+@dataclass(frozen=True, repr=False)
+class LongForm(Result):
+    """A result that has a long form: records of figures, with ``columns``, of which ``numbers`` are numbers."""
+
+    columns: ClassVar[tuple[str, ...]]
+    numbers: ClassVar[tuple[str, ...]]
+
+    def _records(self) -> Iterable[Mapping[str, Any]]:
+        """The records without what they are of."""
+        raise NotImplementedError
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The long form: a record a figure or note, with the columns ``columns``; a number that there is not is None."""
+        return self._stamped(self._records())
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame, with the columns ``columns``; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), self.columns, self.numbers)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from empathy_eval.base.printed import data_frame
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
 from empathy_eval.evaluation.external.custom_texts import Texts
 from empathy_eval.evaluation.inversion.comparisons import tested
@@ -20,10 +19,6 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import Estimate, Tested
 from empathy_eval.statistics.resampling import Clusters, studentised
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
 CHANCE = Chance(1000, EXCHANGES, 0)
@@ -65,10 +60,11 @@ class SystemGap:
 
 
 @dataclass(frozen=True, repr=False)
-class OwnMeasured(Result):
+class OwnMeasured(LongForm):
     """What metrics say of texts of one's own."""
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
+    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     means: tuple[Mean, ...]
     comparisons: tuple[SystemGap, ...]
     outside: tuple[Outside, ...]
@@ -83,10 +79,6 @@ class OwnMeasured(Result):
         """Everything as JSON values."""
         return self._with_provenance(asdict(self) | {"faults": [str(one) for one in self.faults]})
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a mean, comparison, warning or fault with the columns ``columns``."""
-        return self._stamped(self._records())
-
     def _records(self) -> Iterator[dict[str, Any]]:
         for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
             for row in rows:
@@ -95,14 +87,6 @@ class OwnMeasured(Result):
                 yield _record(table, **{name: value for name, value in plain.items() if name in RECORD})
         yield from (_record("outside", metric=one.metric, texts=one.texts, told=str(one)) for one in self.outside)
         yield from (_record("faults", told=str(one)) for one in self.faults)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; a number that there is not is NaN.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def _record(table: str, **values: Any) -> dict[str, Any]:

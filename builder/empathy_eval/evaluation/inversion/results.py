@@ -4,21 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from empathy_eval.base.dataclass_json import HIDDEN, OPTIONAL, TEXTS, fields_json
-from empathy_eval.base.printed import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.long_form import COLUMNS, NUMBERS, records
 from empathy_eval.evaluation.inversion.rows import AttackTable, Audit, Crossed, FairnessTable
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import Estimate, Tested
 from empathy_eval.statistics.ranking import holm
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 PLACES = 6
 Row = TypeVar("Row")
@@ -120,7 +115,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False)
-class Measured(Result):
+class Measured(LongForm):
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
@@ -131,6 +126,7 @@ class Measured(Result):
     """
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     inversion: list[MetricRow]
     controls: list[MetricRow] = field(default_factory=list)
     candidates: list[MetricRow] = field(default_factory=list)
@@ -166,17 +162,8 @@ class Measured(Result):
         """The tables as JSON values."""
         return self._with_provenance(fields_json(self))
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``columns``."""
-        return self._stamped(records(self.to_json()))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame, with the columns ``columns``; a number that there is not is NaN.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
+    def _records(self) -> Iterator[dict[str, Any]]:
+        return records(self.to_json())
 
 
 def corrected(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from empathy_eval.base.dataclass_json import HIDDEN, INLINE, OPTIONAL, fields_json
-from empathy_eval.base.printed import data_frame
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import Estimate, Tested
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -165,17 +161,6 @@ class Crossed:
         return max((one for one in self.shortcuts if one.fitting), key=lambda one: one.fitting.value if one.fitting else 0, default=None)
 
 
-def crossed_records(crossed: Mapping[str, Any]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """(group, scorer, figure, values) of the JSON values of crossed items; one without a figure for a scorer that cannot be asked."""
-    for group in ("metrics", "shortcuts"):
-        for row in crossed[group]:
-            of = row["items"] + row["left_out"]
-            about = {"pairs": row["items"], "of": of, "left_out": row["left_out"], "signature": row["signature"], "told": row["why"] or ""}
-            ties = {"fitting": row["ties"], "own_context": row["own_ties"]}
-            found = [(name, {**about, "accuracy": row[name], "ties": ties.get(name)}) for name in FIGURES if row[name]]
-            yield from ((group, row["metric"], name, values) for name, values in found or [("", about)])
-
-
 COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
 NUMBERS = ("accuracy", "low", "high")
 # The feature whose direction is told in a sentence: VADER's positive words.
@@ -274,7 +259,7 @@ class FirstSamples:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Result):
+class Audit(LongForm):
     """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
 
     ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
@@ -282,6 +267,7 @@ class Audit(Result):
     """
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     by: str
     contrasts: tuple[ContrastAudit, ...]
     word_margins: Mapping[str, float] = field(default_factory=dict, repr=False, metadata=HIDDEN)
@@ -296,20 +282,8 @@ class Audit(Result):
         """The figures as JSON values, but for the margin of each pair."""
         return self._with_provenance(fields_json(self))
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """A record a shortcut and contrast with the columns ``columns``; what there is not is None."""
-        return self._stamped(self._records())
-
     def _records(self) -> Iterator[dict[str, Any]]:
         rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
         for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
             values = [getattr(one.accuracy, name, None) for name in ("value", "low", "high")]
             yield dict(zip(COLUMNS, [contrast, one.name, one.trained, one.pairs, *values, one.why, one.signature], strict=True))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A row a shortcut and contrast with the columns ``columns``; a number that there is not is NaN.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)

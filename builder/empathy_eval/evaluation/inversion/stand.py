@@ -93,7 +93,8 @@ class Stand:
         """Every score. All scoring comes first: later this process needs more memory, and those that score have ended."""
         before = self._candidates()
         stage("scoring")
-        texts = self._checked(self._texts(before))
+        sets = {"pairs": self.pairs.pairs(PAIR_VARIANTS), "controls": self.controls.pairs(CONTROLS)}
+        texts = self._checked(sets | ({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}))
         stage("computing tables")
         both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
@@ -146,22 +147,14 @@ class Stand:
         """The metrics that score texts, as opposed to those whose scores are given."""
         return [one for one in self.found.metrics if not isinstance(one, Given)]
 
-    def _texts(self, before: Candidates | None) -> dict[str, Pairs]:
-        return {
-            "pairs": self.pairs.pairs(PAIR_VARIANTS),
-            "controls": self.controls.pairs(CONTROLS),
-            **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
-        }
-
     def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
         """What is scored and given of each set; what gave one text two scores has no scores at all."""
-        scored = [(pairs, self._scored(pairs)) for pairs in sets.values()]
+        given = [one for one in self.found.metrics if isinstance(one, Given)]
+        scored = [
+            (pairs, {one.name: Scored(one.looked_up(pairs)) for one in given} | statistics_of(self._asked, pairs, self.scoring))
+            for pairs in sets.values()
+        ]
         return dict(zip(sets, consistent(self._asked, scored, self.scoring), strict=True))
-
-    def _scored(self, pairs: Pairs) -> dict[str, Scored]:
-        """What is scored of these pairs, and what is given of them."""
-        given = {one.name: Scored(one.looked_up(pairs)) for one in self.found.metrics if isinstance(one, Given)}
-        return given | statistics_of(self._asked, pairs, self.scoring)
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrasts: Sequence[Contrast],
