@@ -100,21 +100,11 @@ def own_measured(scores: Scores, chance: Chance = CHANCE) -> OwnMeasured:
     """
     systems = list(dict.fromkeys(scores.texts.systems))
     places = {name: np.array([one == name for one in scores.texts.systems]) for name in systems}
-    parts = {
-        (number, name): _Part.of(scores.texts, column, np.flatnonzero(place & column.there).tolist())
-        for number, column in enumerate(scores.columns)
-        for name, place in places.items()
-    }
-    means = [
-        _mean(column, name, parts[number, name], int(places[name].sum()), chance)
-        for number, column in enumerate(scores.columns)
-        for name in systems
-    ]
-    gaps = [
-        _gap(column, (one, other), (parts[number, one], parts[number, other]), chance)
-        for number, column in enumerate(scores.columns)
-        for one, other in combinations(systems, 2)
-    ]
+    means, gaps = list[Mean](), list[SystemGap]()
+    for column in scores.columns:
+        parts = {name: _Part.of(scores.texts, column, np.flatnonzero(place & column.there).tolist()) for name, place in places.items()}
+        means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
+        gaps += [_gap(column, (one, other), (parts[one], parts[other]), chance) for one, other in combinations(systems, 2)]
     return OwnMeasured(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
 
 

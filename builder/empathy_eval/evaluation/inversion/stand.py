@@ -115,7 +115,7 @@ class Stand:
         return {
             "inversion": inversion + dist,
             "controls": controls + dist_of_cells,
-            "candidates": self._before(scores) if scores.before else [],
+            "candidates": self._before(scores.before, scores) if scores.before else [],
             "balance": self._balance(),
             "matched": self._matched(sound, pairs, cells),
             "groups": {one.name: self._grouped(one, sound) for one in groupings(self.pairs, pairs, self.controls, cells)},
@@ -249,10 +249,9 @@ class Stand:
         rows = iter(self._corrected(by.told(row) for group in found.values() for row in group))
         return {group: [next(rows) for _ in made] for group, made in found.items()}
 
-    def _before(self, scores: AllScores) -> list[MetricRow]:
+    def _before(self, before: Candidates, scores: AllScores) -> list[MetricRow]:
         """The rows over all candidates that only a contrast check could refuse."""
-        assert scores.before  # noqa: S101 - the caller has looked
-        changed, same, candidates = scores.before.corpus, scores.before.same, scores.candidates
+        changed, same, candidates = before.corpus, before.same, scores.candidates
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
         clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids)
         sound = [metric for metric in scores.metrics if metric in self._asked and candidates[metric.name].rows]
