@@ -25,7 +25,6 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
 from empathy_eval.releases.assemble.rows import preference_rows
@@ -175,7 +174,7 @@ class Forger:
         self.counted()
         facts = {name: value for name, value in self.facts.items() if name not in ("files", "seal")}
         shutil.rmtree(self.folder / "report")
-        report = measure_release(self.folder, facts, metrics_of(facts)[0], judges=judges_told)
+        report = measure_release(self.folder, facts, metrics_of(facts)[0])
         write_report(report, self.folder / "report", facts)
         write_whole(self.folder / PAGE, explore_page(self.folder, facts))
         for name, text in papers(self.folder, facts, report).items():

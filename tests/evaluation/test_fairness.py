@@ -23,11 +23,12 @@ from empathy_eval.design.scenarios import ScenarioGroup, ScenarioGroups, load_ca
 from empathy_eval.evaluation.corpus.contexts import read_contexts
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.fairness.fairness import Fairness, corrected
+from empathy_eval.evaluation.fairness.fairness import Fairness
 from empathy_eval.evaluation.fairness.groups import Grouped, exchanged_pairs, group_rows
 from empathy_eval.evaluation.fairness.names import OTHER_GROUP, load_names
 from empathy_eval.evaluation.inversion.comparisons import Rated
 from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.metrics.trust import NotRecomputed

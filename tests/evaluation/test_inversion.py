@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.inversion.inversion import Chance, corrected, diversity_row, measured_rows
-from empathy_eval.evaluation.inversion.results import Difference, MetricRow
+from empathy_eval.evaluation.inversion.inversion import Chance, diversity_row, measured_rows
+from empathy_eval.evaluation.inversion.results import Difference, MetricRow, corrected
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
@@ -38,7 +38,7 @@ class Number(MeanMetric):
 def measured(dialogues: Sequence[str], scenarios: Sequence[int], chance: Chance = CHANCE, **variants: Sequence[float]) -> MetricRow:
     statistics = {name: with_count(values) for name, values in variants.items()}
     contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
-    return measured_rows([Number()], {"number": statistics}, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
+    return measured_rows([Number()], {"number": statistics}.__getitem__, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
 
 
 def difference(*arguments: object, **variants: Sequence[float]) -> Difference:
@@ -95,7 +95,7 @@ def test_where_lower_is_better_the_ranking_is_turned_round() -> None:
     metric = Number()
     metric.higher_is_better = False
     statistics = {"apathetic": with_count([2, 2]), "empathetic": with_count([1, 3])}
-    (made,) = measured_rows([metric], {"number": statistics}, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
+    (made,) = measured_rows([metric], {"number": statistics}.__getitem__, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
     one = made.differences["empathetic - apathetic"]
     assert one.accuracy and one.accuracy.value == 0.5
     assert Difference(-0.2, -0.3, -0.1, higher_is_better=False).prefers == "empathetic"

@@ -32,24 +32,21 @@ def inversion_table(report: Report) -> Text:
     for row in measured.inversion:
         accuracy = found[row.metric].accuracy if row.metric in found else None
         beside = line.beside.get(row.metric, "") if line else ""
-        released = f"{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
-        rows.append((row.metric, _share(accuracy), beside, _interval(alone.get(row.metric)), released))
+        released = f"{_figure(row.differences[RAW], '+.4f')}{', forced' * row.differences[RAW].forced}"
+        rows.append((row.metric, _figure(accuracy, ".3f"), beside, _figure(alone.get(row.metric), "+.4f"), released))
     lines: list[str] = [*lined(rows, len(rows[0]))]
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(
-            f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; above and below mean the whole interval of a metric"
+            f"shortcut line {of}: {_figure(line.accuracy, '.3f')}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
     told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
     return text_of([*lines, "", *told])
 
 
-def _share(one: Estimate | None) -> str:
-    return "" if one is None else f"{one.value:.3f}" + ("" if one.low is None else f" [{one.low:.3f}, {one.high:.3f}]")
-
-
-def _interval(one: Estimate | None) -> str:
-    return "" if one is None else f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")
+def _figure(one: Estimate | None, form: str) -> str:
+    """A figure with its interval, where there is one."""
+    return "" if one is None else f"{one.value:{form}}" + ("" if one.low is None else f" [{one.low:{form}}, {one.high:{form}}]")
 
 
 @takes_paths

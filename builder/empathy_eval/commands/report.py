@@ -30,12 +30,11 @@ def report(
     Raises:
         InputError: if it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
     """
-    from empathy_eval.raters.judges.judge_section import judges_told
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.reports.report import report
 
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring, judges=judges_told)
+        return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
 
 
 def add(verbs: Any) -> None:

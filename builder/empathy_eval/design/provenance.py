@@ -140,20 +140,21 @@ class Result(Printed):
 
 @dataclass(frozen=True, repr=False)
 class LongForm(Result):
-    """A result that has a long form: a record a figure, with the same ``columns`` everywhere, of which ``numbers`` hold numbers or None."""
+    """A result that has a long form: records of figures, with ``columns``, of which ``numbers`` are numbers."""
 
     columns: ClassVar[tuple[str, ...]]
     numbers: ClassVar[tuple[str, ...]]
 
-    def _records(self) -> Iterator[dict[str, Any]]:
+    def _records(self) -> Iterable[Mapping[str, Any]]:
+        """The records without what they are of."""
         raise NotImplementedError
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The long form: a record a figure, warning or fault, with the columns ``columns``."""
+        """The long form: a record a figure or note, with the columns ``columns``; a number that there is not is None."""
         return self._stamped(self._records())
 
     def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; a number that there is not is NaN, with its reason in ``why``.
+        """The long form as a data frame, with the columns ``columns``; a number that there is not is NaN.
 
         Raises:
             InputError: if pandas is not installed.

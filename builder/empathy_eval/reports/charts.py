@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,17 +85,14 @@ def accuracy_chart(name: str, rows: Sequence[tuple[str, list[Mark]]], line: tupl
 
 def effects(measured: Measured) -> Chart | None:
     """By how much each metric moves: as released, and at equal closeness. Metrics on another scale than 0 to 1 are left out."""
-    controls = {row.metric: row for row in measured.controls}
-    rows = [(row.metric, _marks((row, controls.get(row.metric)), EFFECTS)) for row in measured.inversion if on_scale(row)]
+    rows = [(row.metric, marks) for row, marks in _marks(measured, EFFECTS) if on_scale(row)]
     return _chart("effects", EFFECTS, rows, 0, "difference of scores, empathetic minus apathetic")
 
 
 def ranks(measured: Measured) -> Chart | None:
     """How often each metric ranks the empathetic reply higher: as released, and within closeness."""
-    controls = {row.metric: row for row in measured.controls}
     rows = []
-    for row in measured.inversion:
-        marks = _marks((row, controls.get(row.metric)), RANKS)
+    for row, marks in _marks(measured, RANKS):
         ranked = [Mark(one.series, found) for one in marks if (found := getattr(one.of, "accuracy", None)) is not None]
         if ranked and row.higher_is_better is not None:
             rows.append((row.metric, ranked))
@@ -123,8 +120,12 @@ def on_scale(row: MetricRow) -> bool:
     return row.higher_is_better is not None and all(abs(one) <= 1 for one in row.scores.values())
 
 
-def _marks(rows: Iterable[MetricRow | None], legend: dict[str, str]) -> list[Mark]:
-    return [Mark(name, row.differences[name]) for row in rows if row for name in legend if name in row.differences]
+def _marks(measured: Measured, legend: dict[str, str]) -> Iterator[tuple[MetricRow, list[Mark]]]:
+    """Each metric with its marks, of its pairs and of those with controls."""
+    controls = {row.metric: row for row in measured.controls}
+    for row in measured.inversion:
+        both = [one for one in (row, controls.get(row.metric)) if one]
+        yield row, [Mark(name, one.differences[name]) for one in both for name in legend if name in one.differences]
 
 
 def _chart(
@@ -163,7 +164,8 @@ def draw_chart(chart: Chart, folder: Path) -> None:
             axes.axvline(reach, color=BLUE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False, label=f"shortcut line ({told})")
         for name, told in chart.legend.items():
             axes.scatter([], [], color=STYLES[name][0], marker=STYLES[name][1], s=36, label=told)
-        axes.set_yticks(range(len(chart.rows)), [_plain(name) for name, _ in chart.rows])
+        # A dollar sign begins no formula.
+        axes.set_yticks(range(len(chart.rows)), [name.replace("$", r"\$") for name, _ in chart.rows])
         axes.set_ylim(len(chart.rows) - 0.5, -0.5)
         axes.set_xticks(chart.ticks)
         axes.set_xlim(*chart.span)
@@ -219,11 +221,6 @@ def _figure(folder: Path, name: str, size: tuple[float, float], rows: int = 1) -
         yield figure, figure.subplots(rows, sharex=True)
         figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
         figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
-
-
-def _plain(text: str) -> str:
-    """A name as it is: a dollar sign begins no formula."""
-    return text.replace("$", r"\$")
 
 
 def _bare(axes: Any, grid: str) -> None:

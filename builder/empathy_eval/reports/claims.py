@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.evaluation.inversion.results import Difference, Measured
+from empathy_eval.evaluation.inversion.rows import ContrastAudit
 from empathy_eval.evaluation.wording import how_many, listed, percent, sides, whom
 from empathy_eval.statistics.estimate import Estimate
 
@@ -44,14 +45,19 @@ class Line:
     beside: dict[str, str]
 
 
+def audited(measured: Measured, contrast: str) -> ContrastAudit | None:
+    """The audit of a contrast; None where there is none."""
+    return next((one for one in measured.audit.contrasts if one.contrast == contrast), None) if measured.audit else None
+
+
 def line_of(measured: Measured) -> Line | None:
     """The shortcut line of the contrast whose accuracies are to be reported; None where it was not measured."""
     contrast, found = ranked(measured)
-    audited = next((one for one in measured.audit.contrasts if one.contrast == contrast), None) if measured.audit else None
-    best = audited.line if audited else None
-    if audited is None or best is None or best.accuracy is None:
+    audit = audited(measured, contrast)
+    best = audit.line if audit else None
+    if audit is None or best is None or best.accuracy is None:
         return None
-    words = next((one.accuracy for one in audited.shortcuts if one.name == WORDS_ALONE), None)
+    words = next((one.accuracy for one in audit.shortcuts if one.name == WORDS_ALONE), None)
     beside = {name: place_beside(one.accuracy, best.accuracy.value) for name, one in found.items() if one.accuracy and not one.forced}
     return Line(contrast, best.name, best.accuracy, words, beside)
 
@@ -112,10 +118,9 @@ def _left(measured: Measured, reading: Mapping[str, Difference]) -> Claim:
 
 def _reached(measured: Measured) -> Claim:
     name, line = "Shortcut line", line_of(measured)
-    if measured.audit is None:
-        return Claim(name, "", "No shortcut was measured, so it is not known whether a metric does better than words alone.")
     if line is None:
-        return Claim(name, "", "No shortcut could be measured, so it is not known whether a metric does better than words alone.")
+        what = "was measured" if measured.audit is None else "could be measured"
+        return Claim(name, "", f"No shortcut {what}, so it is not known whether a metric does better than words alone.")
     reach, bag = percent(line.accuracy.value), "a bag-of-words classifier without the context"
     if line.shortcut == WORDS_ALONE:
         said = f"{bag} reaches {reach}; no other shortcut reaches more."

@@ -17,7 +17,7 @@ from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import Measured, MetricRow
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
-from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims, line_of, place_beside, ranked
+from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, audited, claims, line_of, place_beside, ranked
 from empathy_eval.statistics.estimate import Estimate
 
 JUDGE = "judge"
@@ -52,22 +52,20 @@ class Fooled:
 
 def judges_line(measured: Measured) -> tuple[float, str] | None:
     """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
-    audited = next((one for one in measured.audit.contrasts if one.contrast == STANCE), None) if measured.audit else None
-    best = audited.line if audited else None
+    audit = audited(measured, STANCE)
+    best = audit.line if audit else None
     return (best.accuracy.value, best.name) if best and best.accuracy else None
 
 
 def standings(judges: Mapping[str, Any] | None, measured: Measured) -> list[Standing]:
     """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
-    return list(_standings(judges or {"worth": {}}, judges_line(measured)))
-
-
-def _standings(judges: Mapping[str, Any], line: tuple[float, str] | None) -> Iterator[Standing]:
-    for judge, worth in judges["worth"].items():
-        for name, one in worth["criteria"].items():
-            right = one["stance"].get(JUDGE)
-            if right and right["value"] is not None:
-                yield Standing(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
+    line = judges_line(measured)
+    return [
+        Standing(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
+        for judge, worth in (judges["worth"] if judges else {}).items()
+        for name, one in worth["criteria"].items()
+        if (right := one["stance"].get(JUDGE)) and right["value"] is not None
+    ]
 
 
 def fooled(judges: Mapping[str, Any], measured: Measured) -> list[Fooled]:
@@ -113,37 +111,28 @@ def judged(judges: Mapping[str, Any] | None, measured: Measured) -> dict[str, An
     """All that the page says of judges beside the figures themselves; empty without judges."""
     if not judges:
         return {}
+    why = dict.fromkeys(one["why"] for _, one in _figures(judges["worth"], ()) if one["value"] is None)
     return {
         "fooled": fooled(judges, measured), "standings": standings(judges, measured), "line": judges_line(measured),
-        "why": list(dict.fromkeys(_undefined(judges["worth"]))), "signatures": signatures(judges),
+        "why": list(why), "signatures": signatures(judges),
     }  # fmt: skip
-
-
-def _undefined(value: Any) -> Iterator[str]:
-    """Why figures are not defined."""
-    if isinstance(value, Mapping):
-        if "signature" in value:
-            yield from [value["why"]] if value["value"] is None else []
-        else:
-            for one in value.values():
-                yield from _undefined(one)
 
 
 def signatures(judges: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(what, settings) of all figures on judges, in the order of the tables; those that share their settings are named together."""
     found: dict[str, list[str]] = {}
-    for where, signature in _signed(judges, ()):
-        found.setdefault(signature, []).append(where)
+    for path, figure in _figures(judges, ()):
+        found.setdefault(figure["signature"], []).append(": ".join(path))
     return [(listed(names), signature) for signature, names in found.items()]
 
 
-def _signed(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
-        if "signature" in value:
-            yield ": ".join(path), value["signature"]
-        else:
-            for name, one in value.items():
-                yield from _signed(one, path if name in HIDDEN else (*path, name.replace("_", " ")))
+def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
+    """Each figure on judges, with the words that lead to it."""
+    if isinstance(value, Mapping) and "signature" in value:
+        yield path, value
+    elif isinstance(value, Mapping):
+        for name, one in value.items():
+            yield from _figures(one, path if name in HIDDEN else (*path, name.replace("_", " ")))
 
 
 def terms() -> dict[str, str]:
@@ -226,12 +215,7 @@ def without_controls(text: str) -> str:
     return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
 
 
-def pretty(value: Any) -> str:
-    """JSON to be read."""
-    return json_text(value)
-
-
 FILTERS: dict[str, Any] = {
-    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": pretty,
+    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": json_text,
     "listed": listed, "sides": sides, "whom": whom, "ends": ends, "peak": peak, "shift": Chart.shift, "beside": PLACES_OF.get,
 }  # fmt: skip

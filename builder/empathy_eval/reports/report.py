@@ -16,22 +16,22 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.provenance import Provenance
-from empathy_eval.evaluation.attacks.attacked import UnderAttack, few_of
+from empathy_eval.evaluation.attacks.attacked import few_of
 from empathy_eval.evaluation.attacks.registry import find_attacks
 from empathy_eval.evaluation.corpus.descriptives import course, examples, lengths, making, ways
 from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
-from empathy_eval.evaluation.crossed.shortcuts import with_crossed
 from empathy_eval.evaluation.fairness.fairness import Fairness
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
 from empathy_eval.evaluation.inversion.results import Measured
 from empathy_eval.evaluation.inversion.rows import Crossed
 from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
+from empathy_eval.evaluation.measure import Beside, of_scores, of_texts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
-from empathy_eval.evaluation.shortcuts.shortcuts import measured_with_audit
 from empathy_eval.metrics.registry import Found, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
 from empathy_eval.reports.page import judges_charts, page
 from empathy_eval.reports.published import paper_figures, shared_families
@@ -41,15 +41,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# From a release and its manifest the part ``judges`` of its tables, or nothing: whoever rates is no matter of this room.
-Judges = Callable[[Path, dict[str, Any]], dict[str, Any]]
 # What the tables of a report in a folder of its own are of.
 PROVENANCE = "provenance.json"
-
-
-def no_judges(release_dir: Path, facts: dict[str, Any]) -> dict[str, Any]:
-    """Nothing is told of judges."""
-    return {}
 
 
 @dataclass(frozen=True)
@@ -102,11 +95,10 @@ class Report(Printed):
         return self.measured.to_pandas()
 
 
-def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN, judges: Judges = no_judges) -> Report:
+def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> Report:
     """Measures a release anew, with the metrics its manifest names, into a folder of its own.
 
-    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name. ``judges`` makes the figures on
-    the judges that a release holds annotations of.
+    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
 
     Raises:
         InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
@@ -117,7 +109,7 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        report = replace(measure_release(release_dir, manifest, found, scoring, judges), left=left)
+        report = replace(measure_release(release_dir, manifest, found, scoring), left=left)
         write_report(report, folder, manifest)
         provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(chance_of(manifest)))
         # Beside the tables, which are those of the release to the byte.
@@ -162,7 +154,7 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
     if problems:
         raise InputError(problems)
-    return Measures(found.metrics, found.diversities, found.language, found.typed, found.signatures, embedding=embedding)
+    return Measures(**vars(found), embedding=embedding)
 
 
 def pinned(found: Found) -> list[dict[str, str]]:
@@ -220,11 +212,10 @@ def _charts(report: Report) -> list[Chart]:
 
 
 def measure_release(
-    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges, *,
-    attacked: bool = True, fair: bool = True,
-) -> Report:  # fmt: skip
-    """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, the table of the built-in
-    attacks and those of fairness, which the report of a release of before has not.
+    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, *, attacked: bool = True, fair: bool = True
+) -> Report:
+    """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the table of the built-in attacks and those
+    of fairness, which the report of a release of before has not.
 
     Raises:
         InputError: if the folder holds no pairs.
@@ -239,21 +230,17 @@ def measure_release(
         "course": course(release_dir),
         "examples": examples(release_dir, found.language),
         "making": making(facts),
-        **judges(release_dir, facts),
+        **judges_told(release_dir, facts),
     }
-    references, scores = of_references(stand), list[TextScores]()
-    attacks = UnderAttack(stand, find_attacks(language=found.language, hint=ONLY_SCORED), few_of(len(stand.pairs))) if attacked else None
+    attacks = find_attacks(language=found.language, hint=ONLY_SCORED) if attacked else None
     fairness = Fairness(stand, hint=ONLY_SCORED) if fair else None
-
-    def take(*given: Any) -> None:
-        scores.append(text_scores(references, *given))
-        for one in (attacks, fairness):
-            if one:
-                one(*given)
-
-    measured = with_crossed(measured_with_audit(stand, found.embedding, take), stand, embedding=found.embedding)
-    measured = measured.under(attacks.table if attacks else None, fairness.table if fairness else None)
-    return Report(measured, _about(stand, configuration), told, replace(scores[0], word_margins=measured.word_margins))
+    beside = Beside(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)
+    references, scores = of_references(stand), stand.scores()
+    of_every_text = text_scores(references, stand.pairs, stand.controls, scores.rated)
+    tables = of_scores(stand, scores, beside)
+    del scores  # the audit needs their memory
+    measured = Measured(**of_texts(stand, tables, beside))
+    return Report(measured, _about(stand, configuration), told, replace(of_every_text, word_margins=measured.word_margins))
 
 
 def chance_of(facts: dict[str, Any]) -> Chance:

@@ -125,7 +125,7 @@ def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
 
 def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
     stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
-    measured = stand.measured()
+    measured = Measured(**stand.tables(stand.scores()))
     beside = [one for one in measured.comparisons if one.one == rows[0].name]
     first = STANCE if measured.controls else RAW
     found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}

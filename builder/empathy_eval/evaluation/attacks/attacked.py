@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.stages import stage
@@ -17,7 +16,8 @@ from empathy_eval.evaluation.attacks.registry import Attacks, attacked, others
 from empathy_eval.evaluation.corpus.contexts import contexts_at
 from empathy_eval.evaluation.corpus.pairs import Corpus, drawn_rows
 from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.inversion import Chance, Statistics, duels_of, estimate
+from empathy_eval.evaluation.inversion.inversion import Chance, Rows, Statistics, duels_of, estimate, merits_of, resampled
+from empathy_eval.evaluation.inversion.inversion import Scores as MetricScores
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, Change, StanceEffect
 from empathy_eval.evaluation.inversion.stand import Stand
@@ -26,7 +26,7 @@ from empathy_eval.metrics.scoring import Pairs, Scored, statistics_of
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.resampling import Clusters
 
-Rows = NDArray[np.bool_]
+Key = tuple[str, str]
 EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released"
 
 
@@ -56,30 +56,25 @@ def changes(scores: Scores, variants: Sequence[str], clusters: Clusters, effect:
     All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
     """
     parts = {"": np.ones(len(variants), dtype=bool)} | {name: np.array([one == name for one in variants]) for name in sorted(set(variants))}
-    tables, counts = list[Array](), dict[tuple[str, str], tuple[int, int]]()
+    totals, counts = dict[Key, Array](), dict[Key, tuple[int, int]]()
     has = np.isfinite(scores.before)
     for attack, under in scores.under.items():
         for part, rows in parts.items():
             both = rows & has & scores.eligible[attack] & np.isfinite(under)
             gap = np.where(both, under - np.where(both, scores.before, 0.0), 0.0)
-            tables.append(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
+            totals[attack, part] = clusters.totals(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
             counts[attack, part] = int((rows & has).sum()), int(both.sum())
-    if not tables:
-        return {}
-    totals = clusters.totals(np.hstack(tables))
-    sums = np.split(totals.sum(axis=0, keepdims=True), len(tables), axis=1)
-    drawn = np.split(clusters.bootstrapped(totals, chance.resamples, chance.seed), len(tables), axis=1) if len(clusters) > 1 else None
-    found = {key: _change(counts[key], sums[place], drawn and drawn[place], effect) for place, key in enumerate(counts)}
+    drawn = resampled(totals, clusters, chance) if totals and len(clusters) > 1 else {}
+    found = {key: _change(counts[key], one.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, one in totals.items()}
     return {attack: Changes(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
 
 
-def _change(counts: tuple[int, int], sums: Array, drawn: Sequence[Array] | Array | None, effect: StanceEffect) -> Change:
+def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: StanceEffect) -> Change:
     """The figures from the sums of rows (rises, falls, change, 1), and those of resamples."""
     if not counts[1]:
         return Change(*counts)
-    resampled = None if drawn is None else np.asarray(drawn)
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without an eligible reply there is no figure
-        values, several = sums[:, :3] / sums[:, 3:], None if resampled is None else resampled[:, :3] / resampled[:, 3:]
+        values, several = sums[:, :3] / sums[:, 3:], None if drawn is None else drawn[:, :3] / drawn[:, 3:]
     rises, falls, change = (estimate(float(values[0, at]), None if several is None else several[:, at]) for at in range(3))
     return Change(*counts, rises, falls, change, change and _in_units(change, effect))
 
@@ -94,20 +89,12 @@ def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
 
 def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: Chance) -> dict[str, StanceEffect]:
     """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
-    if not pulls:
-        return {}
-    has = {name: np.isfinite(one) for name, one in pulls.items()}
-    totals = clusters.totals(
-        np.column_stack([column for name, one in pulls.items() for column in (np.where(has[name], one, 0), has[name])])
-    )
-    drawn = clusters.bootstrapped(totals, chance.resamples, chance.seed) if len(clusters) > 1 else None
-    sums, found = totals.sum(axis=0), dict[str, StanceEffect]()
-    for place, name in enumerate(pulls):
-        at = slice(2 * place, 2 * place + 2)
-        with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
-            value, several = np.divide(*sums[at]), None if drawn is None else np.divide(*drawn[:, at].T)
-        found[name] = _effect(estimate(float(value), several), over)
-    return found
+    sides = {name: (np.isfinite(one), one) for name, one in pulls.items()}
+    totals = {name: clusters.totals(np.column_stack([np.where(has, one, 0), has])) for name, (has, one) in sides.items()}
+    drawn = resampled(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
+        values = {name: (float(np.divide(*one.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, one in totals.items()}
+    return {name: _effect(estimate(*one), over) for name, one in values.items()}
 
 
 def _effect(one: Estimate | None, over: str) -> StanceEffect:
@@ -122,17 +109,10 @@ def _effect(one: Estimate | None, over: str) -> StanceEffect:
     return StanceEffect(one.value, one.low, one.high, over, why)
 
 
-def pull_of(metric: Metric, pairs: Statistics, cells: Statistics) -> tuple[str, Array]:
-    """Over which pairs, and by pair kind minus cold score of a metric in its better direction: at equal closeness where it has controls."""
-    over, contrast, statistics = (EQUAL, TWO_BY_TWO[0], cells) if cells else (RELEASED, PAIRS[0], pairs)
-    return over, duels_of(metric, statistics, contrast).pull
-
-
 # So many pairs at most are attacked, each in both variants.
 MOST = 250
 # A report, which is not to be much slower, has so many of its pairs attacked: one in so many, and at least so many.
 ONE_IN, LEAST = 40, 50
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -190,7 +170,7 @@ class AttackedTexts:
         found = changes(scores, self.replies.variants, clusters, effect, chance)
         return [
             AttackRow(
-                name, attack, one.whole, one.by_variant, effect,
+                name, attack, one.whole, effect, one.by_variant,
                 f"{signature}|{self.signatures[attack]}|{unit}|{chance.of_intervals(clusters)}",
             )
             for attack, one in found.items()
@@ -199,7 +179,7 @@ class AttackedTexts:
     def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[Scored] = ()) -> AttackTable:
         """The table of all rows."""
         pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(one.fault for one in faults if one.fault)
-        return AttackTable(tuple(rows), len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(told), faulty)
+        return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(told), faulty)
 
 
 def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> Replies:
@@ -226,45 +206,31 @@ def few_of(pairs: int) -> int:
     return min(MOST, max(LEAST, pairs // ONE_IN))
 
 
-class UnderAttack:
-    """Attacks what is on a stand: it takes the scores of all texts, and has the table of attacks then."""
+def attack_table(stand: Stand, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()) -> AttackTable:
+    """The table of attacks on a sample of the pairs: every metric that can be asked scores what they make of it; ``more`` is told too."""
+    stage("attacks")
+    pairs, seed = stand.pairs, stand.chance.seed
+    rows = sampled_rows(pairs.pair_ids, seed, most)
+    contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(stand.folder, "pairs", rows, stand.splits)
+    made = AttackedTexts.of(attacks.some, replies_of(pairs, rows, contexts, seed), seed)
+    asked = [one for one in rated if _why_not(one[0]) is None]
+    scored = _scored([metric for metric, _, _ in asked], made, stand)
+    effects, found = _effects(asked, stand), list[AttackRow]()
+    for metric, released, _ in asked:
+        if scored[metric.name].rows:
+            scores = _reply_scores(metric, {one: released[one][rows] for one in PAIR_VARIANTS}, scored[metric.name], made)
+            found += made.rows((metric.name, metric.signature), scores, effects[metric.name], stand.chance)
+    others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
+    told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
+    return made.table(found, [*told, *attacks.told, *more], list(scored.values()))
 
-    def __init__(self, stand: Stand, attacks: Attacks, most: int = MOST) -> None:
-        self._stand, self._attacks, self._most = stand, attacks, most
-        self.table: AttackTable | None = None
 
-    def __call__(self, pairs: Corpus, controls: Corpus, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> None:
-        """Attacks a sample of the pairs, and has every metric that can be asked score that."""
-        stage("attacks")
-        stand = self._stand
-        seed = stand.chance.seed
-        rows = sampled_rows(pairs.pair_ids, seed, self._most)
-        contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(stand.folder, "pairs", rows, stand.splits)
-        made = AttackedTexts.of(self._attacks.some, replies_of(pairs, rows, contexts, seed), seed)
-        asked = {metric.name: (metric, released, cells) for metric, released, cells in rated if _why_not(metric) is None}
-        scored = _scored([metric for metric, _, _ in asked.values()], made, stand)
-        effects = self._effects(list(asked.values()), pairs, controls)
-        found = list[AttackRow]()
-        for name, (metric, released, _) in asked.items():
-            if scored[name].rows:
-                scores = _scores(metric, {one: released[one][rows] for one in PAIR_VARIANTS}, scored[name], made)
-                found += made.rows((name, metric.signature), scores, effects[name], stand.chance)
-        others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
-        told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
-        self.table = made.table(found, [*told, *self._attacks.told], list(scored.values()))
-
-    def _effects(self, asked: Sequence[tuple[Metric, Statistics, Statistics]], pairs: Corpus, controls: Corpus) -> dict[str, StanceEffect]:
-        """The stance effect of each metric, at equal closeness where it has scores of controls."""
-        pulls: dict[str, dict[str, Array]] = {EQUAL: {}, RELEASED: {}}
-        for metric, released, cells in asked:
-            over, pull = pull_of(metric, released, cells)
-            pulls[over][metric.name] = pull
-        clusters = {EQUAL: controls.clusters, RELEASED: pairs.clusters}
-        return {
-            name: one
-            for over, some in pulls.items()
-            for name, one in stance_effects(some, clusters[over], over, self._stand.chance).items()
-        }
+def _effects(asked: Sequence[MetricScores], stand: Stand) -> dict[str, StanceEffect]:
+    """The stance effect of each metric, from kind minus cold score by pair: at equal closeness where it has scores of controls."""
+    equal = {one.name: duels_of(one, cells, TWO_BY_TWO[0]).pull for one, _, cells in asked if cells}
+    released = {one.name: duels_of(one, pairs, PAIRS[0]).pull for one, pairs, cells in asked if not cells}
+    found = stance_effects(equal, stand.controls.clusters, EQUAL, stand.chance)
+    return found | stance_effects(released, stand.pairs.clusters, RELEASED, stand.chance)
 
 
 def _why_not(metric: object) -> str | None:
@@ -286,20 +252,11 @@ def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Stand) -> dic
     return statistics_of(metrics, pairs, stand.scoring)
 
 
-def _scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTexts) -> Scores:
+def _reply_scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTexts) -> Scores:
     """The scores of the replies before and under attack, turned round where lower is better."""
-    sign = -1 if metric.higher_is_better is False else 1
-
-    def of(statistics: Array) -> Array:
-        has = ~np.isnan(statistics[:, 0])
-        found = np.full(len(statistics), np.nan)
-        if has.any():
-            found[has] = sign * np.round(metric.scores(statistics[has]), metric.places)
-        return found
-
-    whole = np.column_stack([of(before[name]) for name in PAIR_VARIANTS]).ravel()
+    whole = np.column_stack([merits_of(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
     under = {attack: np.full(len(whole), np.nan) for attack in made.texts}
-    for (attack, row), value in zip(made.places, of(scored.rows["attacked"]), strict=True):
+    for (attack, row), value in zip(made.places, merits_of(metric, scored.rows["attacked"]), strict=True):
         under[attack][row] = value
     eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in made.texts.items()}
     return Scores(whole, under, eligible)

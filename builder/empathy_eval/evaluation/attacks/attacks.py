@@ -61,12 +61,10 @@ def _pieces(text: str, language: str) -> list[str]:
     return spaced(text, language).split()
 
 
-@dataclass(frozen=True)
 class Shuffled:
     """The words of the reply in another order."""
 
-    name: str = "shuffled"
-    version: int = 1
+    name, version = "shuffled", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where every order is the same."""
@@ -78,24 +76,20 @@ class Shuffled:
         return joined(after if after != before else [*before[1:], before[0]], reply.language)
 
 
-@dataclass(frozen=True)
 class OfAnother:
     """The reply of another dialogue, of the same variant."""
 
-    name: str = "other-dialogue"
-    version: int = 1
+    name, version = "other-dialogue", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where there is no other dialogue."""
         return reply.other
 
 
-@dataclass(frozen=True)
 class Repeated:
     """The last words of the reply said again and again."""
 
-    name: str = "repeated"
-    version: int = 1
+    name, version = "repeated", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """The reply, and its last words so many times more."""
@@ -103,24 +97,20 @@ class Repeated:
         return joined([reply.text, *last * TIMES], reply.language) if last else None
 
 
-@dataclass(frozen=True)
 class Doubled:
     """The whole reply said twice."""
 
-    name: str = "doubled"
-    version: int = 1
+    name, version = "doubled", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """The reply, and the reply."""
         return joined([reply.text, reply.text], reply.language) if reply.text.strip() else None
 
 
-@dataclass(frozen=True)
 class Echoed:
     """The seeker's own words after the reply: the first ones of the last turn."""
 
-    name: str = "echo"
-    version: int = 1
+    name, version = "echo", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where the seeker has said nothing."""
@@ -156,12 +146,10 @@ class Renamed:
         return found[0] if found and found[0] != reply.text else None
 
 
-@dataclass(frozen=True)
 class Typed:
     """Typing errors: in one word of six, of those with four letters or more, two letters exchanged, one left out, or one twice."""
 
-    name: str = "typing-errors"
-    version: int = 1
+    name, version = "typing-errors", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where no word is long enough."""

@@ -12,7 +12,7 @@ from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus.pairs import APART, Corpus
-from empathy_eval.evaluation.inversion.inversion import Made, Statistics
+from empathy_eval.evaluation.inversion.inversion import Statistics
 from empathy_eval.evaluation.inversion.results import MetricRow
 
 # By contrast the name of its breakdown by the voice in which both of its texts are written, and the column of that.
@@ -44,6 +44,14 @@ class Grouping:
         """The groups in their order."""
         return in_order(self.labels, self.known)
 
+    def of(self, metric: str) -> Statistics:
+        """The statistics of a metric; where near and far are mixed, by side those of all near, then of all far comparisons."""
+        found = self.statistics[metric]
+        if not self.mixed:
+            return found
+        sides = zip(SIDES.duels[0], zip(NEAR, FAR, strict=True), strict=True)
+        return {side: np.vstack([found[name] for name in names]) for side, names in sides}
+
     def told(self, row: MetricRow) -> MetricRow:
         """A row of a group with the figures that this breakdown has."""
         if not self.mixed:
@@ -72,7 +80,7 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
     near, far = (controls.groups.get(name, []) for name in (WAYS[0], FAR_WAY))
     twice = Corpus(controls.pair_ids * 2, controls.dialogues * 2, controls.scenario_ids * 2, [], {})
     some = (
-        Grouping(MANNERS[STANCE], twice, SIDES, _by_side(cells), [*near, *far], known, mixed=True),
+        Grouping(MANNERS[STANCE], twice, SIDES, cells, [*near, *far], known, mixed=True),
         Grouping(MANNERS[STANCE_NEAR], controls, of[STANCE_NEAR], cells, near, known),
         Grouping(MANNERS[STANCE_FAR], controls, of[STANCE_FAR], cells, far, known),
         Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
@@ -84,13 +92,3 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
 def _any_scored(statistics: Statistics) -> bool:
     """Whether some pair has scores of all its texts."""
     return bool((~np.any([np.isnan(one).any(axis=1) for one in statistics.values()], axis=0)).any())
-
-
-def _by_side(cells: Mapping[str, Statistics]) -> Mapping[str, Statistics]:
-    """By metric the statistics of the kind and the cold texts of all near, then of all far comparisons."""
-
-    def stacked(metric: str) -> Statistics:
-        sides = zip(SIDES.duels[0], zip(NEAR, FAR, strict=True), strict=True)
-        return {side: np.vstack([cells[metric][name] for name in names]) for side, names in sides}
-
-    return Made(list(cells), stacked)

@@ -65,14 +65,11 @@ class Corpus:
     def take(self, rows: Sequence[int], contexts: Sequence[Context]) -> Corpus:
         """The pairs of these rows, with these contexts."""
 
-        def some(values: Sequence[Any]) -> list[Any]:
-            return [values[row] for row in rows]
+        def some(values: Any) -> Any:
+            return {name: some(one) for name, one in values.items()} if isinstance(values, dict) else [values[row] for row in rows]
 
-        return Corpus(
-            some(self.pair_ids), some(self.dialogues), some(self.scenario_ids), some(self.references),
-            {name: some(texts) for name, texts in self.variants.items()}, {name: some(one) for name, one in self.groups.items()},
-            contexts, self.language,
-        )  # fmt: skip
+        names = ("pair_ids", "dialogues", "scenario_ids", "references", "variants", "groups")
+        return replace(self, contexts=contexts, **{name: some(getattr(self, name)) for name in names})
 
     def pairs(self, variants: Sequence[str]) -> Pairs:
         """Some variants of all pairs, for a metric."""
@@ -81,8 +78,12 @@ class Corpus:
 
 def drawn_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
     """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
-    drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))
-    return sorted(drawn[:most])
+    return sorted(drawn_in_order(pair_ids, what, seed, most))
+
+
+def drawn_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+    """The same in the order in which they are drawn."""
+    return sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))[:most]
 
 
 def read_corpus(

@@ -20,14 +20,13 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.dataset import SPLITS, column, files_of
 from empathy_eval.evaluation.corpus.contexts import read_contexts
-from empathy_eval.evaluation.external.custom_scores import Column
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies, by_rows, merits_of
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import Crossed, CrossedRow
 from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric
-from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.ranking import wins
 from empathy_eval.statistics.resampling import Clusters
@@ -97,7 +96,7 @@ class Verdicts:
     own: tuple[Array, Array]
 
     @classmethod
-    def of(cls, first: tuple[Array, Array], second: tuple[Array, Array]) -> Verdicts:
+    def of(cls, first: Sequence[Array] | Array, second: Sequence[Array] | Array) -> Verdicts:
         """From the scores of both replies in the first context, and in the second; higher is better."""
         (a, b), (c, d) = first, second
         return cls((wins(a, b), wins(d, c)), (wins(a, c), wins(d, b)))
@@ -134,19 +133,18 @@ class Asked:
 
 def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[CrossedRow]:
     """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
-    made, over = dict[int, CrossedRow](), dict[bytes, list[tuple[int, Asked, Verdicts]]]()
-    for number, one in enumerate(asked):
-        if one.verdicts and one.verdicts.scored.any():
-            over.setdefault((one.verdicts.scored | one.strict).tobytes(), []).append((number, one, one.verdicts))
-        else:
-            made[number] = CrossedRow(one.name, 0, len(items), *(None,) * 5, one.why or "it has no score of these items", one.signature)
-    for mask, some in over.items():
-        rows = np.frombuffer(mask, dtype=bool)
+    scored = {number: (one, one.verdicts) for number, one in enumerate(asked) if one.verdicts and one.verdicts.scored.any()}
+    made = {
+        number: CrossedRow(one.name, 0, len(items), *(None,) * 5, one.why or "it has no score of these items", one.signature)
+        for number, one in enumerate(asked)
+    }
+    for rows, numbers in by_rows({number: verdicts.scored | one.strict for number, (one, verdicts) in scored.items()}):
         clusters = items.clusters if rows.all() else items.clusters.take(rows)
-        found = accuracies([np.nan_to_num(figure[rows]) for _, _, verdicts in some for figure in verdicts.figures], clusters, chance)
-        for place, (number, one, verdicts) in enumerate(some):
-            made[number] = _row(one, verdicts, found[3 * place : 3 * place + 3], chance.of_intervals(clusters))
-    return [made[number] for number in range(len(asked))]
+        figures = [np.nan_to_num(figure[rows]) for number in numbers for figure in scored[number][1].figures]
+        found = iter(accuracies(figures, clusters, chance))
+        for number in numbers:
+            made[number] = _row(*scored[number], [next(found) for _ in range(3)], chance.of_intervals(clusters))
+    return list(made.values())
 
 
 def _row(one: Asked, verdicts: Verdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
@@ -172,16 +170,9 @@ def asked_of(metrics: Sequence[Metric], items: Items, scoring: Scoring = PLAIN) 
         sides = first[one.name], second[one.name]
         faults += [side.fault for side in sides if side.fault][:1]
         broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
-        verdicts = None if broken else Verdicts.of(*(_scores(one, side) for side in sides))
-        asked.append(Asked(one.name, signature, verdicts, broken and f"it failed: {broken}"))
+        scores = [] if broken else [(merits_of(one, side.rows[REPLIES[0]]), merits_of(one, side.rows[REPLIES[1]])) for side in sides]
+        asked.append(Asked(one.name, signature, None if broken else Verdicts.of(*scores), broken and f"it failed: {broken}"))
     return asked, faults
-
-
-def _scores(metric: Metric, scored: Scored) -> tuple[Array, Array]:
-    """The scores of both replies, cut to the places that are the same in every process, and turned round where lower is better."""
-    sign = -1 if metric.higher_is_better is False else 1
-    one, other = (sign * Column(metric, scored.rows[name]).scores for name in REPLIES)
-    return one, other
 
 
 def crossed_of(items: Items, asked: Sequence[Asked], shortcuts: Sequence[Asked], chance: Chance) -> Crossed:

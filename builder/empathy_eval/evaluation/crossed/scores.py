@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.hashing import digest_file, signature_line
-from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.crossed.crossed import Asked, Items, Verdicts
-from empathy_eval.evaluation.external.custom_scores import score_rows
-from empathy_eval.evaluation.external.custom_texts import meant, raise_at_most
-from empathy_eval.evaluation.external.score_file import DELIMITERS
+from empathy_eval.evaluation.external.custom_scores import read_scores_by
+from empathy_eval.evaluation.external.score_file import DELIMITERS, raise_at_most
 from empathy_eval.metrics.protocol import Array
 
 COLUMNS = ("crossed_id", "context", "reply", "score")
@@ -70,22 +69,13 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
     Raises:
         InputError: for another suffix, unknown items, missing scores, scores given twice and what is no number; all at once.
     """
-    known, problems, scores = set(ids), list[Problem](), dict[tuple[str, int, int], float]()
-    for where, row in score_rows(path, COLUMNS):
-        if isinstance(row, Problem):
-            problems.append(row)
-            continue
-        broken = violations(row, "crossed_scores_row", by_hand=True)
-        wrong = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
-        key = ("", 0, 0) if wrong else (row["crossed_id"], int(row["context"]), int(row["reply"]))
-        if not wrong and key[0] not in known:
-            fix = f"use the ids of the named release{meant(key[0], known, problems)}"
-            wrong.append(Problem(where, f'"{key[0]}" is not a crossed item of this release', fix))
-        elif not wrong and key in scores:
-            wrong.append(Problem(where, f'"{key[0]}", reply {key[2]} in context {key[1]} was scored before', "keep one score"))
-        problems += wrong
-        if not wrong:
-            scores[key] = float(row["score"])
+
+    def key_of(row: dict[str, Any]) -> tuple[tuple[str, int, int], str]:
+        context, reply = int(row["context"]), int(row["reply"])
+        return (row["crossed_id"], context, reply), f", reply {reply} in context {context}"
+
+    unknown = "is not a crossed item of this release", "use the ids of the named release"
+    scores, problems = read_scores_by(path, COLUMNS, "crossed_scores_row", set(ids), key_of, unknown)
     for name in dict.fromkeys(name for name, _, _ in scores):
         if lacking := [f"reply {reply} in context {context}" for context, reply in CELLS if (name, context, reply) not in scores]:
             problems.append(Problem(str(path), f'"{name}" has no score of {" and ".join(lacking)}', "score both replies in both contexts"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +17,15 @@ from empathy_eval.design.dataset import column, files_of
 from empathy_eval.evaluation.crossed.crossed import CONFIG, MORE, Asked, Items, Verdicts, asked_of, crossed_of, read_items
 from empathy_eval.evaluation.crossed.scores import GivenCrossed, of_crossed, read_crossed_scores
 from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.results import PLACES, Measured
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import Crossed
 from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.shortcuts.bag_of_words import BITS, MULTIPLIER, Bag, Counts, Features, Lexicon, Readings, Words, hashes_of
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
 from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, Learner, Sides
 from empathy_eval.evaluation.shortcuts.shortcuts import folds_of
+from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Echo, Length
-from empathy_eval.metrics.protocol import Array
 
 OF_REPLY, OF_BOTH = "words of the reply", "words of the last turn with words of the reply"
 ECHO_OF_CHANGE, LAST, WHOLE = "echo of what differs", "cosine, last turn", "cosine, whole context"
@@ -56,10 +57,8 @@ class Beside(Readings):
         return self.of(super().take(rows), self.before.take(rows))
 
 
-class WordsBeside:
+class WordsBeside(Features):
     """Each word of a last turn with each word of the reply to it, once however often they come; hashed."""
-
-    size = 2**BITS
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.signature = f"words-of-the-last-turn-by-words-of-the-reply,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
@@ -124,12 +123,7 @@ def _counted(items: Items) -> list[Asked]:
             changes[side, :, row] = [_share(reply, last[side] - last[1 - side]) for reply in own]
     of_change = signature_line(share="words-of-the-reply-in-this-last-turn-and-not-in-the-other", tok=Lexicon(language).tokens)
     named = (("length", length.signature, lengths), ("echo", echo.signature, echoes), (ECHO_OF_CHANGE, of_change, changes))
-    return [Asked(name, f"{signature}|{MORE}", _verdicts(np.round(scores, PLACES))) for name, signature, scores in named]
-
-
-def _verdicts(scores: Array) -> Verdicts:
-    """From scores by context and reply."""
-    return Verdicts.of((scores[0, 0], scores[0, 1]), (scores[1, 0], scores[1, 1]))
+    return [Asked(name, f"{signature}|{MORE}", Verdicts.of(*np.round(scores, PLACES))) for name, signature, scores in named]
 
 
 def _share(own: Sequence[str], said: set[str]) -> float:
@@ -151,7 +145,7 @@ def _alike(items: Items, seed: int, embedding: Embedding) -> list[Asked]:
                 mean = np.mean([vectors[text] for text in turns], axis=0)
                 whole[side, place, row] = mean @ vectors[replies[row]] / np.linalg.norm(mean)
     return [
-        Asked(name, f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}", _verdicts(np.round(found, COSINE_PLACES)))
+        Asked(name, f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}", Verdicts.of(*np.round(found, COSINE_PLACES)))
         for name, beside, found in ((LAST, "last-turn", last), (WHOLE, "mean-of-turns", whole))
     ]
 
@@ -175,10 +169,12 @@ def read_given(release_dir: Path, scores: Sequence[Path], *, higher_is_better: b
     return [path for path in scores if path not in files], given
 
 
-def with_crossed(
-    measured: Measured, stand: Stand, given: Sequence[GivenCrossed] = (), *, shortcuts: bool = True, embedding: Embedding | None = None
-) -> Measured:
-    """The tables with that of crossed items, where the release has some in the splits that are measured; else as they are.
+def crossed_tables(
+    stand: Stand, known: Sequence[MetricFault], given: Sequence[GivenCrossed] = (), *, shortcuts: bool = True,
+    embedding: Embedding | None = None,
+) -> tuple[Crossed | None, list[MetricFault]]:  # fmt: skip
+    """What is made of crossed items, where the release has some in the splits that are measured; and new faults. ``known`` are those over
+    pairs.
 
     Raises:
         InputError: if a file holds no score of these splits.
@@ -189,17 +185,15 @@ def with_crossed(
         what, fix = f"holds no score of a crossed item in {', '.join(stand.splits)}", "leave --split out, or name another"
         raise InputError([Problem(str(one.path), what, fix) for one in stray])
     if not items:
-        return measured
+        return None, []
     stage("crossed items")
     # Scores that are given of pairs are of no crossed item.
     metrics = [one for one in stand.found.metrics if not isinstance(one, Given)]
     # No score of a metric is believed that failed as a whole over pairs.
-    broken = {one.metric: one.what for one in measured.faults if not one.texts}
+    broken = {one.metric: one.what for one in known if not one.texts}
     asked, faults = asked_of([one for one in metrics if one.name not in broken], items, stand.scoring)
     asked += [Asked(one.name, one.signature, None, f"it failed: {broken[one.name]}") for one in metrics if one.name in broken]
     asked += [Asked(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
     asked += [one.asked(items, strict=stand.strict) for one in given]
     simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []
-    told = {one.metric for one in measured.faults}
-    faults = [*measured.faults, *(one for one in faults if one.metric not in told)]
-    return replace(measured, crossed=crossed_of(items, asked, simple, stand.chance), faults=faults)
+    return crossed_of(items, asked, simple, stand.chance), faults

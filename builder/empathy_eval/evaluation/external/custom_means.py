@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from itertools import combinations
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from empathy_eval.base.printed import data_frame
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
 from empathy_eval.evaluation.external.custom_texts import Texts
 from empathy_eval.evaluation.inversion.comparisons import tested
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
-from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import Estimate, Tested
-from empathy_eval.statistics.ranking import holm
 from empathy_eval.statistics.resampling import Clusters, studentised
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
 CHANCE = Chance(1000, EXCHANGES, 0)
@@ -66,10 +60,11 @@ class SystemGap:
 
 
 @dataclass(frozen=True, repr=False)
-class OwnMeasured(Result):
+class OwnMeasured(LongForm):
     """What metrics say of texts of one's own."""
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
+    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     means: tuple[Mean, ...]
     comparisons: tuple[SystemGap, ...]
     outside: tuple[Outside, ...]
@@ -84,10 +79,6 @@ class OwnMeasured(Result):
         """Everything as JSON values."""
         return self._with_provenance(asdict(self) | {"faults": [str(one) for one in self.faults]})
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a mean, comparison, warning or fault with the columns ``columns``."""
-        return self._stamped(self._records())
-
     def _records(self) -> Iterator[dict[str, Any]]:
         for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
             for row in rows:
@@ -96,14 +87,6 @@ class OwnMeasured(Result):
                 yield _record(table, **{name: value for name, value in plain.items() if name in RECORD})
         yield from (_record("outside", metric=one.metric, texts=one.texts, told=str(one)) for one in self.outside)
         yield from (_record("faults", told=str(one)) for one in self.faults)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; a number that there is not is NaN.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def _record(table: str, **values: Any) -> dict[str, Any]:
@@ -117,22 +100,12 @@ def own_measured(scores: Scores, chance: Chance = CHANCE) -> OwnMeasured:
     """
     systems = list(dict.fromkeys(scores.texts.systems))
     places = {name: np.array([one == name for one in scores.texts.systems]) for name in systems}
-    parts = {
-        (number, name): _Part.of(scores.texts, column, np.flatnonzero(place & column.there).tolist())
-        for number, column in enumerate(scores.columns)
-        for name, place in places.items()
-    }
-    means = [
-        _mean(column, name, parts[number, name], int(places[name].sum()), chance)
-        for number, column in enumerate(scores.columns)
-        for name in systems
-    ]
-    gaps = [
-        _gap(column, (one, other), (parts[number, one], parts[number, other]), chance)
-        for number, column in enumerate(scores.columns)
-        for one, other in combinations(systems, 2)
-    ]
-    return OwnMeasured(tuple(means), tuple(_corrected(gaps)), scores.outside, scores.faults)
+    means, gaps = list[Mean](), list[SystemGap]()
+    for column in scores.columns:
+        parts = {name: _Part.of(scores.texts, column, np.flatnonzero(place & column.there).tolist()) for name, place in places.items()}
+        means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
+        gaps += [_gap(column, (one, other), (parts[one], parts[other]), chance) for one, other in combinations(systems, 2)]
+    return OwnMeasured(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
 
 
 @dataclass(frozen=True)
@@ -201,12 +174,3 @@ def _gap(column: Column, systems: tuple[str, str], parts: tuple[_Part, _Part], c
         difference = tested(value, chances, clusters.freedom)
     signature = f"{metric.signature}|{_settings(chance, len(common), exchanged=True)}"
     return SystemGap(metric.name, *systems, len(common), left_out, difference, signature)
-
-
-def _corrected(gaps: Sequence[SystemGap]) -> Iterator[SystemGap]:
-    """The comparisons with their p-values corrected for standing together."""
-    values = iter(holm([one.difference.p for one in gaps if one.difference and one.difference.p is not None]))
-    for one in gaps:
-        found = one.difference
-        tested = found is not None and found.p is not None
-        yield replace(one, difference=replace(found, holm=round(next(values), PLACES))) if found and tested else one

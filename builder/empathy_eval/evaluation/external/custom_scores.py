@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
-from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import digest_file, signature_line
-from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import Writer, csv_rows, json_rows
-from empathy_eval.evaluation.external.custom_texts import REPLY, Texts, meant, raise_at_most
-from empathy_eval.evaluation.external.score_file import DELIMITERS, Given
+from empathy_eval.evaluation.external.custom_texts import REPLY, Texts
+from empathy_eval.evaluation.external.items import write_rows
+from empathy_eval.evaluation.external.score_file import Given, meant, number_in, raise_at_most, row_problems, table_rows
+from empathy_eval.evaluation.inversion.inversion import scores_of
 from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.protocol import Array, Metric, Ranged, with_count
 from empathy_eval.metrics.registry import Found
 from empathy_eval.metrics.scoring import PLAIN, Scoring, statistics_of
 
+Key = TypeVar("Key", bound=Hashable)
 COLUMNS = pa.schema([*((name, pa.string()) for name in ("metric", "item", "system")), ("score", pa.float64()), ("signature", pa.string())])
 # Of texts that a metric warns of, so many are named.
 SHOWN = 3
@@ -47,10 +45,8 @@ class Column:
 
     @property
     def scores(self) -> Array:
-        """The score of each text, cut to the places that are the same in every process; nan where there is none."""
-        found = np.full(len(self.statistics), np.nan)
-        found[self.there] = np.round(self.metric.scores(self.statistics[self.there]), self.metric.places)
-        return found
+        """The score of each text; nan where there is none."""
+        return scores_of(self.metric, self.statistics)
 
 
 @dataclass(frozen=True)
@@ -133,61 +129,57 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
     Raises:
         InputError: for another suffix, unknown items, scores given twice and what is no number; all at once.
     """
-    known, problems, scores = set(items), list[Problem](), dict[tuple[str, str], float]()
-    for where, one in score_rows(path, ("item", "score")):
-        if isinstance(one, Problem):
-            problems.append(one)
-            continue
-        broken = violations(one, "own_score", by_hand=True)
-        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
-        if not found and one["item"] not in known:
-            fix = f"use the items of the scored file{meant(one['item'], known, problems)}"
-            found.append(Problem(where, f'"{one["item"]}" is not an item of the texts', fix))
-        elif not found and (one["item"], REPLY) in scores:
-            found.append(Problem(where, f'"{one["item"]}" was scored before', "keep one score"))
-        problems += found
-        if not found:
-            scores[one["item"], REPLY] = float(one["score"])
+    scores, problems = read_scores_by(
+        path, ("item", "score"), "own_score", set(items), lambda row: ((row["item"], REPLY), ""),
+        ("is not an item of the texts", "use the items of the scored file"),
+    )  # fmt: skip
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
     raise_at_most(problems, path)
     return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
-def score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, the named columns) of each row of a CSV, TSV or JSONL file by its suffix, or what is wrong with the row.
+def read_scores_by(
+    path: Path, columns: Sequence[str], schema: str, known: Collection[str], key_of: Callable[[dict[str, Any]], tuple[Key, str]],
+    unknown: tuple[str, str],
+) -> tuple[dict[Key, float], list[Problem]]:  # fmt: skip
+    """The scores of a CSV, TSV or JSONL file by its suffix, by what they are of, and all that is wrong with it.
 
-    The first column is a name, the others are numbers.
+    The first of the columns is a name, which is ``known``; the others are numbers, and the last is the score. ``key_of`` gives of a valid
+    row what it is of, and how that is called after its name; ``unknown`` says what is wrong with an unknown name, and how to fix it.
 
     Raises:
         InputError: for another suffix, and a table that has not each column once.
     """
-    if path.suffix.lower() == ".jsonl":
-        for number, row in json_rows(path):
-            yield f"{path}: line {number}", row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
-        return
-    if path.suffix.lower() not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
-    lines = csv_rows(path, DELIMITERS[path.suffix.lower()])
-    names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
-    if odd := [name for name in columns if names.count(name) != 1]:
-        fix = f"name the columns in the first line: {','.join(columns)}{nearest_column(names, [one for one in odd if one not in names])}"
-        raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
-    for number, cells in lines:
-        where = f"{path}: line {number}"
-        if any(cells[len(names) :]):
-            yield where, Problem(where, f"has {len(cells)} cells, but the header has {len(names)}", "quote cells that hold commas")
-        elif cells:
-            row = dict(zip_longest(names, (cell.strip() for cell in cells[: len(names)]), fillvalue=""))
-            yield where, {name: _number(row[name]) if place else row[name] for place, name in enumerate(columns)}
+    problems, scores = list[Problem](), dict[Key, float]()
+    for where, row in _score_rows(path, columns):
+        found = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
+        if not found and not isinstance(row, Problem):
+            name, (key, called) = row[columns[0]], key_of(row)
+            if name not in known:
+                found.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
+            elif key in scores:
+                found.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
+            else:
+                scores[key] = float(row["score"])
+        problems += found
+    return scores, problems
 
 
-def _number(text: str) -> float | str:
-    """The finite number that a cell holds, or its text, which the schema refuses."""
-    try:
-        return number if math.isfinite(number := float(text)) else text
-    except ValueError:
-        return text
+def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
+    """(place, the named columns) of each row, or what is wrong with it."""
+
+    def check(names: Sequence[str]) -> None:
+        if odd := [name for name in columns if names.count(name) != 1]:
+            near = nearest_column(names, [one for one in odd if one not in names])
+            fix = f"name the columns in the first line: {','.join(columns)}{near}"
+            raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
+
+    def value(name: str, text: str) -> float | str:
+        return text if name == columns[0] else number_in(text)
+
+    for where, row in table_rows(path, check, value, "quote cells that hold commas"):
+        yield where, row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
 
 
 def write_own_items(path: Path, scores: Scores) -> None:
@@ -200,13 +192,4 @@ def write_own_items(path: Path, scores: Scores) -> None:
         for column in scores.columns
         for item, system, value in zip(scores.texts.items, scores.texts.systems, column.scores.tolist(), strict=True)
     )  # fmt: skip
-    with whole_file(path) as partial:
-        if path.suffix == ".parquet":
-            with Writer(partial, COLUMNS) as table:
-                for row in rows:
-                    table.add(row)
-            return
-        with partial.open("w", encoding="utf-8", newline="") as stream:
-            lines = csv.DictWriter(stream, COLUMNS.names, lineterminator="\n")
-            lines.writeheader()
-            lines.writerows(rows)
+    write_rows(path, COLUMNS, rows)

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import Problem, input_error
 from empathy_eval.base.hashing import digest
-from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import json_rows
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.external.score_file import raise_at_most, row_problems
 from empathy_eval.metrics.protocol import Context, Segments, context_of, reply_of
 from empathy_eval.metrics.scoring import Pairs
 
@@ -23,7 +23,6 @@ SUFFIX = ".jsonl"
 REPLY = "reply"
 # The two replies of a line of preferences, which are its systems.
 SIDES = ("chosen", "rejected")
-MOST_PROBLEMS = 100
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Texts:
 
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts of those rows."""
-        names = [
+        names = (
             "items",
             "keys",
             "systems",
@@ -62,7 +61,7 @@ class Texts:
             "references",
             "replies",
             *(["splits"] if self.splits else []),
-        ]
+        )
         some: dict[str, Any] = {name: [getattr(self, name)[row] for row in rows] for name in names}
         return replace(self, **some)
 
@@ -93,8 +92,7 @@ def read_texts(path: Path) -> Texts:
             problems.append(row)
             continue
         form = "own_preference" if row.keys() & {"prompt", *SIDES} else "own_text"
-        broken = violations(row, form, by_hand=True)
-        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
+        found = row_problems(row, form, where)
         for text in [] if found else _texts_of(row, f"line {number}"):
             if (first := lines.setdefault(text["item"], number)) != number:
                 found.append(Problem(where, f'"{text["item"]}" is also the item of line {first}', "give each text a name of its own"))
@@ -117,19 +115,6 @@ def _texts_of(row: dict[str, Any], line: str) -> list[dict[str, Any]]:
         return [{"item": line, **row}]
     name, split = row.get("item", row.get("pair_id", line)), {"split": row["split"]} if "split" in row else {}
     return [{"item": f"{name}:{side}", "system": side, "context": row["prompt"], "reply": reply_of(row[side]), **split} for side in SIDES]
-
-
-def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:
-    """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
-    return nearest(name, known) if len(told) < MOST_PROBLEMS else ""
-
-
-def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
-    """Raises an :class:`InputError` with the first problems of a file, and how many more there are."""
-    more = len(problems) - MOST_PROBLEMS
-    if problems:
-        rest = [Problem(str(path), f"has {more} more problems", "fix these first")] if more > 0 else []
-        raise InputError([*problems[:MOST_PROBLEMS], *rest])
 
 
 def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> Texts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from empathy_eval.base.files import whole_file
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.contrasts import CELLS, PAIRS, RAW, STANCE_FAR, STANCE_NEAR, TWO_BY_TWO
 from empathy_eval.evaluation.corpus.pairs import Corpus
-from empathy_eval.evaluation.inversion.inversion import Statistics, duels_of
+from empathy_eval.evaluation.inversion.inversion import Scores, Statistics, duels_of, scores_of
 from empathy_eval.metrics.protocol import Array, Metric
 
 # What the verdict of a contrast is called.
@@ -36,7 +36,7 @@ def check_items(path: Path) -> None:
         raise input_error(path, f'"{path.suffix}" is not a format for items', f"use a name that ends in {' or '.join(SUFFIXES)}")
 
 
-def write_items(path: Path, pairs: Corpus, controls: Corpus, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> None:
+def write_items(path: Path, pairs: Corpus, controls: Corpus, rated: Sequence[Scores]) -> None:
     """Writes a row a metric and pair, as parquet or CSV: the score of each variant, and a verdict a contrast of two.
 
     A verdict is 1 where the kind text is rated better, 0 where the cold one is, one half for a tie. What a metric gave no score, and
@@ -47,19 +47,24 @@ def write_items(path: Path, pairs: Corpus, controls: Corpus, rated: Sequence[tup
     """
     place = {pair: row for row, pair in enumerate(controls.pair_ids)}
     at = np.array([place.get(pair, -1) for pair in pairs.pair_ids], dtype=np.int64)
+    write_rows(path, COLUMNS, _rows(pairs, at, rated))
+
+
+def write_rows(path: Path, columns: pa.Schema, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes rows as parquet or CSV, by the suffix."""
     with whole_file(path) as partial:
         if path.suffix == ".parquet":
-            with Writer(partial, COLUMNS) as table:
-                for row in _rows(pairs, at, rated):
+            with Writer(partial, columns) as table:
+                for row in rows:
                     table.add(row)
             return
         with partial.open("w", encoding="utf-8", newline="") as stream:
-            lines = csv.DictWriter(stream, COLUMNS.names, lineterminator="\n")
+            lines = csv.DictWriter(stream, columns.names, lineterminator="\n")
             lines.writeheader()
-            lines.writerows(_rows(pairs, at, rated))
+            lines.writerows(rows)
 
 
-def _rows(pairs: Corpus, at: Any, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> Iterator[dict[str, Any]]:
+def _rows(pairs: Corpus, at: Any, rated: Sequence[Scores]) -> Iterator[dict[str, Any]]:
     for metric, released, cells in rated:
         columns = _columns(metric, released, cells, at)
         for row, pair_id in enumerate(pairs.pair_ids):
@@ -78,11 +83,8 @@ def _columns(metric: Metric, released: Statistics, cells: Statistics, at: Any) -
         """Values of the pairs with controls, over all pairs."""
         return np.where(at >= 0, np.append(values, np.nan)[at], np.nan)
 
-    def scores(statistics: Array) -> Array:
-        return np.round(metric.scores(statistics), metric.places)
-
-    known = {name: scores(one) for name, one in released.items()}
-    known |= {name: spread(scores(one)) for name, one in cells.items() if name not in known}
+    known = {name: scores_of(metric, one) for name, one in released.items()}
+    known |= {name: spread(scores_of(metric, one)) for name, one in cells.items() if name not in known}
     missing = np.full(len(at), np.nan)
     verdicts = {one.name: duels_of(metric, released, one).won() for one in PAIRS}
     verdicts |= {one.name: spread(duels_of(metric, cells, one).won()) for one in TWO_BY_TWO if one.sides and cells}

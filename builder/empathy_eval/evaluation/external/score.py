@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +11,16 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
-from empathy_eval.evaluation.attacks.attacked import UnderAttack
 from empathy_eval.evaluation.attacks.registry import Attacks
-from empathy_eval.evaluation.crossed.scores import GivenCrossed
-from empathy_eval.evaluation.crossed.shortcuts import read_given, with_crossed
+from empathy_eval.evaluation.crossed.shortcuts import read_given
 from empathy_eval.evaluation.external.items import check_items, write_items
 from empathy_eval.evaluation.external.judges import Annotations, judged
 from empathy_eval.evaluation.external.score_file import Given, read_scores
 from empathy_eval.evaluation.fairness.fairness import Fairness
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
 from empathy_eval.evaluation.inversion.results import Measured
-from empathy_eval.evaluation.inversion.stand import Stand, Take
-from empathy_eval.evaluation.shortcuts.shortcuts import measured_with_audit
+from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.evaluation.measure import Beside, of_scores, of_texts
 from empathy_eval.evaluation.wording import listed
 from empathy_eval.metrics.protocol import SEEDS, Metric, Trained
 from empathy_eval.metrics.registry import Found, find
@@ -31,6 +28,8 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 
 # The name of all splits, and what the ids of curated seed dialogues have.
 ALL, SEED = "all", "-seed-"
+LEFT_OUT = "without the shortcut audit, crossed items and texts from before the contrast checks"
+FIRST_LOOK = f"a first look: {{}} pairs, drawn by their ids, {LEFT_OUT}"
 
 
 def score(
@@ -59,32 +58,28 @@ def score(
     language = language_of(configuration)
     found = find(names, configuration["report"], language=language) if names else Found((), (), language)
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
-    chosen = attacks(language=language) if attacks else None
-    ruled = judged(release_dir, judges, annotations)
+    chosen, ruled = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
+    if limit is not None and of_items:
+        raise input_error(of_items[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
     for some in (scores, [one.path for one in of_items]):
         named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
     given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
     stand = Stand(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
-    under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
-    take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
-    measured = _measured(stand, take, of_items, notes, shortcuts)
-    measured = measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    notes += [FIRST_LOOK.format(len(stand.pairs))] if limit is not None else []
+    beside = Beside(chosen, fairness=fairness(stand) if fairness else None, shortcuts=shortcuts, given=of_items)
+    tables = of_texts(stand, _of_scores(stand, beside, items), beside)
     asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
-    return measured.of(_provenance(stand, files, chosen, asked))
+    return Measured(**tables, notes=tuple(notes), provenance=_provenance(stand, files, chosen, asked))
 
 
-def _measured(stand: Stand, take: Take, of_items: Sequence[GivenCrossed], notes: Sequence[str], shortcuts: bool) -> Measured:
-    """The tables with what is said of their pairs; those of a first look without the audit and crossed items."""
-    if stand.chance.limit is None:
-        measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
-        return replace(with_crossed(measured, stand, of_items, shortcuts=shortcuts), notes=tuple(notes))
-    if of_items:
-        raise input_error(of_items[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
-    left = "without the shortcut audit, crossed items and texts from before the contrast checks"
-    said = f"a first look: {len(stand.pairs)} pairs, drawn by their ids, {left}"
-    return replace(stand.measured(take), notes=(*notes, said))
+def _of_scores(stand: Stand, beside: Beside, items: Path | None) -> dict[str, Any]:
+    """The tables that are made of scores, which are forgotten then; and the file of these."""
+    scores = stand.scores()
+    if items:
+        write_items(items, stand.pairs, stand.controls, scores.rated)
+    return of_scores(stand, scores, beside)
 
 
 def splits_measured(
@@ -136,22 +131,6 @@ def _provenance(stand: Stand, files: Sequence[Path], chosen: Attacks | None, ask
     attacks = [one.name for one in chosen.some] if chosen else []
     how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
     return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)
-
-
-def _told(of: UnderAttack | Fairness | None, given: Sequence[GivenCrossed], what: str) -> Any:
-    """The table that came of it, which is of pairs, with what is told of files of scores that are of crossed items."""
-    table = of.table if of else None
-    return table and replace(table, told=(*table.told, *(f"{one.path.stem}: {what}, as its scores are of crossed items" for one in given)))
-
-
-def _in_turn(takes: Sequence[Take]) -> Take:
-    """What is given to each of several, one after another."""
-
-    def take(*scored: Any) -> None:
-        for one in takes:
-            one(*scored)
-
-    return take
 
 
 def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -70,8 +70,7 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
                 found.append(Problem(where, f'"{one[0]}", {one[1]} was scored before', "keep one score"))
             elif one[0] not in (controls if one[1] in CONTROLS else known):
                 what = f'"{one[0]}" is not a pair of this release' + (f" with the control {one[1]}" if one[1] in CONTROLS else "")
-                near = nearest(one[0], known) if len(problems) < MOST_PROBLEMS else ""
-                found.append(Problem(where, what, f"use the ids of the named release{near}"))
+                found.append(Problem(where, what, f"use the ids of the named release{meant(one[0], known, problems)}"))
             else:
                 scores[one[:2]] = one[2]
         # What is wrong with a pair is wrong with all its variants.
@@ -79,15 +78,49 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
     problems += _gaps(path, scores)
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no scores", "write a line for each variant of each pair"))
-    if problems:
-        more = len(problems) - MOST_PROBLEMS
-        rest = [Problem(str(path), f"has {more} more problems", "fix these first")] if more > 0 else []
-        raise InputError(problems[:MOST_PROBLEMS] + rest)
+    raise_at_most(problems, path)
     return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+
+
+def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:
+    """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
+    return nearest(name, known) if len(told) < MOST_PROBLEMS else ""
+
+
+def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
+    """Raises an :class:`InputError` with the first problems of a file, and how many more there are."""
+    more = len(problems) - MOST_PROBLEMS
+    if problems:
+        rest = [Problem(str(path), f"has {more} more problems", "fix these first")] if more > 0 else []
+        raise InputError([*problems[:MOST_PROBLEMS], *rest])
+
+
+def row_problems(row: Any, schema: str, where: str) -> list[Problem]:
+    """What of a row that a person wrote breaks its schema."""
+    return [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, schema, by_hand=True)]
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
     """(place, columns) of each row, or what is wrong with it."""
+
+    def check(names: Sequence[str]) -> None:
+        if odd := _odd_form(names):
+            missing = [name for name in (*LONG, *VARIANTS) if name not in names]
+            raise input_error(path, odd, f"name the columns in the first line: {FORMS}{nearest_column(names, missing)}")
+
+    yield from table_rows(path, check, _value, "quote cells that hold commas, and write 0.5 with a decimal point")
+
+
+def table_rows(
+    path: Path, check: Callable[[Sequence[str]], None], value: Callable[[str, str], Any], fix: str
+) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
+    """(place, columns) of each row of a CSV, TSV or JSONL file by its suffix, or what is wrong with it.
+
+    ``check`` refuses a header, ``value`` is what a cell of a column holds, and ``fix`` is for a row with too many cells.
+
+    Raises:
+        InputError: for another suffix.
+    """
     suffix = path.suffix.lower()
     if suffix == ".jsonl":
         yield from ((f"{path}: line {number}", row) for number, row in json_rows(path))
@@ -96,16 +129,22 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
         raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
     lines = csv_rows(path, DELIMITERS[suffix])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
-    if odd := _odd_form(names):
-        missing = [name for name in (*LONG, *VARIANTS) if name not in names]
-        raise input_error(path, odd, f"name the columns in the first line: {FORMS}{nearest_column(names, missing)}")
+    check(names)
     for number, cells in lines:
         where = f"{path}: line {number}"
         if any(cells[len(names) :]):
-            fix = "quote cells that hold commas, and write 0.5 with a decimal point"
             yield where, Problem(where, f"has {len(cells)} cells, but the header has {len(names)}", fix)
         elif cells:
-            yield where, {name: _value(name, cell) for name, cell in zip_longest(names, cells[: len(names)], fillvalue="")}
+            both = zip_longest(names, cells[: len(names)], fillvalue="")
+            yield where, {name: value(name, cell.strip()) for name, cell in both}
+
+
+def number_in(text: str) -> float | str:
+    """The finite number that a cell holds, or its text, which the schema refuses."""
+    try:
+        return number if math.isfinite(number := float(text)) else text
+    except ValueError:
+        return text
 
 
 def _odd_form(names: Sequence[str]) -> str:
@@ -130,15 +169,11 @@ def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, floa
             yield row["pair_id"], variant, float(score)
 
 
-def _value(name: str, cell: str) -> str | float | None:
+def _value(name: str, text: str) -> str | float | None:
     """A cell; a score as the finite number it holds, or as the text that the schema refuses; None where a variant has none."""
-    text = cell.strip()
     if name not in ("score", *VARIANTS):
         return text
-    try:
-        return number if math.isfinite(number := float(text)) else text
-    except ValueError:
-        return text if text or name == "score" else None
+    return number_in(text) if text or name == "score" else None
 
 
 def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Problem]:

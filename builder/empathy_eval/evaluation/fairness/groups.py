@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +14,14 @@ from empathy_eval.design.contrasts import Contrast
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.evaluation.fairness.names import Names, exchanged_names
 from empathy_eval.evaluation.inversion.comparisons import Rated, compared
-from empathy_eval.evaluation.inversion.inversion import Chance, Statistics, duels_of, estimate
+from empathy_eval.evaluation.inversion.inversion import Chance, Rows, Statistics, by_rows, duels_of, estimate, resampled
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import FairnessRow, Gap
 from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import Pairs
 from empathy_eval.statistics.estimate import Estimate, Tested
-from empathy_eval.statistics.ranking import Duels, effects, shares_won
+from empathy_eval.statistics.ranking import effects, shares_won
 from empathy_eval.statistics.resampling import Clusters, student_p, studentised
 
 # Fewer dialogues on one side carry no interval: resamples of so few leave out most of what there may be.
@@ -28,7 +29,6 @@ LEAST_DIALOGUES = 5
 # A smaller deviation of resamples is rounding: then all of them are alike.
 LEAST_DEVIATION = 1e-9
 HERE_AND_THERE = (True, False)
-Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -45,24 +45,14 @@ def group_rows(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, gr
     The two sides are of different dialogues, which are resampled together. Interval and p-value of a difference are of the deviation of its
     resamples and Student's distribution, with the degrees of freedom of the smaller side. p-values are not corrected here.
     """
-    has = {name: ~np.isnan(one.duels.won()) for name, one in rated.items()}
-    sets: dict[bytes, list[str]] = {}
-    for name, mask in has.items():
-        sets.setdefault(mask.tobytes(), []).append(name)
     found: dict[tuple[str, str], FairnessRow] = {}
-    for key, names in sets.items():
-        rows = np.frombuffer(key, dtype=bool)
-        if rows.any():
-            over = _Over(contrast, {name: _taken(rated[name], rows) for name in names}, clusters.take(rows), groups, chance)
-            found |= {(one.metric, one.name): one for one in over.rows()}
+    for rows, names in by_rows({name: one.scored for name, one in rated.items()}):
+        over = _Over(contrast, {name: rated[name].take(rows) for name in names}, clusters.take(rows), groups, chance)
+        found |= {(one.metric, one.name): one for one in over.rows()}
     return [found[name, group] for name in rated for group in groups.scenarios if (name, group) in found]
 
 
-def _taken(one: Rated, rows: Mask) -> Rated:
-    return Rated(Duels([(kind[rows], cold[rows]) for kind, cold in one.duels.sides]), one.signature)
-
-
-def _strata(clusters: Clusters, inside: Mask) -> NDArray[np.int64]:
+def _strata(clusters: Clusters, inside: Rows) -> NDArray[np.int64]:
     """The scenario of each dialogue; those of one dialogue are together with others of their side, so that a side is never without any."""
     numbers, counts = np.unique(clusters.scenarios, return_counts=True)
     single = np.isin(clusters.scenarios, numbers[counts == 1])
@@ -89,7 +79,7 @@ class _Over:
             sums = {here: totals[name][inside[group] == here].sum(axis=0, keepdims=True) for here in HERE_AND_THERE}
             yield self._row(name, group, inside[group], [(one, drawn[name, group, here]) for here, one in sums.items()])
 
-    def _drawn(self, totals: Mapping[str, Array], inside: Mapping[str, Mask]) -> dict[tuple[str, str, bool], Array]:
+    def _drawn(self, totals: Mapping[str, Array], inside: Mapping[str, Rows]) -> dict[tuple[str, str, bool], Array]:
         """By scorer, group and side its sums over resampled dialogues; groups that have the same strata share the draws."""
         alike: dict[bytes, list[str]] = {}
         for group, mask in inside.items():
@@ -97,14 +87,12 @@ class _Over:
         found: dict[tuple[str, str, bool], Array] = {}
         for groups in alike.values():
             clusters = replace(self.clusters, scenarios=_strata(self.clusters, inside[groups[0]]))
-            keys = [(name, group, here) for name in totals for group in groups for here in HERE_AND_THERE]
-            tables = [totals[name] * (inside[group] == here)[:, None] for name, group, here in keys]
-            ends = np.cumsum([one.shape[1] for one in tables])[:-1]
-            stacked = clusters.bootstrapped(np.hstack(tables), self.chance.resamples, self.chance.seed)
-            found |= zip(keys, np.split(stacked, ends, axis=1), strict=True)
+            keys = product(totals, groups, HERE_AND_THERE)
+            tables = {(name, group, here): totals[name] * (inside[group] == here)[:, None] for name, group, here in keys}
+            found |= resampled(tables, clusters, self.chance)
         return found
 
-    def _row(self, name: str, group: str, mask: Mask, sides: Sequence[tuple[Array, Array | None]]) -> FairnessRow:
+    def _row(self, name: str, group: str, mask: Rows, sides: Sequence[tuple[Array, Array | None]]) -> FairnessRow:
         of_pairs = mask[self.clusters.members]
         few, freedom = self._few(mask, of_pairs)
         sides = [(sums, None if few else drawn) for sums, drawn in sides]
@@ -113,15 +101,13 @@ class _Over:
             few = "some resamples have no spread, and so no effect"
         there = int(of_pairs.sum())
         settings = signature_line(
-            groups=self.groups.digest[:16],
-            sides="group,all-other-scenarios",
-            difference=f"student,freedom:{freedom}",
+            groups=self.groups.digest[:16], sides="group,all-other-scenarios", difference=f"student,freedom:{freedom}",
             least=LEAST_DIALOGUES,
-        )
+        )  # fmt: skip
         signature = f"{self.rated[name].signature}|{self.contrast}|{settings}|{self.chance.of_intervals(self.clusters)}"
         return FairnessRow(name, group, self.contrast, there, len(of_pairs), int(mask.sum()), accuracy, effect, signature, few)
 
-    def _few(self, mask: Mask, of_pairs: Mask) -> tuple[str | None, int]:
+    def _few(self, mask: Rows, of_pairs: Rows) -> tuple[str | None, int]:
         """What keeps an interval from being there, and the degrees of freedom of the smaller side."""
         here, there = int(mask.sum()), int((~mask).sum())
         if not there:
@@ -207,38 +193,26 @@ def name_row(
 
     p-values are not corrected here for standing together.
     """
-    here = duels_of(metric, after, contrast)
-    there = duels_of(metric, {name: one[exchanged.rows] for name, one in before.items()}, contrast)
-    mask = np.isin(np.arange(len(corpus)), exchanged.rows)
+    released = {name: one[exchanged.rows] for name, one in before.items()}
     # Rows are looked at in an order of their own; those of the clusters go up.
     order = np.argsort(exchanged.rows)
-    clusters = corpus.clusters.take(mask)
+    clusters = corpus.clusters.take(np.isin(np.arange(len(corpus)), exchanged.rows))
     rated = {
-        "exchanged": Rated(_in_order(here, order), f"{metric.signature}|{exchanged.signature}"),
-        "released": Rated(_in_order(there, order), metric.signature),
+        "exchanged": Rated(duels_of(metric, after, contrast), f"{metric.signature}|{exchanged.signature}").take(order),
+        "released": Rated(duels_of(metric, released, contrast), metric.signature).take(order),
     }
     found = compared(contrast.name, rated, clusters, chance) if exchanged.rows else []
     if not found:
         return None
     (one,) = found
-    both = ~np.isnan(rated["exchanged"].duels.won()) & ~np.isnan(rated["released"].duels.won())
-    sums = [_sums(some.duels, both) for some in rated.values()]
+    both = rated["exchanged"].scored & rated["released"].scored
+    sums = [some.take(both).duels.sums().sum(axis=0, keepdims=True) for some in rated.values()]
     dialogues = len(clusters.take(both))
     why = None if dialogues > 1 else "all pairs with names are of one dialogue"
     accuracy, effect = _gap_under_exchange(sums, shares_won, one.accuracy), _gap_under_exchange(sums, effects, one.effect)
     return FairnessRow(
         metric.name, exchanged.version, contrast.name, one.pairs, exchanged.looked, dialogues, accuracy, effect, one.signature, why
     )
-
-
-def _in_order(duels: Duels, order: NDArray[np.intp]) -> Duels:
-    return Duels([(kind[order], cold[order]) for kind, cold in duels.sides])
-
-
-def _sums(duels: Duels, rows: NDArray[np.bool_]) -> Array:
-    """The sums that figures are made of, over some pairs."""
-    sums: Array = Duels([(kind[rows], cold[rows]) for kind, cold in duels.sides]).sums().sum(axis=0, keepdims=True)
-    return sums
 
 
 def _gap_under_exchange(sums: Sequence[Array], rate: Callable[[Array], Array], difference: Tested | None) -> Gap | None:

@@ -24,6 +24,7 @@ BEFORE, AFTER = r"(?<![\w@#/])(?<!\w['’.-])", r"(?![\w@\u0300-\u036f]|[-/.@]\w
 # Inside a sentence: after a word that does not begin with a capital, or a comma.
 INSIDE = re.compile(r"(?:(?:^|[\s(\"'“‘])[^\W\dA-Z_][^\W\d_'’-]*(?:['’][^\W\d_]+)?|,) \Z")
 LOOK_BACK = 40
+VOWELS = "AEIOUÁÉÍÓÚ"
 # What may be a name: it is looked up, for an alternation of hundreds of names is slow.
 WHOLE = re.compile(rf"{BEFORE}[^\W\d_]++{AFTER}")
 WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
@@ -140,8 +141,8 @@ def _instead(texts: Sequence[str], draw: Random, names: Names, found: Sequence[N
         candidates = [
             one for group in _groups(names, name, version, seed) for one in names.drawn(group, gender, (seed, version, name.text))
         ]
-        free = [one for one in candidates if one.casefold() not in taken and _vowel(one) == _vowel(name.text)]
-        chosen = free[0] if free else None
+        vowel = name.text[0] in VOWELS
+        chosen = next((one for one in candidates if one.casefold() not in taken and (one[0] in VOWELS) == vowel), None)
         if chosen is None:
             return None
         taken.add(chosen.casefold())
@@ -156,10 +157,6 @@ def _groups(names: Names, name: Name, version: str, seed: int) -> list[str]:
         return [name.group]
     order = derived_random(seed, "groups").sample(groups, len(groups))
     return [group for group in order if group != name.group]
-
-
-def _vowel(name: str) -> bool:
-    return name[0] in "AEIOUÁÉÍÓÚ"
 
 
 def _put(match: re.Match[str], names: Names, instead: Mapping[str, str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
-from empathy_eval.evaluation.inversion.inversion import NORMAL, Chance
-from empathy_eval.evaluation.inversion.results import PLACES, Comparison, MetricRow, Smallest
+from empathy_eval.evaluation.inversion.inversion import NORMAL, Chance, by_rows, resampled
+from empathy_eval.evaluation.inversion.results import PLACES, Comparison, MetricRow, Smallest, corrected
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import CONFIDENCE, Estimate, Tested
-from empathy_eval.statistics.ranking import Duels, effects, holm, shares_won, spreads
+from empathy_eval.statistics.ranking import Duels, effects, shares_won, spreads
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 Two = tuple[str, str]
@@ -32,6 +32,15 @@ class Rated:
     duels: Duels
     signature: str
 
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which pairs have scores."""
+        return np.asarray(~np.isnan(self.duels.won()))
+
+    def take(self, rows: NDArray[Any]) -> Rated:
+        """What it gave these pairs."""
+        return Rated(Duels([(kind[rows], cold[rows]) for kind, cold in self.duels.sides]), self.signature)
+
 
 def compared(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> list[Comparison]:
     """Every two of these metrics in a contrast, over the pairs that both have scores of; two without any are left out.
@@ -40,33 +49,24 @@ def compared(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, chan
     dialogues, their scores in units of their spread for the effect, ties half (mid-p); p-values are corrected over all comparisons of the
     contrast.
     """
-    has = {name: ~np.isnan(one.duels.won()) for name, one in rated.items()}
-    twos: dict[bytes, list[Two]] = {}
-    for one, other in combinations(rated, 2):
-        twos.setdefault((has[one] & has[other]).tobytes(), []).append((one, other))
+    has = {name: one.scored for name, one in rated.items()}
+    both = {(one, other): has[one] & has[other] for one, other in combinations(rated, 2)}
     made: dict[Two, Comparison] = {}
-    for mask, some in twos.items():
-        common = np.frombuffer(mask, dtype=bool)
-        if common.any():
-            here = {name: _taken(rated[name], common) for two in some for name in two}
-            made |= {(one.one, one.other): one for one in _over(contrast, some, here, clusters.take(common), chance)}
-    return _corrected([made[two] for two in combinations(rated, 2) if two in made])
-
-
-def _taken(one: Rated, common: NDArray[np.bool_]) -> Rated:
-    return replace(one, duels=Duels([(kind[common], cold[common]) for kind, cold in one.duels.sides]))
+    for common, twos in by_rows(both):
+        here = {name: rated[name].take(common) for two in twos for name in two}
+        made |= {(one.one, one.other): one for one in _over(contrast, twos, here, clusters.take(common), chance)}
+    return corrected(made[two] for two in both if two in made)
 
 
 def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> Iterator[Comparison]:
     """Comparisons over the same pairs, with the same resamples and exchanges."""
-    totals = np.stack([clusters.totals(one.duels.sums()) for one in rated.values()])
-    whole = dict(zip(rated, totals.sum(axis=1, keepdims=True), strict=True))
+    totals = {name: clusters.totals(one.duels.sums()) for name, one in rated.items()}
+    whole = {name: one.sum(axis=0, keepdims=True) for name, one in totals.items()}
     # What each dialogue adds to the two figures of each two.
     gaps = (_gaps((rated[one], whole[one]), (rated[other], whole[other])) for one, other in twos)
     added = np.hstack([clusters.totals(gap) for gap in gaps])
     if many := len(clusters) > 1:
-        flat = clusters.bootstrapped(np.hstack(list(totals)), chance.resamples, chance.seed)
-        drawn = dict(zip(rated, np.split(flat, len(rated), axis=1), strict=True))
+        drawn = resampled(totals, clusters, chance)
         swapped = added.sum(axis=0) + clusters.exchanged(-2 * added, chance.exchanges, chance.seed)
     for place, (one, other) in enumerate(twos):
         accuracy, effect = (
@@ -101,17 +101,6 @@ def tested(value: float, chances: tuple[Array, Array, float] | None, freedom: in
     far = float((beyond > TIED).sum() + (np.abs(beyond) <= TIED).sum() / 2)
     p = (1 + far) / (1 + len(swapped)) if abs(seen) > TIED else 1.0
     return Tested(round(value, PLACES), low, high, round(p, PLACES))
-
-
-def _corrected(found: Sequence[Comparison]) -> list[Comparison]:
-    """The comparisons with their p-values corrected for standing together."""
-    places = [(number, name) for number, one in enumerate(found) for name in ("accuracy", "effect") if getattr(one, name)]
-    tested: list[Tested] = [getattr(found[number], name) for number, name in places]
-    values = iter(holm([one.p for one in tested if one.p is not None]))
-    changed: list[dict[str, Any]] = [{} for _ in found]
-    for (number, name), one in zip(places, tested, strict=True):
-        changed[number][name] = one if one.p is None else replace(one, holm=round(next(values), PLACES))
-    return [replace(one, **more) for one, more in zip(found, changed, strict=True)]
 
 
 POWER = 0.8

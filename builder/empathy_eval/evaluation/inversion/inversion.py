@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
-from empathy_eval.evaluation.inversion.results import PLACES, Difference, MetricRow
+from empathy_eval.evaluation.inversion.results import PLACES, Difference, MetricRow, corrected
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
 from empathy_eval.statistics.estimate import CONFIDENCE, Estimate
-from empathy_eval.statistics.ranking import Duels, area, effects, holm, shares_won
+from empathy_eval.statistics.ranking import Duels, area, effects, shares_won
 from empathy_eval.statistics.resampling import Clusters, interval, jackknifed
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
 NORMAL = 1.959964
 Statistics = Mapping[str, Array]
-
-
-class Made(Mapping[str, Statistics]):
-    """Statistics by metric that are made when they are asked for, so that those of one metric at a time are in memory."""
-
-    def __init__(self, names: Sequence[str], make: Callable[[str], Statistics]) -> None:
-        self._names, self._make = names, make
-
-    def __getitem__(self, name: str) -> Statistics:
-        return self._make(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
+# By the name of a metric its statistics, made when they are asked for: those of one metric at a time are in memory.
+StatisticsOf = Callable[[str], Statistics]
+# A metric, and its statistics of the pairs and of those with controls, by variant; without scores of controls the last are empty.
+Scores = tuple[Metric, Statistics, Statistics]
+Key = TypeVar("Key", bound=Hashable)
+Rows = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -50,16 +42,12 @@ class Chance:
 
     def signature(self, clusters: Clusters) -> str:
         """The settings behind the intervals and p-values over these dialogues."""
-        return signature_line(
-            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, p="exchange-within-dialogue,two-sided",
-            exchanges=self.exchanges, auc="Obuchowski,normal", unit="dialogue", strata="scenario,singles-pooled", dialogues=len(clusters),
-            seed=self.seed, numpy=np.__version__, **self.drawn,
-        )  # fmt: skip
+        return self.of_intervals(clusters, p="exchange-within-dialogue,two-sided", exchanges=self.exchanges, auc="Obuchowski,normal")
 
-    def of_intervals(self, clusters: Clusters) -> str:
-        """The settings behind intervals alone over these dialogues."""
+    def of_intervals(self, clusters: Clusters, **tests: object) -> str:
+        """The settings behind intervals over these dialogues, and behind ``tests`` of them."""
         return signature_line(
-            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, unit="dialogue",
+            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, **tests, unit="dialogue",
             strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__, **self.drawn,
         )  # fmt: skip
 
@@ -70,7 +58,7 @@ class Chance:
 
 
 def measured_rows(
-    metrics: Sequence[Metric], statistics: Mapping[str, Statistics], clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
+    metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
 ) -> list[MetricRow]:
     """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
 
@@ -78,20 +66,20 @@ def measured_rows(
     """
     if not metrics:
         return []
-    ranked = {(one.name, contrast.name): duels_of(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
-    totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics[one.name].items()}
+    ranked = {(one.name, contrast.name): duels_of(one, statistics(one.name), contrast) for one in metrics for contrast in contrasts}
+    totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics(one.name).items()}
     won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
     many = len(clusters) > 1
-    drawn = _columnwise(totals | won, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed)) if many else {}
+    drawn = resampled(totals | won, clusters, chance) if many else {}
     exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
     made = []
     for metric in metrics:
         sums = {name: found.sum(axis=0, keepdims=True) for (of, name), found in totals.items() if of == metric.name}
         scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
-        resampled = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
+        several = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
         found = {}
         for one in contrasts:
-            low, high = interval(_weighted(one, resampled), metric.places) if many else (None, None)
+            low, high = interval(_weighted(one, several), metric.places) if many else (None, None)
             p = _p_value(metric, sums, exchanged[one.name], one) if many else None
             forced = one.forced and "reference" in metric.reads
             value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
@@ -103,7 +91,17 @@ def measured_rows(
     return corrected(made)
 
 
-Key = tuple[str, str]
+def by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
+    """Those that have the same rows together; those without any are left out."""
+    found: dict[bytes, list[Key]] = {}
+    for key, mask in masks.items():
+        found.setdefault(mask.tobytes(), []).append(key)
+    return [(rows, keys) for mask, keys in found.items() if (rows := np.frombuffer(mask, dtype=bool)).any()]
+
+
+def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: Chance) -> dict[Key, Array]:
+    """Sums of tables by dialogue over resampled dialogues, which are drawn once for all of them."""
+    return _columnwise(tables, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed))
 
 
 def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
@@ -117,8 +115,8 @@ def _weighted(contrast: Contrast, values: Mapping[str, Array]) -> Array:
 
 
 def _exchanged(
-    metrics: Sequence[Metric], totals: Mapping[Key, Array], clusters: Clusters, contrast: Contrast, chance: Chance
-) -> dict[Key, Array]:
+    metrics: Sequence[Metric], totals: Mapping[tuple[str, str], Array], clusters: Clusters, contrast: Contrast, chance: Chance
+) -> dict[tuple[str, str], Array]:
     """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
     first = [name for name in contrast.weights if name < contrast.mirror[name]]
     change = {(one.name, name): totals[one.name, contrast.mirror[name]] - totals[one.name, name] for one in metrics for name in first}
@@ -126,7 +124,7 @@ def _exchanged(
     return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
 
 
-def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[Key, Array], contrast: Contrast) -> float:
+def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[tuple[str, str], Array], contrast: Contrast) -> float:
     """How often exchanging variants gives a contrast at least as far from 0; what was seen counts as one of them."""
     seen = abs(float(_weighted(contrast, {name: metric.aggregate(one) for name, one in sums.items()})[0]))
     found = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
@@ -134,13 +132,23 @@ def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[Key, Arr
     return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
 
 
-def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> Duels:
-    """The scores of the two variants of each duel of a contrast; no duel for one that is no comparison of stances.
+def scores_of(metric: Metric, statistics: Array) -> Array:
+    """The scores of texts, cut to the places that are the same in every process; nan where there is none."""
+    has = ~np.isnan(statistics[:, 0])
+    found = np.full(len(statistics), np.nan)
+    if has.any():
+        found[has] = np.round(metric.scores(statistics[has]), metric.places)
+    return found
 
-    They are cut to the places that are the same in every process, and turned round where lower is better.
-    """
-    sign = -1 if metric.higher_is_better is False else 1
-    scores = {name: sign * np.round(metric.scores(statistics[name]), metric.places) for duel in contrast.duels for name in duel}
+
+def merits_of(metric: Metric, statistics: Array) -> Array:
+    """The scores of texts, turned round where lower is better."""
+    return -scores_of(metric, statistics) if metric.higher_is_better is False else scores_of(metric, statistics)
+
+
+def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> Duels:
+    """The scores of the two variants of each duel of a contrast, higher is better; no duel for one that is no comparison of stances."""
+    scores = {name: merits_of(metric, statistics[name]) for duel in contrast.duels for name in duel}
     return Duels([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
 
 
@@ -191,16 +199,6 @@ def diversity_row(
         found[one.name] = Difference(value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES))))
     settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
     return MetricRow(measure.name, settings, None, scores, found, len(dialogues))
-
-
-def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
-    """The rows with the p-values of all their contrasts corrected for standing together."""
-    places = [(number, name) for number, one in enumerate(rows) for name, found in one.differences.items() if found.p is not None]
-    values = holm([rows[number].differences[name].p or 0.0 for number, name in places])
-    changed = [dict(one.differences) for one in rows]
-    for (number, name), value in zip(places, values, strict=True):
-        changed[number][name] = replace(changed[number][name], holm=round(value, PLACES))
-    return [replace(one, differences=found) for one, found in zip(rows, changed, strict=True)]
 
 
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from empathy_eval.design.contrasts import CELLS
-from empathy_eval.evaluation.inversion.rows import crossed_records
+from empathy_eval.evaluation.inversion.rows import FIGURES
 
 Values = Mapping[str, Any]
 _RANKED = ("accuracy", "auc", "effect")
@@ -44,8 +44,7 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
     for one in tables["shortcuts"].get("first_samples", ()) if tables["shortcuts"] else ():
         yield _shortcut(one, one["contrast"], f"another text in {one['others']} of all pairs")
-    for group, name, figure, values in crossed_records(tables["crossed"]) if "crossed" in tables else ():
-        yield _record("crossed", group, name, figure, **values | _flat({"accuracy": values.get("accuracy")}))
+    yield from _crossed(tables.get("crossed") or {"metrics": (), "shortcuts": ()})
     yield from _attacks(tables.get("attacks") or {"rows": ()})
     yield from _fairness(tables.get("fairness") or {"groups": (), "names": ()})
     yield from (_record(table, "", "", "", told=one) for table in ("notes", "faults") for one in tables.get(table, ()))
@@ -75,6 +74,18 @@ def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
                     yield _record(
                         table, row["name"], row["metric"], row["contrast"], other=name, **about, **_flat(gap["difference"] | here)
                     )
+
+
+def _crossed(table: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure of each scorer of crossed items; one without a figure for a scorer that cannot be asked."""
+    for group in ("metrics", "shortcuts"):
+        for row in table[group]:
+            about = {name: row[name] for name in ("left_out", "signature")} | {"told": row["why"] or "", "pairs": row["items"]}
+            about["of"] = row["items"] + row["left_out"]
+            ties = {"fitting": row["ties"], "own_context": row["own_ties"]}
+            found = {name: {"ties": ties.get(name), **_flat({"accuracy": row[name]})} for name in FIGURES if row[name]}
+            for name, values in (found or {"": {}}).items():
+                yield _record("crossed", group, row["metric"], name, **about, **values)
 
 
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:

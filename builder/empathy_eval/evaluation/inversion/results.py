@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, ClassVar, TypeVar
 
-from empathy_eval.base.printed import data_frame
+from empathy_eval.base.dataclass_json import HIDDEN, OPTIONAL, TEXTS, fields_json
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.long_form import COLUMNS, NUMBERS, records
 from empathy_eval.evaluation.inversion.rows import AttackTable, Audit, Crossed, FairnessTable
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import Estimate, Tested
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from empathy_eval.statistics.ranking import holm
 
 PLACES = 6
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True)
@@ -63,8 +61,8 @@ class MetricRow:
     differences: dict[str, Difference]
     pairs: int
     higher_is_better: bool | None = True
-    left_out: int = 0
-    strict: bool = False
+    left_out: int = field(default=0, metadata=HIDDEN)
+    strict: bool = field(default=False, metadata=HIDDEN)
 
     @property
     def only(self) -> Difference:
@@ -86,8 +84,7 @@ class MetricRow:
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
-        plain = {name: value for name, value in asdict(self).items() if name not in ("left_out", "strict")}
-        return plain | {"coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
+        return {**fields_json(self), "coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False)
-class Measured(Result):
+class Measured(LongForm):
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
@@ -129,20 +126,21 @@ class Measured(Result):
     """
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     inversion: list[MetricRow]
     controls: list[MetricRow] = field(default_factory=list)
-    matched: dict[str, list[MetricRow]] = field(default_factory=dict)
-    groups: dict[str, dict[str, list[MetricRow]]] = field(default_factory=dict)
     candidates: list[MetricRow] = field(default_factory=list)
     balance: list[MetricRow] = field(default_factory=list)
-    faults: list[MetricFault] = field(default_factory=list)
+    matched: dict[str, list[MetricRow]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[MetricRow]]] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
     smallest: dict[str, Smallest] = field(default_factory=dict)
-    audit: Audit | None = None
-    attacks: AttackTable | None = None
-    fairness: FairnessTable | None = None
-    crossed: Crossed | None = None
-    notes: tuple[str, ...] = ()
+    audit: Audit | None = field(default=None, metadata={"name": "shortcuts"})
+    faults: list[MetricFault] = field(default_factory=list, metadata=TEXTS)
+    attacks: AttackTable | None = field(default=None, metadata=OPTIONAL)
+    fairness: FairnessTable | None = field(default=None, metadata=OPTIONAL)
+    crossed: Crossed | None = field(default=None, metadata=OPTIONAL)
+    notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
@@ -162,37 +160,49 @@ class Measured(Result):
 
     def to_json(self) -> dict[str, Any]:
         """The tables as JSON values."""
-        plain = {name: [one.to_json() for one in getattr(self, name)] for name in ("inversion", "controls", "candidates", "balance")}
-        return self._with_provenance(plain) | {
-            "matched": {name: [one.to_json() for one in rows] for name, rows in self.matched.items()},
-            "groups": {
-                name: {group: [one.to_json() for one in rows] for group, rows in found.items()} for name, found in self.groups.items()
-            },
-            "comparisons": [asdict(one) for one in self.comparisons],
-            "smallest": {name: asdict(one) for name, one in self.smallest.items()},
-            "shortcuts": self.audit and self.audit.to_json(),
-            "faults": [str(one) for one in self.faults],
-            **({"attacks": self.attacks.to_json()} if self.attacks else {}),
-            **({"fairness": self.fairness.to_json()} if self.fairness else {}),
-            **({"crossed": self.crossed.to_json()} if self.crossed else {}),
-            **({"notes": list(self.notes)} if self.notes else {}),
-        }
+        return self._with_provenance(fields_json(self))
 
-    def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:
-        """The tables with that of attacks and those of fairness, and the faults of metrics that none was told of before."""
-        faults = {one.metric: one for one in (*(fairness.faults if fairness else ()), *(attacks.faults if attacks else ()))}
-        known = {one.metric for one in self.faults}
-        new = [one for metric, one in faults.items() if metric not in known]
-        return replace(self, attacks=attacks, fairness=fairness, faults=[*self.faults, *new])
+    def _records(self) -> Iterator[dict[str, Any]]:
+        return records(self.to_json())
 
-    def records(self) -> Iterator[dict[str, Any]]:
-        """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``columns``."""
-        return self._stamped(records(self.to_json()))
 
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame, with the columns ``columns``; a number that there is not is NaN.
+def corrected(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
+    """The rows with all their p-values corrected for standing together; those of a family of scorers, by name, among themselves."""
+    made = list(rows)
+    family_of = [families.get(getattr(row, "metric", ""), "") for row in made]
+    for family in dict.fromkeys(family_of):
+        places = [place for place, one in enumerate(family_of) if one == family]
+        for place, row in zip(places, _together([made[place] for place in places]), strict=True):
+            made[place] = row
+    return made
 
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
+
+def _together(rows: list[Row]) -> list[Row]:
+    """The rows with all their p-values corrected."""
+    found = list[float]()
+
+    def noted(one: Tested) -> Tested:
+        found.append(one.p or 0.0)
+        return one
+
+    _each_tested(rows, noted)
+    values = iter(holm(found))
+    changed: list[Row] = _each_tested(rows, lambda one: replace(one, holm=round(next(values), PLACES)))
+    return changed
+
+
+def _each_tested(value: Any, change: Callable[[Tested], Tested]) -> Any:
+    """A value with each estimate in it that has a p-value changed, in their order."""
+    if isinstance(value, Tested):
+        return value if value.p is None else change(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return replace(value, **{one.name: _each_tested(getattr(value, one.name), change) for one in fields(value)})
+    if isinstance(value, dict):
+        return {name: _each_tested(one, change) for name, one in value.items()}
+    return [_each_tested(one, change) for one in value] if isinstance(value, list) else value
+
+
+def with_new(known: Sequence[MetricFault], *more: Iterable[MetricFault]) -> list[MetricFault]:
+    """The faults, and those of metrics that none was told of before: the last of each."""
+    told, new = {one.metric for one in known}, {one.metric: one for some in more for one in some}
+    return [*known, *(one for metric, one in new.items() if metric not in told)]

@@ -1,18 +1,15 @@
-"""The rows of the table of attacks: how a scorer's scores change when the replies are attacked."""
+"""The rows of the tables beside the inversion: attacks, fairness, crossed items and the shortcut audit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
-from empathy_eval.base.printed import data_frame
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.base.dataclass_json import HIDDEN, INLINE, OPTIONAL, fields_json
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import Estimate, Tested
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -49,35 +46,29 @@ class AttackRow:
 
     metric: str
     attack: str
-    whole: Change
-    by_variant: Mapping[str, Change]
+    whole: Change = field(metadata=INLINE)
     effect: StanceEffect
+    by_variant: Mapping[str, Change]
     signature: str
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        named = {"metric": self.metric, "attack": self.attack, **asdict(self.whole), "effect": asdict(self.effect)}
-        return {**named, "by_variant": {name: asdict(one) for name, one in self.by_variant.items()}, "signature": self.signature}
 
 
 @dataclass(frozen=True)
 class AttackTable:
     """All rows, over how many replies they are, and in words which scorers and attacks are left out and why.
 
-    ``faults`` are of metrics that failed on attacked texts.
+    ``faults`` are of metrics that failed on attacked texts; in JSON they stand elsewhere.
     """
 
-    rows: Sequence[AttackRow]
     replies: int
     pairs: int
     dialogues: int
+    rows: Sequence[AttackRow]
     told: Sequence[str] = ()
-    faults: Sequence[MetricFault] = field(default=())
+    faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
 
     def to_json(self) -> dict[str, Any]:
-        """The table as JSON values; faults stand elsewhere."""
-        counts = {name: getattr(self, name) for name in ("replies", "pairs", "dialogues")}
-        return {**counts, "rows": [one.to_json() for one in self.rows], "told": list(self.told)}
+        """The table as JSON values."""
+        return fields_json(self)
 
 
 @dataclass(frozen=True)
@@ -114,23 +105,14 @@ class FairnessRow:
 class FairnessTable:
     """The rows by group of scenarios and by exchange of names, what each group holds, and in words what is left out and why.
 
-    ``faults`` are of metrics that failed on texts with other names.
+    ``faults`` are of metrics that failed on texts with other names; in JSON they stand elsewhere.
     """
 
-    groups: list[FairnessRow]
-    names: list[FairnessRow]
+    groups: Sequence[FairnessRow]
+    names: Sequence[FairnessRow]
     told: Sequence[str] = ()
-    definitions: Sequence[tuple[str, str]] = ()
-    faults: Sequence[MetricFault] = field(default=())
-
-    def to_json(self) -> dict[str, Any]:
-        """The tables as JSON values; faults stand elsewhere."""
-        return {
-            "groups": [asdict(one) for one in self.groups],
-            "names": [asdict(one) for one in self.names],
-            "told": list(self.told),
-            "definitions": dict(self.definitions),
-        }
+    definitions: Mapping[str, str] = field(default_factory=dict)
+    faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
 
 
 FIGURES = ("fitting", "both_right", "own_context")
@@ -177,21 +159,6 @@ class Crossed:
     def line(self) -> CrossedRow | None:
         """The shortcut that most often prefers the reply that fits, the first of equals; None without any."""
         return max((one for one in self.shortcuts if one.fitting), key=lambda one: one.fitting.value if one.fitting else 0, default=None)
-
-    def to_json(self) -> dict[str, Any]:
-        """The figures as JSON values."""
-        return {**asdict(self), **{name: [asdict(one) for one in getattr(self, name)] for name in ("metrics", "shortcuts")}}
-
-
-def crossed_records(crossed: Mapping[str, Any]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
-    """(group, scorer, figure, values) of the JSON values of crossed items; one without a figure for a scorer that cannot be asked."""
-    for group in ("metrics", "shortcuts"):
-        for row in crossed[group]:
-            of = row["items"] + row["left_out"]
-            about = {"pairs": row["items"], "of": of, "left_out": row["left_out"], "signature": row["signature"], "told": row["why"] or ""}
-            ties = {"fitting": row["ties"], "own_context": row["own_ties"]}
-            found = [(name, {**about, "accuracy": row[name], "ties": ties.get(name)}) for name in FIGURES if row[name]]
-            yield from ((group, row["metric"], name, values) for name, values in found or [("", about)])
 
 
 COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
@@ -275,8 +242,8 @@ class ContrastAudit:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
-        return plain | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
+        line = {"shortcut": self.line.name, **fields_json(self.line.accuracy)} if self.line else None
+        return {**fields_json(self), "line": line}
 
 
 @dataclass(frozen=True)
@@ -288,11 +255,11 @@ class FirstSamples:
 
     contrast: str
     others: int
-    shortcut: Shortcut
+    shortcut: Shortcut = field(metadata=INLINE)
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(Result):
+class Audit(LongForm):
     """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
 
     ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
@@ -300,10 +267,11 @@ class Audit(Result):
     """
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    numbers: ClassVar[tuple[str, ...]] = NUMBERS
     by: str
     contrasts: tuple[ContrastAudit, ...]
-    word_margins: Mapping[str, float] = field(default_factory=dict, repr=False)
-    first: tuple[FirstSamples, ...] = ()
+    word_margins: Mapping[str, float] = field(default_factory=dict, repr=False, metadata=HIDDEN)
+    first: tuple[FirstSamples, ...] = field(default=(), metadata={**OPTIONAL, "name": "first_samples"})
 
     @property
     def headline(self) -> dict[str, Estimate]:
@@ -312,25 +280,10 @@ class Audit(Result):
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values, but for the margin of each pair."""
-        first = [{"contrast": one.contrast, "others": one.others, **asdict(one.shortcut)} for one in self.first]
-        plain = {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts], **({"first_samples": first} if first else {})}
-        return self._with_provenance(plain)
-
-    def records(self) -> Iterator[dict[str, Any]]:
-        """A record a shortcut and contrast with the columns ``columns``; what there is not is None."""
-        return self._stamped(self._records())
+        return self._with_provenance(fields_json(self))
 
     def _records(self) -> Iterator[dict[str, Any]]:
         rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
         for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
-            bounds = asdict(one.accuracy) if one.accuracy else {}
-            values = [one.trained, one.pairs, *(bounds.get(name) for name in ("value", "low", "high")), one.why, one.signature]
-            yield dict(zip(COLUMNS, [contrast, one.name, *values], strict=True))
-
-    def to_pandas(self) -> pd.DataFrame:
-        """A row a shortcut and contrast with the columns ``columns``; a number that there is not is NaN.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)
+            values = [getattr(one.accuracy, name, None) for name in ("value", "low", "high")]
+            yield dict(zip(COLUMNS, [contrast, one.name, one.trained, one.pairs, *values, one.why, one.signature], strict=True))

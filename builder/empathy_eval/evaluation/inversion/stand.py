@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.stages import stage
@@ -21,15 +21,17 @@ from empathy_eval.evaluation.external.score_file import Given
 from empathy_eval.evaluation.inversion.comparisons import Rated, compared, smallest
 from empathy_eval.evaluation.inversion.inversion import (
     Chance,
-    Made,
+    Rows,
+    Scores,
     Statistics,
+    StatisticsOf,
     accuracies,
-    corrected,
+    by_rows,
     diversity_row,
     duels_of,
     measured_rows,
 )
-from empathy_eval.evaluation.inversion.results import Comparison, Measured, MetricRow
+from empathy_eval.evaluation.inversion.results import Comparison, MetricRow, corrected
 from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import EditRatio, Length
@@ -39,9 +41,23 @@ from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statisti
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.resampling import Clusters
 
-Matched = NDArray[np.bool_]
-# What is given every score of all pairs and of those with controls, by variant: the texts, then each metric with its statistics of both.
-Take = Callable[[Corpus, Corpus, Sequence[tuple[Metric, Statistics, Statistics]]], None]
+
+@dataclass(frozen=True)
+class AllScores:
+    """The statistics of every text of a release, by metric: of its pairs, of those with controls (all four cells, without metrics that have
+    none), and of the candidates that only a contrast check could refuse; and the first fault of each metric."""
+
+    metrics: Sequence[Metric]
+    pairs: Mapping[str, Statistics]
+    cells: Mapping[str, Statistics]
+    before: Candidates | None
+    candidates: Mapping[str, Scored]
+    faults: Sequence[MetricFault]
+
+    @property
+    def rated(self) -> list[Scores]:
+        """Each metric with its statistics."""
+        return [(one, self.pairs[one.name], self.cells.get(one.name, {})) for one in self.metrics]
 
 
 class Stand:
@@ -73,43 +89,44 @@ class Stand:
             rows = [row for row, one in enumerate(corpus.pair_ids) if one in drawn]
         return corpus.take(rows, contexts_at(self.folder, config, rows, self.splits))
 
-    def measured(self, take: Take | None = None) -> Measured:
-        """All tables; ``take`` is given every score before they are made."""
+    def scores(self) -> AllScores:
+        """Every score. All scoring comes first: later this process needs more memory, and those that score have ended."""
         before = self._candidates()
         stage("scoring")
-        # All scoring comes first: later this process needs more memory, and those that score have ended.
-        texts = self._checked(self._texts(before))
+        sets = {"pairs": self.pairs.pairs(PAIR_VARIANTS), "controls": self.controls.pairs(CONTROLS)}
+        texts = self._checked(sets | ({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}))
         stage("computing tables")
-        before = before and before.without_texts()
         both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
         sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
-        cells = self._cells(pairs, texts["controls"])
-        if take:
-            take(self.pairs, self.controls, [(one, pairs[one.name], cells.get(one.name, {})) for one in sound])
+        faults = {name: one.fault for found in reversed(texts.values()) for name, one in found.items() if one.fault}
+        cells, candidates = self._cells(pairs, texts["controls"]), texts.get("candidates", {})
+        return AllScores(sound, pairs, cells, before and before.without_texts(), candidates, list(faults.values()))
+
+    def tables(self, scores: AllScores) -> dict[str, Any]:
+        """The tables that are made of the scores alone, and all faults, by their names in :class:`Measured`."""
+        sound, pairs, cells = scores.metrics, scores.pairs, scores.cells
         whole = [one for one in sound if one.name in cells]
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
-        # The first fault of each metric is told.
-        faults = {name: one.fault for found in reversed(texts.values()) for name, one in found.items() if one.fault}
-        tables = ((self.controls, whole, cells, TWO_BY_TWO), (self.pairs, sound, pairs, PAIRS))
+        tables = ((self.controls, whole, cells.__getitem__, TWO_BY_TWO), (self.pairs, sound, pairs.__getitem__, PAIRS))
         controls, inversion = (self._table(*one) for one in tables)
-        return Measured(
-            inversion + dist,
-            controls + dist_of_cells,
-            self._matched(sound, pairs, cells),
-            {one.name: self._grouped(one, sound) for one in groupings(self.pairs, pairs, self.controls, cells)},
-            self._before(before, sound, pairs, texts["candidates"]) if before else [],
-            self._balance(),
-            [*faults.values(), *more],
-            [one for corpus, metrics, found, (first, *_) in tables for one in self._compared(corpus, metrics, found, first)],
-            {
+        return {
+            "inversion": inversion + dist,
+            "controls": controls + dist_of_cells,
+            "candidates": self._before(scores.before, scores) if scores.before else [],
+            "balance": self._balance(),
+            "matched": self._matched(sound, pairs, cells),
+            "groups": {one.name: self._grouped(one, sound) for one in groupings(self.pairs, pairs, self.controls, cells)},
+            "comparisons": [one for corpus, metrics, found, (first, *_) in tables for one in self._compared(corpus, metrics, found, first)],
+            "smallest": {
                 first.name: smallest(rows, first, len(corpus))
                 for (corpus, _, _, (first, *_)), rows in zip(tables, (controls, inversion), strict=True)
                 if rows
             },
-        )
+            "faults": [*scores.faults, *more],
+        }
 
     def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, Scored]) -> dict[str, Statistics]:
         """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
@@ -130,53 +147,49 @@ class Stand:
         """The metrics that score texts, as opposed to those whose scores are given."""
         return [one for one in self.found.metrics if not isinstance(one, Given)]
 
-    def _texts(self, before: Candidates | None) -> dict[str, Pairs]:
-        return {
-            "pairs": self.pairs.pairs(PAIR_VARIANTS),
-            "controls": self.controls.pairs(CONTROLS),
-            **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
-        }
-
     def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
         """What is scored and given of each set; what gave one text two scores has no scores at all."""
-        scored = [(pairs, self._scored(pairs)) for pairs in sets.values()]
+        given = [one for one in self.found.metrics if isinstance(one, Given)]
+        scored = [
+            (pairs, {one.name: Scored(one.looked_up(pairs)) for one in given} | statistics_of(self._asked, pairs, self.scoring))
+            for pairs in sets.values()
+        ]
         return dict(zip(sets, consistent(self._asked, scored, self.scoring), strict=True))
 
-    def _scored(self, pairs: Pairs) -> dict[str, Scored]:
-        """What is scored of these pairs, and what is given of them."""
-        given = {one.name: Scored(one.looked_up(pairs)) for one in self.found.metrics if isinstance(one, Given)}
-        return given | statistics_of(self._asked, pairs, self.scoring)
-
     def _table(
-        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
-        chosen: Matched | None = None,
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrasts: Sequence[Contrast],
+        chosen: Rows | None = None,
     ) -> list[MetricRow]:  # fmt: skip
         """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
         wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
         sides = {name for one in contrasts for name in one.weights}
 
         def chosen_of(metric: str) -> Statistics:
-            return {name: one[wanted] for name, one in statistics[metric].items() if name in sides}
+            return {name: one[wanted] for name, one in statistics(metric).items() if name in sides}
 
         return self._rows(metrics, chosen_of, corpus.clusters.take(wanted), contrasts)
 
     def _rows(
-        self, metrics: Sequence[Metric], statistics: Callable[[str], Statistics], clusters: Clusters, contrasts: Sequence[Contrast]
+        self, metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast]
     ) -> list[MetricRow]:
-        """The row of each metric over those pairs that it has scores of; p-values are corrected among metrics, and in each file alone."""
-        found: dict[bytes, list[Metric]] = {}
-        for metric in metrics if len(clusters) else ():
-            has = ~np.any([np.isnan(one).any(axis=1) for one in statistics(metric.name).values()], axis=0)
-            found.setdefault(has.tobytes(), []).append(metric)
+        """The row of each metric over those pairs that it has scores of; p-values are corrected among metrics, and in each file alone.
+
+        Statistics are made when they are asked for, so that those of one metric at a time are in memory.
+        """
+        named = {one.name: one for one in metrics if len(clusters)}
+        has = {name: ~np.any([np.isnan(one).any(axis=1) for one in statistics(name).values()], axis=0) for name in named}
         made: dict[str, MetricRow] = {}
-        for mask, some in found.items():
-            has = np.frombuffer(mask, dtype=bool)
-            if has.any():
-                kept = Made([one.name for one in some], lambda name, has=has: {key: one[has] for key, one in statistics(name).items()})  # type: ignore[misc]
-                rows = measured_rows(some, kept, clusters if has.all() else clusters.take(has), contrasts, self.chance)
-                made |= {one.metric: replace(one, left_out=int((~has).sum())) for one in rows}
-        rows = [self._strictly(made[one.name], one, statistics(one.name), clusters, contrasts) for one in metrics if one.name in made]
-        return self._corrected(rows)
+        for rows, names in by_rows(has):
+
+            def kept(name: str, rows: Rows = rows) -> Statistics:
+                return {key: one[rows] for key, one in statistics(name).items()}
+
+            over = clusters if rows.all() else clusters.take(rows)
+            found = measured_rows([named[name] for name in names], kept, over, contrasts, self.chance)
+            made |= {one.metric: replace(one, left_out=int((~rows).sum())) for one in found}
+        return self._corrected(
+            self._strictly(made[name], one, statistics(name), clusters, contrasts) for name, one in named.items() if name in made
+        )
 
     def _strictly(
         self, row: MetricRow, metric: Metric, statistics: Statistics, clusters: Clusters, contrasts: Sequence[Contrast]
@@ -189,23 +202,13 @@ class Stand:
         found = {name: replace(row.differences[name], accuracy=one) for name, one in zip(duels, right, strict=True)}
         return replace(row, differences={**row.differences, **found}, signature=f"{row.signature}|missing:wrong", strict=True)
 
-    def _corrected(self, rows: Sequence[MetricRow]) -> list[MetricRow]:
+    def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
         """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
-        given = {one.name: one.family for one in self.found.metrics if isinstance(one, Given)}
-        families: dict[str, list[int]] = {}
-        for number, row in enumerate(rows):
-            families.setdefault(given.get(row.metric, ""), []).append(number)
-        made = list(rows)
-        for some in families.values():
-            for number, row in zip(some, corrected([rows[one] for one in some]), strict=True):
-                made[number] = row
-        return made
+        return corrected(rows, {one.name: one.family for one in self.found.metrics if isinstance(one, Given)})
 
-    def _compared(
-        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast
-    ) -> list[Comparison]:
+    def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[Comparison]:
         rated = {
-            one.name: Rated(duels_of(one, statistics[one.name], contrast), one.signature)
+            one.name: Rated(duels_of(one, statistics(one.name), contrast), one.signature)
             for one in metrics
             if one.higher_is_better is not None
         }
@@ -226,37 +229,35 @@ class Stand:
         self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]
     ) -> dict[str, list[MetricRow]]:
         """By contrast of two variants the rows over the pairs whose two texts are of equal length."""
-        found: dict[str, list[MetricRow]] = {}
-        if not metrics:
-            return found
-        for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO)):
-            for contrast in contrasts:
-                if contrast.sides is not None:
-                    chosen = corpus.of_equal_length(*contrast.sides)
-                    scored = [one for one in metrics if one.name in statistics]
-                    found[contrast.name] = self._table(corpus, scored, statistics, (contrast,), chosen)
-        return found
+        return {
+            contrast.name: self._table(
+                corpus,
+                [one for one in metrics if one.name in statistics],
+                statistics.__getitem__,
+                (contrast,),
+                corpus.of_equal_length(*contrast.sides),
+            )
+            for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO))
+            for contrast in contrasts
+            if metrics and contrast.sides is not None
+        }
 
     def _grouped(self, by: Grouping, metrics: Sequence[Metric]) -> dict[str, list[MetricRow]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
         column, scored = np.array(by.labels), [one for one in metrics if one.name in by.statistics]
-        found: dict[str, list[MetricRow]] = {}
-        for group in by.groups:
-            found[group] = self._table(by.corpus, scored, by.statistics, (by.contrast,), column == group)
-        rows = iter(self._corrected([by.told(row) for group in found.values() for row in group]))
+        found = {group: self._table(by.corpus, scored, by.of, (by.contrast,), column == group) for group in by.groups}
+        rows = iter(self._corrected(by.told(row) for group in found.values() for row in group))
         return {group: [next(rows) for _ in made] for group, made in found.items()}
 
-    def _before(
-        self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], scored: Mapping[str, Scored]
-    ) -> list[MetricRow]:
+    def _before(self, before: Candidates, scores: AllScores) -> list[MetricRow]:
         """The rows over all candidates that only a contrast check could refuse."""
-        changed, same = candidates.corpus, candidates.same
+        changed, same, candidates = before.corpus, before.same, scores.candidates
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
         clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids)
-        sound = [metric for metric in metrics if metric in self._asked and scored[metric.name].rows]
+        sound = [metric for metric in scores.metrics if metric in self._asked and candidates[metric.name].rows]
 
         def both(metric: str) -> Statistics:
-            return {name: np.vstack([statistics[metric][name][same], new]) for name, new in scored[metric].rows.items()}
+            return {name: np.vstack([scores.pairs[metric][name][same], new]) for name, new in candidates[metric].rows.items()}
 
         # No check had looked at these yet.
         return self._rows(sound, both, clusters, [replace(one, forced=False) for one in PAIRS])
@@ -267,4 +268,4 @@ class Stand:
             return []
         measures: list[Metric] = [EditRatio(self.found.language), Length(self.found.language)]
         scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
-        return self._table(self.controls, measures, {name: one.rows for name, one in scored.items()}, TWO_BY_TWO)
+        return self._table(self.controls, measures, lambda name: scored[name].rows, TWO_BY_TWO)

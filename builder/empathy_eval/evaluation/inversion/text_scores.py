@@ -14,10 +14,10 @@ from empathy_eval.base.files import whole_file
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.evaluation.corpus.pairs import Corpus
-from empathy_eval.evaluation.inversion.inversion import Statistics
+from empathy_eval.evaluation.inversion.inversion import Scores, scores_of
 from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.shortcuts.texts import REFERENCE
-from empathy_eval.metrics.protocol import Array, Metric
+from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import Pairs, statistics_of
 from empathy_eval.metrics.vader import Vader
 
@@ -62,7 +62,7 @@ class TextScores:
             yield pa.table([*names, *scores], self.schema)
 
 
-def of_references(stand: Stand) -> dict[str, NDArray[np.float32]]:
+def of_references(stand: Stand) -> dict[str, Array]:
     """What the metrics that read no reference give references; what the audit needs of it is kept for it.
 
     A reference that a metric fails on has no score, which is no fault of the report: none of its tables is made of it.
@@ -72,12 +72,12 @@ def of_references(stand: Stand) -> dict[str, NDArray[np.float32]]:
     made = {name: one.rows for name, one in statistics_of(alone, pairs, stand.scoring).items() if one.rows}
     if Vader.name in made:
         stand.known[Vader.name] = made[Vader.name]
-    return {one.name: _scores(one, made[one.name][REFERENCE]) for one in alone if one.name in made}
+    return {one.name: scores_of(one, made[one.name][REFERENCE]) for one in alone if one.name in made}
 
 
 def text_scores(
-    references: Mapping[str, NDArray[np.float32]], pairs: Corpus, controls: Corpus,
-    rated: Sequence[tuple[Metric, Statistics, Statistics]],
+    references: Mapping[str, Array], pairs: Corpus, controls: Corpus,
+    rated: Sequence[Scores],
 ) -> TextScores:  # fmt: skip
     """The scores of all texts, from those of references and the statistics that the tables are made of."""
     place = {pair: row for row, pair in enumerate(pairs.pair_ids)}
@@ -89,20 +89,10 @@ def text_scores(
         made = found[metric.name] = np.full(there.shape, np.nan, dtype=np.float32)
         made[:, 0] = references.get(metric.name, np.nan)
         for name, statistics in released.items():
-            made[:, TEXTS.index(name)] = _scores(metric, statistics)
+            made[:, TEXTS.index(name)] = scores_of(metric, statistics)
         for name in CONTROLS if cells else ():
-            made[some, TEXTS.index(name)] = _scores(metric, cells[name])
+            made[some, TEXTS.index(name)] = scores_of(metric, cells[name])
     return TextScores(pairs.pair_ids, there, found)
-
-
-def _scores(metric: Metric, statistics: Array) -> NDArray[np.float32]:
-    """The scores of texts to the places that are the same in every process, nan where there is none."""
-    # What a metric fails on has a row of nan.
-    has = ~np.isnan(statistics[:, 0])
-    found = np.full(len(statistics), np.nan, dtype=np.float32)
-    if has.any():
-        found[has] = np.round(metric.scores(statistics[has]), metric.places)
-    return found
 
 
 def write_text_scores(path: Path, scores: TextScores, about: Mapping[str, str] | None = None) -> None:

@@ -6,7 +6,7 @@ import zlib
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,29 +82,25 @@ class Bag(NamedTuple):
         return np.bincount(self.rows, weights[self.places] * self.counts, texts).astype(np.int64)
 
 
-class Features(Protocol):
+class Features:
     """What is counted in a text: so many features, and the bag of some texts."""
 
     signature: str
-
-    @property
-    def size(self) -> int:
-        """The number of features."""
-        ...
+    size: int = 2**BITS
 
     def bag(self, texts: Readings) -> Bag:
         """What is counted in these texts."""
-        ...
+        raise NotImplementedError
 
 
-class Words:
+class Words(Features):
     """Words."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.lexicon, self.signature = lexicon, f"words,{lexicon.tokens},casefolded"
 
     @property
-    def size(self) -> int:
+    def size(self) -> int:  # type: ignore[override]
         """The number of different words."""
         return len(self.lexicon)
 
@@ -114,10 +110,8 @@ class Words:
         return Bag(np.repeat(np.arange(len(lengths)), lengths), places, np.ones(len(places), dtype=np.int64))
 
 
-class WordPairs:
+class WordPairs(Features):
     """Words and pairs of neighbouring words, hashed."""
-
-    size = 2**BITS
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.signature = f"words-and-pairs-of-words,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
@@ -134,11 +128,10 @@ def hashes_of(lexicon: Lexicon) -> NDArray[np.uint64]:
     return np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
 
 
-class Characters:
+class Characters(Features):
     """Runs of three to five characters of the casefolded text, hashed; signs and spaces are characters too."""
 
     signature = f"characters-3-to-5,casefolded,hash=multiply-shift,{BITS}-bits"
-    size = 2**BITS
 
     def bag(self, texts: Readings) -> Bag:
         """One count a run of characters."""
@@ -147,7 +140,7 @@ class Characters:
         return _runs(symbols, np.array([len(one) for one in folded], dtype=np.int64), (3, 4, 5))
 
 
-class LengthAndMarks:
+class LengthAndMarks(Features):
     """The number of words, of characters, and of each mark."""
 
     signature = f"words,characters,marks={''.join(mark[0] for mark in MARKS)}"

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import InputError, missing_package
-from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
+from empathy_eval.base.hashing import digest_file, signature_line
+from empathy_eval.evaluation.corpus.pairs import drawn_rows
 from empathy_eval.evaluation.shortcuts.bag_of_words import Counts
 from empathy_eval.metrics.bertscore import PLACES, Embedder
 from empathy_eval.metrics.protocol import Array
@@ -56,8 +57,7 @@ def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), bes
 
 def sampled(pair_ids: Sequence[str], seed: int) -> Counts:
     """The rows of at most ``MOST`` pairs, drawn by the SHA-256 of their ids, in their order."""
-    drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{NAME}:{pair_ids[row]}".encode()))[:MOST]
-    return np.array(sorted(drawn), dtype=np.int64)
+    return np.array(drawn_rows(pair_ids, NAME, seed, MOST), dtype=np.int64)
 
 
 def margins_of(kind: Array, cold: Array, folds: Counts) -> Array:

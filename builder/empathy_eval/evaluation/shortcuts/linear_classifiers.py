@@ -148,7 +148,7 @@ class Sides:
             yield some, kind, cold
 
 
-class Occurring:
+class Occurring(Features):
     """Those features alone, by their places in rising order, that occur in some texts: all others count nothing and weigh nothing."""
 
     def __init__(self, features: Features, sides: Sides) -> None:
@@ -156,11 +156,7 @@ class Occurring:
         self.features, self.signature = features, features.signature
         bags = (bag for fold in range(sides.number) for _, *both in sides.parts(features, fold) for bag in both)
         self.places = np.unique(np.concatenate([bag.places for bag in bags]))
-
-    @property
-    def size(self) -> int:
-        """How many occur."""
-        return len(self.places)
+        self.size = len(self.places)
 
     def bag(self, texts: Readings) -> Bag:
         """What is counted in such texts."""

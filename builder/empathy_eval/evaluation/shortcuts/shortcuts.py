@@ -21,9 +21,8 @@ from empathy_eval.design.provenance import Provenance
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.evaluation.corpus.pairs import Corpus, candidate_rows
 from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
-from empathy_eval.evaluation.inversion.results import Measured
 from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Direction, FirstSamples, Margin, Shortcut, Telltale
-from empathy_eval.evaluation.inversion.stand import Stand, Take
+from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.shortcuts.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.shortcuts.embedding import NAME as EMBEDDING
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of, margins_of
@@ -40,22 +39,23 @@ def first_samples(held: Held) -> Held | None:
     Raises:
         InputError: if the candidates of the release are none.
     """
-    if not _any_chosen(held.folder):
+    path = held.folder / "candidates.parquet"
+    batches = table_batches(path, ["reasons"]) if path.is_file() else ()
+    if not any([NOT_CHOSEN] in batch.column(0).to_pylist() for batch in batches):
         return None
     first = _firsts(held.folder)
-    return replace(held, pairs=_with(held.pairs, first), controls=_with(held.controls, first), known={})
+
+    def with_first(corpus: Corpus) -> Corpus:
+        texts = {name: zip(corpus.pair_ids, some, strict=True) for name, some in corpus.variants.items()}
+        return replace(corpus, variants={name: [first.get((pair, name), text) for pair, text in some] for name, some in texts.items()})
+
+    return replace(held, pairs=with_first(held.pairs), controls=with_first(held.controls), known={})
 
 
 def others(one: Corpus, other: Corpus, variants: Sequence[str]) -> int:
     """In how many pairs two corpora of the same pairs differ in one of these variants."""
     columns = [zip(one.variants[name], other.variants[name], strict=True) for name in variants if name in one.variants]
     return sum(any(a != b for a, b in row) for row in zip(*columns, strict=True))
-
-
-def _any_chosen(release_dir: Path) -> bool:
-    path = release_dir / "candidates.parquet"
-    batches = table_batches(path, ["reasons"]) if path.is_file() else ()
-    return any([NOT_CHOSEN] in batch.column(0).to_pylist() for batch in batches)
 
 
 def _firsts(release_dir: Path) -> dict[tuple[str, str], str]:
@@ -69,13 +69,6 @@ def _firsts(release_dir: Path) -> dict[tuple[str, str], str]:
                 found[place] = row["text"]
                 break
     return found
-
-
-def _with(corpus: Corpus, first: Mapping[tuple[str, str], str]) -> Corpus:
-    def column(name: str, texts: Sequence[str]) -> list[str]:
-        return [first.get((pair, name), text) for pair, text in zip(corpus.pair_ids, texts, strict=True)]
-
-    return replace(corpus, variants={name: column(name, texts) for name, texts in corpus.variants.items()})
 
 
 FOLDS, TELLTALE, EXTREMES = 5, 20, 5
@@ -163,11 +156,10 @@ def words_alone(lexicon: Lexicon) -> Learner:
     return Learner(Words(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
 
 
-def measured_with_audit(stand: Stand, embedding: Embedding | None = None, take: Take | None = None) -> Measured:
-    """All tables of a stand, its audit among them, over the same pairs."""
-    measured = stand.measured(take)
+def audit_of(stand: Stand, embedding: Embedding | None = None) -> Audit:
+    """The audit of a stand, over its pairs."""
     held = Held(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
-    return replace(measured, audit=audited(held, stand.chance, embedding=embedding, scoring=stand.scoring))
+    return audited(held, stand.chance, embedding=embedding, scoring=stand.scoring)
 
 
 def units_of(corpus: Corpus, by: str) -> Sequence[str]:
@@ -259,13 +251,11 @@ class _Contrast:
 
     def judged(self, won: Mapping[str, _Won], chance: Chance) -> tuple[Shortcut, ...]:
         """How often each shortcut is right."""
-        return tuple(self._judged(won, chance))
-
-    def _judged(self, won: Mapping[str, _Won], chance: Chance) -> Iterator[Shortcut]:
         corpus = self.texts.corpus
         whole = {name: one.won for name, one in won.items() if one.won is not None and one.sample is None}
         right = dict(zip(whole, accuracies(list(whole.values()), corpus.clusters, chance), strict=True)) if whole else {}
         few = f"all pairs are of one {self.by}: there is no other to learn from" if len(corpus) else "there are no pairs"
+        found = list[Shortcut]()
         for name, one in won.items():
             pairs, clusters = len(corpus), corpus.clusters
             if one.sample is not None:
@@ -273,7 +263,8 @@ class _Contrast:
                 if one.won is not None:
                     right |= {name: accuracies([one.won], clusters, chance)[0]}
             signature = f"{one.signature}|{chance.of_intervals(clusters)}"
-            yield Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature)
+            found.append(Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature))
+        return tuple(found)
 
 
 def _explained(found: ContrastAudit, ids: Sequence[str], learned: Learned, known: Sequence[str]) -> ContrastAudit:

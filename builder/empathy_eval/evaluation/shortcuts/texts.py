@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus.contexts import said_before
 from empathy_eval.evaluation.corpus.pairs import UNPLANNED, Corpus, read_corpus
+from empathy_eval.evaluation.inversion.inversion import Chance, estimate
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import Direction
 from empathy_eval.evaluation.shortcuts.bag_of_words import Counts, Lexicon, Readings
@@ -27,11 +27,7 @@ from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
 from empathy_eval.metrics.vader import Vader
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.resampling import Clusters, interval
-
-if TYPE_CHECKING:
-    from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.statistics.resampling import Clusters
 
 
 def shares_of(texts: Sequence[str]) -> Shares:
@@ -51,8 +47,7 @@ def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: Chance) -
     signature = f"{settings}|{chance.of_intervals(clusters)}"
     for place, (value, listed) in enumerate(zip(values.tolist(), lists.features, strict=True)):
         # Where a resample has no spread, no interval is valid.
-        bounds = () if drawn is None or np.isnan(drawn[:, place]).any() else interval(drawn[:, place], PLACES)
-        difference = None if np.isnan(value) else Estimate(round(value, PLACES), *bounds)
+        difference = estimate(value, None if drawn is None else drawn[:, place])
         found.append(Direction(listed.name, listed.what, difference, signature))
     return tuple(found)
 
@@ -134,16 +129,20 @@ def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedd
 def counted_texts(held: Held, lexicon: Lexicon) -> dict[str, Texts]:
     """The texts by config, for what counts words alone."""
     found = {}
-    for config, compared in COMPARED.items():
-        corpus: Corpus = getattr(held, config)
-        texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in compared}
+    for config in COMPARED:
+        corpus, texts = _texts(held, config)
         found[config] = Texts(corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64))
     return found
 
 
-def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> Texts:
+def _texts(held: Held, config: str) -> tuple[Corpus, dict[str, Sequence[str]]]:
+    """The pairs of a config, and by variant the texts that its contrasts compare."""
     corpus: Corpus = getattr(held, config)
-    texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
+    return corpus, {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
+
+
+def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> Texts:
+    corpus, texts = _texts(held, config)
     readings = {name: lexicon.read(some) for name, some in texts.items()}
     # VADER's lexicon is English: in another language it would count next to nothing.
     vader = {"VADER": (Vader.signature, _vader(held, corpus, texts, scoring))} if lexicon.language == ENGLISH else {}

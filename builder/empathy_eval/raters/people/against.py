@@ -14,7 +14,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
-from empathy_eval.evaluation.external.custom_texts import MOST_PROBLEMS, Texts
+from empathy_eval.evaluation.external.custom_texts import Texts
+from empathy_eval.evaluation.external.score_file import MOST_PROBLEMS
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.metrics.faults import MetricFault

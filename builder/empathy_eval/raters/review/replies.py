@@ -15,8 +15,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
-from empathy_eval.evaluation.external.custom_texts import meant, raise_at_most
-from empathy_eval.evaluation.external.score_file import DELIMITERS
+from empathy_eval.evaluation.external.score_file import DELIMITERS, meant, raise_at_most
 
 COLUMNS = ("pair_id", "system", "text")
 FORM = f"the first line names the columns: {','.join(COLUMNS)}"

@@ -22,7 +22,7 @@ from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.annotations import Folder
-from empathy_eval.raters.judges.judge_section import judges_told, people_told
+from empathy_eval.raters.judges.judge_section import people_told
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.releases.assemble.annotations import add_annotations, read_all
@@ -82,7 +82,7 @@ def release(
         facts |= _said({"metrics": pinned(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before})
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         stage("measuring")
-        report = measure_release(folder, facts, found, scoring, judges_told)
+        report = measure_release(folder, facts, found, scoring)
         del found  # what metrics hold, such as weights, would stand in memory beside the figures
         manifest = _write_beside(folder, facts, report)
         sign(folder, manifest, signing)

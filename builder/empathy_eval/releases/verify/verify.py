@@ -20,7 +20,6 @@ from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, co
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, Told
-from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.releases.assemble.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.assemble.manifest import is_before, is_ours, manifest_text, other_format, sealed
 from empathy_eval.releases.assemble.signing import PublicKey, signature_faults
@@ -180,7 +179,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         return
     # Releases of before have not all parts.
     parts = {name: is_ours(manifest) or part in whole for name, part in (("attacked", "attacks"), ("fair", "fairness"))}
-    report = measure_release(folder, manifest, found, scoring, judges_told, **parts)
+    report = measure_release(folder, manifest, found, scoring, **parts)
     measured = {one.name for one in found.metrics} | {one.name for one in found.diversities}
     # What metrics hold, such as weights, would stand in memory beside the figures.
     del found
