@@ -105,7 +105,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"empathy-eval {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
-        verb.add(verbs)
+        getattr(verb, "COMMAND", verb).add(verbs)
     _add_traceback(parser)
     return parser
 

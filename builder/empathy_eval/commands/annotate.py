@@ -16,7 +16,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
-from empathy_eval.commands.ways import Ways, add_ways, do, done
+from empathy_eval.commands.ways import RunOptions, add_ways, do, done
 
 if TYPE_CHECKING:
     from empathy_eval.generation.summary import Handed, Summary
@@ -61,7 +61,7 @@ def annotate(
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     _refuse_inside(release, Path(out))
-    how = Ways(**(ways or {}), progress=progress)
+    how = RunOptions(**(ways or {}), progress=progress)
     job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
     _refuse(how, job)
     under = Under.of(release, job, Path(out), attacks, attacked_turns, rules)
@@ -69,7 +69,7 @@ def annotate(
     return under.then(first, how) if under else first()
 
 
-def _refuse(ways: Ways, job: Annotations) -> None:
+def _refuse(ways: RunOptions, job: Annotations) -> None:
     """Raises an :class:`InputError` for ways that do not go together, or not with the judge."""
     ways.refuse_contradictions("annotate")
     if ways.batch and job.config.model.form:
@@ -182,7 +182,7 @@ def run(options: argparse.Namespace) -> int:
     # What it is held against is read before anything is asked: a wrong name costs nothing.
     beside = beside_of(job.config, options.out, options.beside, options.reviews)
 
-    def work(ways: Ways) -> Handed:
+    def work(ways: RunOptions) -> Handed:
         _refuse(ways, job)
         first = partial(do, job, options.out, ways)
         return under.then(first, ways) if under else first()
@@ -200,7 +200,7 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.preview import preview
 
-    if options.slice or options.engine != "local" or options.no_wait:
+    if options.part or options.engine == "ray" or options.wait is False:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, job.config)
     there = options.out / LEDGER

@@ -13,7 +13,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.score_tables import attack_lines
-from empathy_eval.commands.ways import Closing, Ways, do
+from empathy_eval.commands.ways import Closing, RunOptions, do
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import AttackTable
@@ -73,7 +73,7 @@ class Under:
         under, told = attacking(job, folder, Wanted(tuple(attacks), turns, Path(rules) if rules else None))
         return cls(under, folder, out, told)
 
-    def then(self, first: Callable[[], Handed], ways: Ways) -> Handed:
+    def then(self, first: Callable[[], Handed], ways: RunOptions) -> Handed:
         """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole.
 
         ``first`` does the first one. Batches of the second that are under way are taken in before: no other job may open their ledger.
@@ -89,19 +89,19 @@ class Under:
             self.table()
         return _both(handed, second)
 
-    def _done(self, ways: Ways) -> Handed:
+    def _done(self, ways: RunOptions) -> Handed:
         """What comes of the second job."""
         from empathy_eval.raters.judges.folder import ATTACKS
 
         return do(self.job, self.out / ATTACKS, replace(ways, ledger=self._ledger(ways)))
 
-    def _ledger(self, ways: Ways) -> Path:
+    def _ledger(self, ways: RunOptions) -> Path:
         """The ledger of both."""
         from empathy_eval.generation.build_folder import LEDGER
 
         return Path(ways.ledger or self.out / LEDGER)
 
-    def _under_way(self, ways: Ways) -> bool:
+    def _under_way(self, ways: RunOptions) -> bool:
         """Whether batches of the second job are under way."""
         from empathy_eval.completions.ledger import Ledger
         from empathy_eval.completions.pending import under_way

@@ -1,0 +1,118 @@
+"""Commands of the command line: a public call, the words for its parameters, and how its result is printed."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.json_text import json_text
+from empathy_eval.commands.options import Group, Option, whole
+from empathy_eval.commands.progress import staged
+
+# How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
+TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": float}
+
+
+def printed(found: Any, json: bool = False) -> int:
+    """Prints a result as its table, or as JSON; returns the exit status."""
+    print(json_text(found.to_json()) if json else found)
+    return 0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb: ``call`` does the work and ``shown`` prints what comes of it and gives the exit status; each takes the options of its names.
+
+    ``made`` has the parameters of the call that are made of other options, and what makes them. With ``stages`` those of the work are
+    shown. ``run`` stands in for all of this where more is to be done.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    help: str
+    description: str | None
+    options: Mapping[str, Option]
+    epilog: str | None = None
+    shown: Callable[..., int] = printed
+    made: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    stages: str | None = None
+    run: Callable[[argparse.Namespace], int] | None = None
+
+    def add(self, verbs: Any) -> None:
+        """Adds the verb to the parser."""
+        form = argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
+        verb = verbs.add_parser(self.name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
+        add_options(verb, self.options, self.shown, self.call, *self.made.values())
+        verb.set_defaults(run=self.run or self)
+
+    def __call__(self, options: argparse.Namespace) -> int:
+        """Does what the command line asks for; returns the exit status."""
+        with staged(self.stages) if self.stages else nullcontext():
+            found = self.call(**self.given(options))
+        return self.shown(found, **given(options, self.shown))
+
+    def given(self, options: argparse.Namespace) -> dict[str, Any]:
+        """The parameters of the call that the command line gives."""
+        return given(options, self.call) | {name: make(**given(options, make)) for name, make in self.made.items()}
+
+
+@dataclass(frozen=True)
+class CommandGroup:
+    """A verb that has verbs."""
+
+    name: str
+    help: str
+    description: str | None
+    commands: tuple[Command, ...]
+
+    def add(self, verbs: Any) -> None:
+        """Adds the verbs to the parser."""
+        inner = verbs.add_parser(self.name, help=self.help, description=self.description)
+        inner = inner.add_subparsers(title="verbs", metavar="VERB", required=True)
+        for command in self.commands:
+            command.add(inner)
+
+
+def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a call that the command line gives. An option that is not there is None, and the call has its default."""
+    return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
+
+
+def add_options(parser: argparse.ArgumentParser, options: Mapping[str, Option], *calls: Callable[..., Any]) -> dict[Group | None, Any]:
+    """Adds the options of parameters of these calls, the last of which says how it is read; returns the groups that they are in."""
+    parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
+    groups: dict[Group | None, Any] = {None: parser}
+    for name, one in options.items():
+        if one.group not in groups:
+            groups[one.group] = _group(parser, one.group)
+        read = _read(parameters[name], positional=one.flags == ()) if name in parameters else {}
+        settings = {"default": None, **read, **one.settings, "help": one.help}
+        if one.flags == ():
+            groups[one.group].add_argument(name, **settings)
+            continue
+        off = "no-" if settings.get("action") == "store_false" else ""
+        groups[one.group].add_argument(*(one.flags or (f"--{off}{name.replace('_', '-')}",)), dest=name, **settings)
+    return groups
+
+
+def _group(parser: argparse.ArgumentParser, group: Group) -> Any:
+    if group.title:
+        return parser.add_argument_group(group.title, group.description)
+    return parser.add_mutually_exclusive_group(required=group.required)
+
+
+def _read(parameter: inspect.Parameter, *, positional: bool) -> dict[str, Any]:
+    """How argparse reads a parameter: as a switch, or as a value, of which there may be several or need not be one."""
+    kind, needed = parameter.annotation, parameter.default is parameter.empty
+    if kind == "bool":
+        return {"action": "store_false" if parameter.default else "store_true"}
+    read = {"type": next((one for word, one in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
+    if positional:
+        return read | ({"nargs": "+"} if "Sequence" in kind else {} if needed else {"nargs": "?"})
+    return read | ({"action": "append"} if "Sequence" in kind else {}) | ({"required": True} if needed else {})
