@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, given
-from empathy_eval.commands.options import RECIPE, as_recipe, option, recipe_of
+from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
 from empathy_eval.commands.ways import RUN, RunOptions, do, done
 
 if TYPE_CHECKING:
@@ -61,7 +61,11 @@ COMMAND = Command(
     "make dialogues and their variants",
     "Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all items to a folder. "
     "Run the same command again to resume: no answered request is sent twice.",
-    {**RECIPE, "out": option("the build folder; it belongs to one configuration", metavar="DIR"), **RUN},
+    {
+        **RECIPE,
+        "--out DIR": "the build folder; it belongs to one configuration",
+        **RUN,
+    },
     made={"recipe": recipe_of},
     run=_run,
 )

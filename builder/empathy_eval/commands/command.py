@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.options import Group, Option, whole
+from empathy_eval.commands.options import Group, Option, Rows, whole
 from empathy_eval.commands.progress import staged
 
 # How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
 TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": float}
+# A parameter, flags, and choices or a name for the value.
+ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
 
 def printed(found: Any, json: bool = False) -> int:
@@ -37,7 +39,7 @@ class Command:
     call: Callable[..., Any]
     help: str
     description: str | None
-    options: Mapping[str, Option]
+    rows: Rows
     epilog: str | None = None
     shown: Callable[..., int] = printed
     made: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
@@ -48,11 +50,13 @@ class Command:
         """Adds the verb to the parser."""
         form = argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
         verb = verbs.add_parser(self.name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
-        add_options(verb, self.options, self.shown, self.call, *self.made.values())
-        verb.set_defaults(run=self.run or self)
+        add_options(verb, self.rows, self.shown, self.call, *self.made.values())
+        verb.set_defaults(run=self)
 
     def __call__(self, options: argparse.Namespace) -> int:
         """Does what the command line asks for; returns the exit status."""
+        if self.run:
+            return self.run(options)
         with staged(self.stages) if self.stages else nullcontext():
             found = self.call(**self.given(options))
         return self.shown(found, **given(options, self.shown))
@@ -84,35 +88,38 @@ def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, An
     return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
 
 
-def add_options(parser: argparse.ArgumentParser, options: Mapping[str, Option], *calls: Callable[..., Any]) -> dict[Group | None, Any]:
-    """Adds the options of parameters of these calls, the last of which says how it is read; returns the groups that they are in."""
+def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> dict[Group | None, Any]:
+    """Adds the rows of parameters of these calls, the last of which says how it is read; returns the groups that they are in."""
     parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
     groups: dict[Group | None, Any] = {None: parser}
-    for name, one in options.items():
-        if one.group not in groups:
-            groups[one.group] = _group(parser, one.group)
-        read = _read(parameters[name], positional=one.flags == ()) if name in parameters else {}
-        settings = {"default": None, **read, **one.settings, "help": one.help}
-        if one.flags == ():
-            groups[one.group].add_argument(name, **settings)
-            continue
-        off = "no-" if settings.get("action") == "store_false" else ""
-        groups[one.group].add_argument(*(one.flags or (f"--{off}{name.replace('_', '-')}",)), dest=name, **settings)
+    for row, words in rows.items():
+        option = words if isinstance(words, Option) else Option(words)
+        name, flags, choices, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]  # anything is a metavar
+        options = flags.split(", ") if flags else []
+        name = name or (options[-1].lstrip("-").replace("-", "_") if options else metavar.lower())
+        settings = _settings(parameters.get(name), placed=not options, switch=not (choices or metavar))
+        settings |= {"choices": choices.split(",")} if choices else {"metavar": metavar} if metavar else {}
+        settings |= option.settings | ({"dest": name} if options else {})
+        if option.group not in groups:
+            groups[option.group] = _group(parser, option.group)
+        groups[option.group].add_argument(*(options or [name]), **settings)
     return groups
 
 
-def _group(parser: argparse.ArgumentParser, group: Group) -> Any:
-    if group.title:
+def _group(parser: argparse.ArgumentParser, group: Group | None) -> Any:
+    if group and group.title:
         return parser.add_argument_group(group.title, group.description)
-    return parser.add_mutually_exclusive_group(required=group.required)
+    return parser.add_mutually_exclusive_group(required=bool(group and group.required))
 
 
-def _read(parameter: inspect.Parameter, *, positional: bool) -> dict[str, Any]:
-    """How argparse reads a parameter: as a switch, or as a value, of which there may be several or need not be one."""
+def _settings(parameter: inspect.Parameter | None, *, placed: bool, switch: bool) -> dict[str, Any]:
+    """How argparse reads a parameter: its type by its annotation, and whether there may be several, or need not be one."""
+    if switch:
+        return {"action": "store_false" if parameter and parameter.default is True else "store_true", "default": None}
+    if parameter is None:
+        return {}
     kind, needed = parameter.annotation, parameter.default is parameter.empty
-    if kind == "bool":
-        return {"action": "store_false" if parameter.default else "store_true"}
-    read = {"type": next((one for word, one in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
-    if positional:
-        return read | ({"nargs": "+"} if "Sequence" in kind else {} if needed else {"nargs": "?"})
-    return read | ({"action": "append"} if "Sequence" in kind else {}) | ({"required": True} if needed else {})
+    settings = {"type": next((one for word, one in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
+    if placed:
+        return settings | ({"nargs": "+"} if "Sequence" in kind else {} if needed else {"nargs": "?"})
+    return settings | ({"action": "append"} if "Sequence" in kind else {}) | ({"required": True} if needed else {})

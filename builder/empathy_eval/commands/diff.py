@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import A_RELEASE, argument, option
+from empathy_eval.commands.options import A_RELEASE, Option
 
 if TYPE_CHECKING:
     from empathy_eval.releases.compare.diff import Diff
@@ -39,9 +39,9 @@ COMMAND = Command(
     "software. It is an error (exit status 2) if a dialogue changes its split. It is also an error if a dialogue, pair, control or "
     "crossed item changes in place, disappears without a withdrawal, or is no longer withdrawn.",
     {
-        "before": argument(f"the earlier release, {A_RELEASE}", "A", type=str),
-        "after": argument("the later release, in the same form", "B", type=str),
-        "json": option("print the differences as JSON"),
+        "before=A": Option(f"the earlier release, {A_RELEASE}", type=str),
+        "after=B": Option("the later release, in the same form", type=str),
+        "--json": "print the differences as JSON",
     },
     shown=_shown,
 )

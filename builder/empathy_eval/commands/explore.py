@@ -9,7 +9,7 @@ from pathlib import Path
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, Group, option
+from empathy_eval.commands.options import RELEASE, Group, Option
 
 EXAMPLES = """\
 examples:
@@ -73,9 +73,9 @@ COMMAND = Command(
     "between metrics. It shows variants side by side with their differences marked, annotations, and what was left out and why.",
     {
         **RELEASE,
-        "out": option("write the page to this file; an existing page is replaced", metavar="PAGE", group=WAY),
-        "serve": option("serve the page and the release to browsers on this machine, until Ctrl-C", group=WAY),
-        "port": option("the port of --serve (default: any free port)", metavar="N"),
+        "--out PAGE": Option("write the page to this file; an existing page is replaced", group=WAY),
+        "--serve": Option("serve the page and the release to browsers on this machine, until Ctrl-C", group=WAY),
+        "--port N": "the port of --serve (default: any free port)",
     },
     EXAMPLES,
     run=_run,

@@ -10,7 +10,6 @@ from pathlib import Path
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest, plain
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import argument, option
 
 EXAMPLES = """\
 examples:
@@ -98,10 +97,9 @@ COMMAND = Command(
     "Writes a configuration of your own, in which every key is explained, or a folder of scenarios with one example. "
     "Overwrites nothing. Prints the commands that come next.",
     {
-        "kind": argument(
-            "demo (default): the curated seeds; full: new dialogues by a model; scenarios: a folder for --scenarios", choices=KINDS
-        ),
-        "out": option("the folder to write to (default: the current folder)", metavar="DIR"),
+        "kind={demo,full,scenarios}": "demo (default): the curated seeds; full: new dialogues by a model; scenarios: a folder for "
+        "--scenarios",
+        "--out DIR": "the folder to write to (default: the current folder)",
     },
     EXAMPLES,
 )

@@ -14,7 +14,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
 from empathy_eval.commands.command import Command, CommandGroup
-from empathy_eval.commands.options import argument, option
+from empathy_eval.commands.options import Option
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
@@ -179,9 +179,9 @@ COMMAND = CommandGroup(
             "show answers, tokens and cost by model, kind and finish reason",
             None,
             {
-                "ledger": argument("the ledger, such as build/demo/ledger.sqlite", "PATH"),
-                "config": option("a configuration with prices, to show what was spent", metavar="CONFIG", type=str),
-                "json": option("print the rows as JSON"),
+                "ledger=PATH": "the ledger, such as build/demo/ledger.sqlite",
+                "--config CONFIG": Option("a configuration with prices, to show what was spent", type=str),
+                "--json": "print the rows as JSON",
             },
             shown=_shown,
         ),
@@ -192,9 +192,9 @@ COMMAND = CommandGroup(
             "Adds the answers of other ledgers to one ledger: all of them or, if anything goes wrong, none. If two ledgers answer a "
             "request differently, the answer with the smaller hash is kept, so the order of merging makes no difference.",
             {
-                "into": argument("the ledger that receives the answers; it is created if missing", "INTO"),
-                "sources": argument("a ledger to read; its answers are not changed", "FROM"),
-                "json": option("print the counts and the conflicts as JSON"),
+                "INTO": "the ledger that receives the answers; it is created if missing",
+                "sources=FROM": "a ledger to read; its answers are not changed",
+                "--json": "print the counts and the conflicts as JSON",
             },
             shown=_merged,
         ),
@@ -205,8 +205,8 @@ COMMAND = CommandGroup(
             "Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be kept in "
             "a repository. Commands that read a ledger take it in its place: --offline --ledger FILE, ledger merge, verify --ledger.",
             {
-                "ledger": argument("the ledger, such as build/my/ledger.sqlite", "LEDGER"),
-                "out": argument("the file to write; it ends in .jsonl.gz", "FILE"),
+                "LEDGER": "the ledger, such as build/my/ledger.sqlite",
+                "out=FILE": "the file to write; it ends in .jsonl.gz",
             },
             shown=_exported,
         ),
@@ -217,9 +217,9 @@ COMMAND = CommandGroup(
             "Imports files of answers in the output format of batches (one JSON object per line: custom_id, response, error). Every answer "
             "must belong to a request that was written, and is stored once. Errors and lines that do not match are reported.",
             {
-                "ledger": argument("the ledger of the build that wrote the requests", "LEDGER"),
-                "files": argument("a file of answers", "FILE"),
-                "json": option("print the counts and the lines that did not match as JSON"),
+                "LEDGER": "the ledger of the build that wrote the requests",
+                "files=FILE": "a file of answers",
+                "--json": "print the counts and the lines that did not match as JSON",
             },
             shown=_imported,
         ),

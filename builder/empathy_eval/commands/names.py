@@ -10,7 +10,6 @@ from importlib import import_module
 from empathy_eval.base.errors import input_error, nearest, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import argument, option
 
 
 @dataclass(frozen=True)
@@ -99,8 +98,8 @@ COMMAND = Command(
     "Lists the names that other verbs take, one per line, with the package that provides a name and the extra that it needs. Checks are "
     "listed only if an installed package adds them: built-in checks have no names and always run.",
     {
-        "kind": argument("list only names of this kind (default: all)", choices=tuple(KINDS)),
-        "json": option("print the names as JSON"),
+        "kind={metrics,rubrics,attacks,checks}": "list only names of this kind (default: all)",
+        "--json": "print the names as JSON",
     },
     shown=_shown,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,29 +34,16 @@ class Group:
 ONE_OF = Group()
 
 
-@dataclass(frozen=True)
 class Option:
-    """The words of the command line for a parameter, whose annotation and default say how it is read.
+    """The words of the command line for a parameter, where they are more than its help: a group, or settings of argparse."""
 
-    ``flags`` are made of its name if there are None, and it is no option if they are empty. ``settings`` are those of argparse, where
-    they cannot be had of the parameter, or are others.
-    """
-
-    help: str
-    flags: tuple[str, ...] | None
-    group: Group | None
-    settings: dict[str, Any]
+    def __init__(self, help: str, group: Group | None = None, **settings: Any) -> None:
+        self.group, self.settings = group, {"help": help, **settings}
 
 
-def option(help: str, *flags: str, group: Group | None = None, **settings: Any) -> Option:
-    """An option, of which ``flags`` are the names if it is not called like its parameter."""
-    return Option(help, flags or None, group, settings)
-
-
-def argument(help: str, metavar: str | None = None, **settings: Any) -> Option:
-    """An argument that stands by its place."""
-    return Option(help, (), None, {"metavar": metavar, **settings})
-
+# The help of each row, which is written as usage shows it: "--out DIR", "--split {train,test}", a switch "--json", an argument "RELEASE".
+# The parameter stands before it if it is not called so: "metrics=--metric NAME".
+Rows = Mapping[str, str | Option]
 
 # How a release that is read may be named.
 A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
@@ -86,43 +73,37 @@ def check_count(name: str, count: int, least: int = 0) -> None:
 
 
 # A release that is read, by all verbs that read one.
-RELEASE = {"release": argument(f"the release, {A_RELEASE}", "RELEASE", type=str)}
-# The configuration, and what may stand in for parts of it.
-RECIPE = {
-    "config": argument("a build configuration: a file, or the name of a packaged one (demo, full)", "CONFIG", type=str),
-    "model": option("use this model for everything, instead of the configured ones", metavar="NAME"),
-    "base_url": option("the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1", metavar="URL"),
-    "scenarios": option("a folder of scenarios of your own", metavar="DIR"),
-    "templates": option("a folder of prompt templates of your own", metavar="DIR"),
-    "rules": option("a folder of rules of your own; every language except English needs one", metavar="DIR"),
+RELEASE: Rows = {
+    "RELEASE": Option(f"the release, {A_RELEASE}", type=str),
 }
-ENGINE = {
-    "engine": option(
-        "where the work runs: on this machine (local, default), or on a Ray cluster (ray); the result is the same, byte for byte",
-        choices=("local", "ray"),
-    ),
-    "ray_address": option(
-        "the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a local cluster on this machine)",
-        metavar="ADDRESS",
-    ),
+# The configuration, and what may stand in for parts of it.
+RECIPE: Rows = {
+    "CONFIG": Option("a build configuration: a file, or the name of a packaged one (demo, full)", type=str),
+    "--model NAME": "use this model for everything, instead of the configured ones",
+    "--base-url URL": "the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1",
+    "--scenarios DIR": "a folder of scenarios of your own",
+    "--templates DIR": "a folder of prompt templates of your own",
+    "--rules DIR": "a folder of rules of your own; every language except English needs one",
+}
+ENGINE: Rows = {
+    "--engine {local,ray}": "where the work runs: on this machine (local, default), or on a Ray cluster (ray); the result is the same, "
+    "byte for byte",
+    "--ray-address ADDRESS": "the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a local cluster on "
+    "this machine)",
 }
 # Where costly scores are kept.
-CACHE = {
-    "cache": option("the cache file of costly scores (default: in the user's cache folder)", metavar="PATH"),
-    "no_cache": option("neither read nor write cached scores"),
+CACHE: Rows = {
+    "--cache PATH": "the cache file of costly scores (default: in the user's cache folder)",
+    "--no-cache": "neither read nor write cached scores",
 }
 # The key that must have signed a release.
-SIGNER = {
-    "signer": option("the minisign public key that must have signed the release: its file, or the base64 line in it",
-                     metavar="KEY", type=str),
-}  # fmt: skip
+SIGNER: Rows = {
+    "--signer KEY": Option("the minisign public key that must have signed the release: its file, or the base64 line in it", type=str),
+}
 # Which metrics of a manifest may be run beside the built-in and the installed ones.
-TRUSTED = {
-    "trusted": option(
-        "also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
-        "--trust-metrics", metavar="NAME",
-    ),
-}  # fmt: skip
+TRUSTED: Rows = {
+    "trusted=--trust-metrics NAME": "also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
+}
 
 
 def as_recipe(recipe: Recipe | str | Path) -> Recipe:

@@ -12,7 +12,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RECIPE, as_recipe, check_count, option, recipe_of
+from empathy_eval.commands.options import RECIPE, Option, as_recipe, check_count, recipe_of
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request
@@ -94,9 +94,9 @@ COMMAND = Command(
     "items. Sends nothing. If the ledger has answers, the estimate uses their averages.",
     {
         **RECIPE,
-        "n": option("show the requests of the first N items (default: none)", "-n", "--requests", metavar="N", default=0),
-        "ledger": option("a ledger: use its averages, and report which of its requests would be sent again", metavar="PATH"),
-        "json": option("print everything as JSON"),
+        "n=-n, --requests N": Option("show the requests of the first N items (default: none)", default=0),
+        "--ledger PATH": "a ledger: use its averages, and report which of its requests would be sent again",
+        "--json": "print everything as JSON",
     },
     shown=_shown,
     made={"recipe": recipe_of},

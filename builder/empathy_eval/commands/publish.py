@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import SIGNER, TRUSTED, argument, option
+from empathy_eval.commands.options import SIGNER, TRUSTED
 
 if TYPE_CHECKING:
     from empathy_eval.releases.hub.publish import Published
@@ -54,11 +54,11 @@ COMMAND = Command(
     "Adds a release to a dataset repository as one commit and a tag. Refuses a release in which verify finds faults, and a version that "
     "the repository already has. Uses the token of `hf auth login` or HF_TOKEN.",
     {
-        "release": argument("the release folder", "DIR"),
-        "repo": option("the dataset repository; it is created if missing; optional for a dry run", metavar="ORG/NAME"),
+        "release=DIR": "the release folder",
+        "--repo ORG/NAME": "the dataset repository; it is created if missing; optional for a dry run",
         **SIGNER,
         **TRUSTED,
-        "dry_run": option("list the files to send, and send nothing; without --repo no network is used"),
+        "--dry-run": "list the files to send, and send nothing; without --repo no network is used",
     },
     shown=_shown,
     stages="publish",

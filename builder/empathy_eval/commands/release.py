@@ -10,7 +10,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import A_RELEASE, argument, option, scoring_with, told_of
+from empathy_eval.commands.options import A_RELEASE, Option, scoring_with, told_of
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
@@ -112,33 +112,24 @@ COMMAND = Command(
     "Writes the splits, the report, the card and the manifest of a finished build to a folder that can be uploaded to the Hub as it is. "
     "The folder is written completely or not at all, and replaces another version only with --replace.",
     {
-        "build": argument("the build folder", "DIR"),
-        "out": option("the release folder", metavar="DIR"),
-        "version": option("the version of the release", metavar="X.Y.Z"),
-        "previous": option(
+        "build=DIR": "the build folder",
+        "--out DIR": "the release folder",
+        "--version X.Y.Z": "the version of the release",
+        "--previous RELEASE": Option(
             f"the previous release, {A_RELEASE}; the manifest and the changelog then list it with its seal, and its predecessors",
-            metavar="RELEASE", type=str,
+            type=str,
         ),
-        "replace": option("overwrite a release of another version in --out"),
-        "date": option("the release date to state; the clock is never read (default: no date)", metavar="YYYY-MM-DD"),
-        "reviews": option("a record of review import; removed dialogues are left out and listed", metavar="FILE"),
-        "without": option(
-            "leave this metric of the configuration, or embedding, out of the report, as if its packages were not installed; repeatable",
-            metavar="NAME",
-        ),
-        "annotations": option(
-            "an annotation folder: its annotations of exactly these texts become configs of the release; repeatable", metavar="DIR"
-        ),
-        "trusted": option(
-            "run this judge, which the annotations name as module:name, to get its requests. It runs code, so check it first; repeatable",
-            "--trust-judge", metavar="NAME",
-        ),
-        "partial": option("release even if items are missing"),
-        "sign": option(
-            "sign the manifest with this minisign secret key. Make it without a password (minisign -G -W), outside DIR and --out",
-            metavar="KEY",
-        ),
-        "json": option("print the manifest as JSON"),
+        "--replace": "overwrite a release of another version in --out",
+        "--date YYYY-MM-DD": "the release date to state; the clock is never read (default: no date)",
+        "--reviews FILE": "a record of review import; removed dialogues are left out and listed",
+        "--without NAME": "leave this metric of the configuration, or embedding, out of the report, as if its packages were not "
+        "installed; repeatable",
+        "--annotations DIR": "an annotation folder: its annotations of exactly these texts become configs of the release; repeatable",
+        "trusted=--trust-judge NAME": "run this judge, which the annotations name as module:name, to get its requests. It runs code, so "
+        "check it first; repeatable",
+        "--partial": "release even if items are missing",
+        "--sign KEY": "sign the manifest with this minisign secret key. Make it without a password (minisign -G -W), outside DIR and --out",
+        "--json": "print the manifest as JSON",
     },
     shown=_shown,
     stages="release",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, option, scoring_with, told_of
+from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, scoring_with, told_of
 
 if TYPE_CHECKING:
     from empathy_eval.reports.report import Report
@@ -53,11 +53,11 @@ COMMAND = Command(
     "the figures.",
     {
         **RELEASE,
-        "out": option("where the report is written", metavar="DIR"),
+        "--out DIR": "where the report is written",
         **TRUSTED,
         **CACHE,
         **ENGINE,
-        "json": option("print the tables as JSON"),
+        "--json": "print the tables as JSON",
     },
     shown=_shown,
     made={"cache": cache_of},

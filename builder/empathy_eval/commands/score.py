@@ -19,10 +19,9 @@ from empathy_eval.commands.options import (
     CACHE,
     ENGINE,
     ONE_OF,
-    argument,
+    Option,
     cache_of,
     check_count,
-    option,
     scoring_with,
     told_of,
     warned_of,
@@ -31,7 +30,6 @@ from empathy_eval.commands.progress import staged
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
-    from empathy_eval.design.provenance import File
     from empathy_eval.evaluation.external.custom_means import OwnMeasured
     from empathy_eval.evaluation.external.judges import Annotations
     from empathy_eval.evaluation.inversion.results import Measured
@@ -99,10 +97,7 @@ def score(
     )  # fmt: skip
     asked.refuse_unfit()
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        if asked.of_texts:
-            found: Scored = _of_texts(asked, scoring)
-        else:
-            found = _beside_people(asked, asked.ratings, scoring) if asked.ratings else _of_release(asked, scoring)
+        found = _scored(asked, scoring)
     # What is scored was read by now, so that nothing of it is faulty.
     for one in asked.with_canary():
         leaked(one)
@@ -135,30 +130,12 @@ class ScoreOptions:
         """Whether it is a file of texts that is scored, and no release."""
         return Path(self.release).suffix.lower() == ".jsonl"
 
-    def folder(self) -> Path:
-        """The folder of the release."""
-        from empathy_eval.releases.hub.fetch import release_folder
-
-        return release_folder(self.release)
-
-    def judged(self) -> Annotations | None:
-        """The judges of the folders of annotations, if some are named."""
-        from empathy_eval.raters.judges.as_scores import annotations_in
-
-        return annotations_in(self.annotations, self.folder()) if self.annotations else None
-
-    def read_too(self) -> list[File]:
-        """What is read beside the release, for the provenance."""
-        from empathy_eval.design.provenance import file_of
-        from empathy_eval.generation.build_folder import BUILD
-
-        return [file_of(one, BUILD) for one in self.annotations]
-
     def with_canary(self) -> list[str]:
         """What of the scored outputs holds the canary, in words."""
         from empathy_eval.raters.judges.canary_scan import heard_in_scores
+        from empathy_eval.releases.hub.fetch import release_folder
 
-        source = Path(self.release) if self.of_texts else self.folder()
+        source = Path(self.release) if self.of_texts else release_folder(self.release)
         return heard_in_scores(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations)
 
     def refuse_unfit(self) -> None:
@@ -193,32 +170,36 @@ class ScoreOptions:
             raise input_error("score: split", f'there is no "{self.split}"', fix)
 
 
-def _of_texts(asked: ScoreOptions, scoring: Scoring) -> OwnMeasured | AgainstPeople:
-    from empathy_eval.raters.people.human_correlation import score_texts
+def _scored(asked: ScoreOptions, scoring: Scoring) -> Scored:
+    """What is asked for: of texts of one's own, of a release beside what people rated, or of a release."""
+    from empathy_eval.design.provenance import file_of
+    from empathy_eval.generation.build_folder import BUILD
+    from empathy_eval.raters.judges.as_scores import annotations_in
+    from empathy_eval.raters.people.human_correlation import score_rated, score_texts
+    from empathy_eval.releases.hub.fetch import release_folder
 
-    return score_texts(
-        Path(asked.release), asked.metrics, asked.scores, scoring, lower_is_better=asked.lower_is_better, items=asked.items,
-        ratings=asked.ratings, shortcuts=asked.shortcuts, ensembles=asked.ensembles,
-    )  # fmt: skip
-
-
-def _beside_people(asked: ScoreOptions, ratings: Path, scoring: Scoring) -> AgainstPeople:
-    from empathy_eval.raters.people.human_correlation import score_rated
-
-    annotations, read_too = asked.judged(), asked.read_too()
+    if asked.of_texts:
+        return score_texts(
+            Path(asked.release), asked.metrics, asked.scores, scoring, lower_is_better=asked.lower_is_better, items=asked.items,
+            ratings=asked.ratings, shortcuts=asked.shortcuts, ensembles=asked.ensembles,
+        )  # fmt: skip
+    folder = release_folder(asked.release)
+    annotations = annotations_in(asked.annotations, folder) if asked.annotations else None
+    read_too = [file_of(one, BUILD) for one in asked.annotations]
+    if asked.ratings is None:
+        return _of_release(asked, folder, annotations, scoring).beside(read_too)
     return score_rated(
-        asked.folder(), asked.metrics, asked.scores, scoring, ratings=ratings, split=asked.split, lower_is_better=asked.lower_is_better,
+        folder, asked.metrics, asked.scores, scoring, ratings=asked.ratings, split=asked.split, lower_is_better=asked.lower_is_better,
         items=asked.items, shortcuts=asked.shortcuts, judges=asked.judges, annotations=annotations, ensembles=asked.ensembles,
     ).beside(read_too)  # fmt: skip
 
 
-def _of_release(asked: ScoreOptions, scoring: Scoring) -> Measured:
+def _of_release(asked: ScoreOptions, folder: Path, annotations: Annotations | None, scoring: Scoring) -> Measured:
     from empathy_eval.evaluation.attacks.registry import find_attacks
     from empathy_eval.evaluation.external.score import score
     from empathy_eval.evaluation.fairness.fairness import Fairness
     from empathy_eval.raters.judges.attacking import Judges
 
-    folder, annotations, read_too = asked.folder(), asked.judged(), asked.read_too()
     attacks = None if asked.attacks is None else partial(find_attacks, list(asked.attacks), rules=asked.rules)
     fairness = partial(Fairness, rules=asked.rules) if asked.fairness else None
     # Judges are looked at before anything is scored: that may take hours.
@@ -227,7 +208,7 @@ def _of_release(asked: ScoreOptions, scoring: Scoring) -> Measured:
         folder, asked.metrics, asked.scores, split=asked.split, lower_is_better=asked.lower_is_better, strict=asked.strict,
         items=asked.items, shortcuts=asked.shortcuts, scoring=scoring, judges=asked.judges, annotations=annotations, attacks=attacks,
         fairness=fairness, limit=asked.limit,
-    ).beside(read_too)  # fmt: skip
+    )  # fmt: skip
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
@@ -254,60 +235,38 @@ COMMAND = Command(
     "at equal length and, in JSON and CSV, by scenario, phase, strategy and manner at equal closeness. If a release has crossed items, "
     "reports how often the reply that fits the context is preferred.",
     {
-        "release": argument(f"the release, {A_RELEASE}; or texts of your own, a .jsonl file", "RELEASE", type=str),
-        "metrics": option(
-            "a metric by name or module:name, with optional settings, such as bertscore:layer=5; repeatable", "--metric", metavar="NAME"
-        ),
-        "scores": option(
-            "a file of scores, .csv, .tsv or .jsonl, with pair_id, variant, score, or with one column per variant; for crossed items with "
-            "crossed_id, context, reply, score; repeatable, one row per file",
-            metavar="FILE",
-        ),
-        "judges": option(
-            "a judge that annotated the release by a rubric; each criterion is a row, or only the named one; repeatable",
-            "--judge", metavar="TEACHER/RUBRIC[:CRITERION]",
-        ),
-        "annotations": option(
-            "take judges from this annotation folder instead of the release; without --judge, take all of them; repeatable", metavar="DIR"
-        ),
-        "attacks": option(
+        "RELEASE": Option(f"the release, {A_RELEASE}; or texts of your own, a .jsonl file", type=str),
+        "metrics=--metric NAME": "a metric by name or module:name, with optional settings, such as bertscore:layer=5; repeatable",
+        "--scores FILE": "a file of scores, .csv, .tsv or .jsonl, with pair_id, variant, score, or with one column per variant; for "
+        "crossed items with crossed_id, context, reply, score; repeatable, one row per file",
+        "judges=--judge TEACHER/RUBRIC[:CRITERION]": "a judge that annotated the release by a rubric; each criterion is a row, or only "
+        "the named one; repeatable",
+        "--annotations DIR": "take judges from this annotation folder instead of the release; without --judge, take all of them; "
+        "repeatable",
+        "--attacks NAME": Option(
             "attack a sample of the replies, and report how often a metric's score rises; all attacks, or only these, by name or "
             "module:name (shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)",
-            action="store", nargs="*", metavar="NAME",
+            action="store", nargs="*",
         ),
-        "fairness": option(
-            "report whether scorers separate the stances equally well in each group of scenarios and in all others, and whether metrics "
-            "do so after names from a list are replaced by other names"
-        ),
-        "rules": option(
-            "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in a language other than English", metavar="DIR"
-        ),
-        "ratings": option(
-            "compare all scores with ratings by people: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review "
-            "import",
-            metavar="TABLE",
-        ),
-        "ensembles": option(
-            "with --ratings: a row that combines others. huffman:NAME,NAME,… averages each row with the result so far, in the order of "
-            "their correlation with people on the validation split. mean:NAME,NAME,… is the plain mean. Everything is then measured on "
-            "the test split; repeatable",
-            "--ensemble", metavar="KIND:NAMES",
-        ),
-        "lower_is_better": option("a lower score is better in every file of --scores"),
-        "strict": option("count a pair that a file or a judge leaves out as wrong in the accuracy"),
-        "split": option(
-            "measure only this split (default: test if a metric was trained on the release, which a note states; else all)",
-            choices=("train", "validation", "test", "all"),
-        ),
-        "limit": option(
-            "for a first look, measure only N pairs, drawn by their ids, without the shortcut audit and crossed items", metavar="N"
-        ),
-        "items": option("also write every score and verdict to this file, .parquet or .csv", metavar="FILE"),
-        "shortcuts": option("leave out the shortcut audit, which takes minutes for a full release"),
+        "--fairness": "report whether scorers separate the stances equally well in each group of scenarios and in all others, and "
+        "whether metrics do so after names from a list are replaced by other names",
+        "--rules DIR": "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in a language other than English",
+        "--ratings TABLE": "compare all scores with ratings by people: .csv, .tsv or .jsonl with item, rater, rating, or the ratings "
+        "table of review import",
+        "ensembles=--ensemble KIND:NAMES": "with --ratings: a row that combines others. huffman:NAME,NAME,… averages each row with the "
+        "result so far, in the order of their correlation with people on the validation split. mean:NAME,NAME,… is the plain mean. "
+        "Everything is then measured on the test split; repeatable",
+        "--lower-is-better": "a lower score is better in every file of --scores",
+        "--strict": "count a pair that a file or a judge leaves out as wrong in the accuracy",
+        "--split {train,validation,test,all}": "measure only this split (default: test if a metric was trained on the release, which a "
+        "note states; else all)",
+        "--limit N": "for a first look, measure only N pairs, drawn by their ids, without the shortcut audit and crossed items",
+        "--items FILE": "also write every score and verdict to this file, .parquet or .csv",
+        "shortcuts=--no-shortcuts": "leave out the shortcut audit, which takes minutes for a full release",
         **CACHE,
         **ENGINE,
-        "json": option("print everything as JSON", group=ONE_OF),
-        "csv": option("print everything as CSV, one line per contrast, comparison or shortcut", group=ONE_OF, action="store_true"),
+        "--json": Option("print everything as JSON", group=ONE_OF),
+        "--csv": Option("print everything as CSV, one line per contrast, comparison or shortcut", group=ONE_OF),
     },
     EXAMPLES,
     made={"cache": cache_of},

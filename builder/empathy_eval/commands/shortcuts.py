@@ -10,7 +10,7 @@ from empathy_eval.base.files import write_whole
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import RELEASE, option, scoring_with
+from empathy_eval.commands.options import RELEASE, scoring_with
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit
@@ -141,18 +141,12 @@ COMMAND = Command(
     "words, and the easiest and hardest pairs. A metric with a lower accuracy than these has not shown that it measures empathy.",
     {
         **RELEASE,
-        "by": option("the unit of the folds (default: dialogue); scenario is stricter", choices=("dialogue", "scenario")),
-        "without": option(
-            "leave this shortcut out; only embedding can be left out, for example if its packages are missing", metavar="NAME"
-        ),
-        "out": option(
-            "also write the frozen word list: weights of words alone, by which a build chooses among candidates (word_list: LIST.json)",
-            metavar="LIST.json",
-        ),
-        "features": option(
-            "print the direction of each plain feature instead: how much more of it empathetic texts have than apathetic ones"
-        ),
-        "json": option("print everything as JSON, each figure with its settings"),
+        "--by {dialogue,scenario}": "the unit of the folds (default: dialogue); scenario is stricter",
+        "--without NAME": "leave this shortcut out; only embedding can be left out, for example if its packages are missing",
+        "--out LIST.json": "also write the frozen word list: weights of words alone, by which a build chooses among candidates "
+        "(word_list: LIST.json)",
+        "--features": "print the direction of each plain feature instead: how much more of it empathetic texts have than apathetic ones",
+        "--json": "print everything as JSON, each figure with its settings",
     },
     EXAMPLES,
     _shown,

@@ -14,7 +14,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.commands.command import Command, given
-from empathy_eval.commands.options import argument, check_count, option, whole
+from empathy_eval.commands.options import Option, check_count, whole
 
 if TYPE_CHECKING:
     from empathy_eval.releases.inspect.show import Beside
@@ -212,23 +212,19 @@ COMMAND = Command(
     "Shows a text of a release, a build or annotations: the request as it was sent, every answer with its finish reason, the checks with "
     "their figures, repairs, scores and judgements. Sends nothing, and runs no code that the folder names.",
     {
-        "where": argument("a build folder, a release (a folder, or org/name@v1.0.0), or an annotation folder", "WHERE", type=str),
-        "name": argument(
-            "a dialogue, a pair, a turn, a variant, a crossed item, or the beginning of a request's key", "ID", nargs="?"
-        ),
-        "ledger": option("the ledger with the answers (default: the build's own)", metavar="PATH"),
-        "reason": option(
+        "WHERE": Option("a build folder, a release (a folder, or org/name@v1.0.0), or an annotation folder", type=str),
+        "name=ID": Option("a dialogue, a pair, a turn, a variant, a crossed item, or the beginning of a request's key", nargs="?"),
+        "--ledger PATH": "the ledger with the answers (default: the build's own)",
+        "reason=--rejected REASON": Option(
             "list what was refused, for this reason or for any reason, and what was left out",
-            "--rejected", nargs="?", const="", metavar="REASON",
+            nargs="?", const="",
         ),
-        "limit": option(
-            f"with --rejected: list at most N (default: {MOST}, and a count of the rest)", metavar="N", type=whole
-        ),
-        "reviews": option("a record of review import: also show the judgements of raters", metavar="FILE"),
-        "scenarios": option("a folder of scenarios of your own (default: those in WHERE)", metavar="DIR"),
-        "templates": option("a folder of prompt templates of your own (default: those of the build)", metavar="DIR"),
-        "rules": option("a folder of rules of your own (default: those in WHERE)", metavar="DIR"),
-        "json": option("print everything as JSON"),
+        "--limit N": Option("with --rejected: list at most N (default: 100, and a count of the rest)", type=whole),
+        "--reviews FILE": "a record of review import: also show the judgements of raters",
+        "--scenarios DIR": "a folder of scenarios of your own (default: those in WHERE)",
+        "--templates DIR": "a folder of prompt templates of your own (default: those of the build)",
+        "--rules DIR": "a folder of rules of your own (default: those in WHERE)",
+        "--json": "print everything as JSON",
     },
     EXAMPLES,
     run=_run,

@@ -12,7 +12,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import lined
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, Group, option
+from empathy_eval.commands.options import RELEASE, Group, Option
 
 if TYPE_CHECKING:
     from empathy_eval.training.train import Model
@@ -93,26 +93,21 @@ COMMAND = Command(
     "accuracy on the splits that it has not seen, beside words alone, length and positive words.",
     {
         **RELEASE,
-        "out": option("the folder of the model; an older model in it is replaced", metavar="MODEL"),
-        "kind": option(KINDS, choices=("plain", "encoder", "students")),
-        "contrasts": option(CONTRASTS, metavar="PAIRS"),
-        "split": option(
-            "train on this split (default: train); repeatable; the model is evaluated on the splits that are left out",
-            choices=("train", "validation", "test"),
-        ),
-        "encoder": option(
-            "a folder or a model on the Hub, only safetensors (default: a small one)", group=SOME_KINDS, metavar="FOLDER", type=str
-        ),
-        "teacher": option(
-            'the judge whose annotations by the rubric "teacher" students learn, flow and content', group=SOME_KINDS, metavar="NAME"
-        ),
-        "also": option("CSV files of labelled data for content", group=SOME_KINDS, metavar="CSV", action="extend", nargs="+"),
-        "objective": option(
-            "the training objective of students (default: both)", group=SOME_KINDS, choices=("both", "regression", "ranking")
-        ),
-        "shared": option("use one encoder for flow and content instead of two", group=SOME_KINDS),
-        "max_tokens": option("read the last N tokens of a conversation with its reply (default: 512)", group=SOME_KINDS, metavar="N"),
-        "json": option("print the configuration and the metrics of the model as JSON"),
+        "--out MODEL": "the folder of the model; an older model in it is replaced",
+        "--kind {plain,encoder,students}": "the kind of model: plain (default), a weighted sum of counted features; encoder, the same "
+        "with embeddings of a frozen encoder; students, fine-tuned encoders",
+        "--contrasts PAIRS": '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
+        "empathetic>far_apathetic, empathetic>apathetic, fitting>other (the two pairs of each crossed item), or equal-closeness for the "
+        "second and third; repeatable",
+        "--split {train,validation,test}": "train on this split (default: train); repeatable; the model is evaluated on the splits that "
+        "are left out",
+        "--encoder FOLDER": Option("a folder or a model on the Hub, only safetensors (default: a small one)", group=SOME_KINDS, type=str),
+        "--teacher NAME": Option('the judge whose annotations by the rubric "teacher" students learn, flow and content', group=SOME_KINDS),
+        "--also CSV": Option("CSV files of labelled data for content", group=SOME_KINDS, action="extend", nargs="+"),
+        "--objective {both,regression,ranking}": Option("the training objective of students (default: both)", group=SOME_KINDS),
+        "--shared": Option("use one encoder for flow and content instead of two", group=SOME_KINDS),
+        "--max-tokens N": Option("read the last N tokens of a conversation with its reply (default: 512)", group=SOME_KINDS),
+        "--json": "print the configuration and the metrics of the model as JSON",
     },
     EXAMPLES,
     stages="train",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, option, scoring_with
+from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_with
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
@@ -71,20 +71,14 @@ COMMAND = Command(
     "only built-in and installed metrics; other metrics of the manifest are listed, not recomputed.",
     {
         **RELEASE,
-        "fast": option("leave out slow checks: toxicity, numbers of the report, figures, the explorer"),
-        "strict": option(
-            "exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages by another version "
-            "of this program; other versions of packages or definitions do not count"
-        ),
-        "ledgers": option(
-            "a ledger of the build or of annotate: compare every text, or every row of annotations, with the answers; repeatable; "
-            "annotations need all ledgers of annotate",
-            "--ledger",
-            metavar="FILE",
-        ),
+        "--fast": "leave out slow checks: toxicity, numbers of the report, figures, the explorer",
+        "--strict": "exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages by "
+        "another version of this program; other versions of packages or definitions do not count",
+        "ledgers=--ledger FILE": "a ledger of the build or of annotate: compare every text, or every row of annotations, with the "
+        "answers; repeatable; annotations need all ledgers of annotate",
         **SIGNER,
         **TRUSTED,
-        "json": option("print faults and notes as JSON; `kind` says which is which"),
+        "--json": "print faults and notes as JSON; `kind` says which is which",
     },
     shown=_shown,
     stages="verify",

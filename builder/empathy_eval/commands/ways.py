@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.command import add_options, given
-from empathy_eval.commands.options import ENGINE, ONE_OF, check_engine, option, warned_of
+from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
 from empathy_eval.commands.progress import OfRun, shown
 
 if TYPE_CHECKING:
@@ -137,28 +137,26 @@ def part(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-RUN = {
-    "ledger": option("the ledger to use (default: DIR/ledger.sqlite)", metavar="PATH"),
-    "offline": option("use only answers from the ledger; an unanswered request is an error that names it", group=ONE_OF),
-    "requests_to": option(
+RUN: Rows = {
+    "--ledger PATH": "the ledger to use (default: DIR/ledger.sqlite)",
+    "--offline": Option("use only answers from the ledger; an unanswered request is an error that names it", group=ONE_OF),
+    "--requests-to FILE": Option(
         "send nothing: write the unanswered requests in the batch format of providers (JSON lines) and stop. Import the answers with "
         "`ledger import`, then run the same command again, until every request is answered",
-        group=ONE_OF, metavar="FILE",
+        group=ONE_OF,
     ),
-    "batch": option(
-        "send requests in batches of the endpoint, in a few rounds; batches cost less and take up to a day", group=ONE_OF
-    ),
-    "wait": option("with --batch: return while batches are under way; run it again to continue"),
-    "budget_usd": option("spend no more than this, including the cost of answers in the ledger", metavar="USD"),
-    "budget_tokens": option("use no more tokens than this, including those of answers in the ledger", metavar="N"),
-    "part": option(
+    "--batch": Option("send requests in batches of the endpoint, in a few rounds; batches cost less and take up to a day", group=ONE_OF),
+    "wait=--no-wait": "with --batch: return while batches are under way; run it again to continue",
+    "--budget-usd USD": "spend no more than this, including the cost of answers in the ledger",
+    "--budget-tokens N": "use no more tokens than this, including those of answers in the ledger",
+    "part=--slice K/N": Option(
         "only fill the ledger, with the K-th of N disjoint parts of the plan; then use `ledger merge`, and run once without --slice",
-        "--slice", metavar="K/N", type=part,
+        type=part,
     ),
-    "keep_going": option("do not stop if the first 20 items all fail"),
+    "--keep-going": "do not stop if the first 20 items all fail",
     **ENGINE,
-    "json": option("print the closing summary as JSON", action="store_true"),
-}  # fmt: skip
+    "--json": "print the closing summary as JSON",
+}
 
 
 def add_ways(verb: argparse.ArgumentParser) -> Any:
