@@ -98,9 +98,7 @@ def score(
     asked.refuse_unfit()
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         found = _scored(asked, scoring)
-    # What is scored was read by now, so that nothing of it is faulty.
-    for one in asked.with_canary():
-        leaked(one)
+    asked.tell_canary(leaked)
     return found
 
 
@@ -130,13 +128,14 @@ class ScoreOptions:
         """Whether it is a file of texts that is scored, and no release."""
         return Path(self.release).suffix.lower() == ".jsonl"
 
-    def with_canary(self) -> list[str]:
-        """What of the scored outputs holds the canary, in words."""
+    def tell_canary(self, leaked: Callable[[str], object]) -> None:
+        """Tells of scored outputs that hold the canary; they were scored, so that nothing of them is faulty."""
         from empathy_eval.raters.judges.canary_scan import heard_in_scores
         from empathy_eval.releases.hub.fetch import release_folder
 
         source = Path(self.release) if self.of_texts else release_folder(self.release)
-        return heard_in_scores(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations)
+        for one in heard_in_scores(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
+            leaked(one)
 
     def refuse_unfit(self) -> None:
         """Refuses what does not go together, such as what only a release has with texts of one's own, and splits that there are not."""
