@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,10 +13,11 @@ from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, check_count, whole
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
-from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
-from empathy_eval.commands.ways import RunOptions, add_ways, do, done
+from empathy_eval.commands.under_attack import TURNS, Under, WithTable
+from empathy_eval.commands.ways import RUN, RunOptions, do, done
 
 if TYPE_CHECKING:
     from empathy_eval.generation.summary import Handed, Summary
@@ -113,54 +114,11 @@ def _job(
     return annotations_of(release_folder(release), read, judge, design, given=given, templates=Path(templates) if templates else None)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    rubrics = sorted(path.stem for path in data_folder("rubrics").glob("*.yaml"))
-    verb = verbs.add_parser(
-        "annotate",
-        help="let a judge rate or compare replies by a rubric",
-        description="Asks a model to judge the replies of a release or a build by a rubric. Keeps the answers in a ledger of their own, so "
-        "that no answered request is sent again. The judge never sees which variant it reads, or another variant beside it. A text "
-        "without a valid answer stays unannotated.",
-        epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="BUILD_OR_RELEASE", help=f"the release, {A_RELEASE}; or the folder of a finished build")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the annotation folder of one judge and one rubric")
-    verb.add_argument("--rubric", required=True, metavar="NAME", help="a packaged rubric by its name, or a file of your own")
-    verb.add_argument("--model", required=True, metavar="NAME", help="the judge: the name of a model, or a YAML file that describes it")
-    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1")
-    verb.add_argument(
-        "--turns", type=_turns, default=2000, metavar="N",
-        help="how many turns (or dialogues) to judge: a number, or all (default: 2000); a larger number only adds turns. Turns with "
-        "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
-    )  # fmt: skip
-    verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the variants to judge (default: all)")
-    verb.add_argument("--samples", type=whole, default=1, metavar="K", help="how many times each text is judged (default: 1)")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
-    verb.add_argument(
-        "--beside", type=Path, action="append", default=[], metavar="DIR",
-        help="a folder of finished annotations of the release to compare with: by the same rubric, or preferences for ratings; repeatable",
-    )  # fmt: skip
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to compare the judge with people")
-    add_ways(verb).add_argument(
-        "--preview", action="store_true",
-        help="send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
-        "done, and their averages are used",
-    )  # fmt: skip
-    verb.add_argument(
-        "-n", "--requests", type=whole, default=0, metavar="N", help="with --preview: show the requests of N turns (default: none)"
-    )
-    add_attacks(verb)
-    verb.set_defaults(run=run)
-
-
 def _turns(text: str) -> int | None:
     return None if text == "all" else whole(text, "of at least 1, or all")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
+def _run(options: Namespace) -> int:
     _refuse_inside(options.release, options.out)
     job = _job(
         options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
@@ -195,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
     return done(options, "annotate", work, lambda: WithTable(worth(), under.table()) if under else worth())
 
 
-def _previewed(job: Annotations, options: argparse.Namespace, under: Under | None) -> int:
+def _previewed(job: Annotations, options: Namespace, under: Under | None) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.preview import preview
@@ -252,3 +210,51 @@ class Said:
         from empathy_eval.raters.judges.worth import shown
 
         return shown(self.worth)
+
+
+COMMAND = Command(
+    annotate,
+    "let a judge rate or compare replies by a rubric",
+    "Asks a model to judge the replies of a release or a build by a rubric. Keeps the answers in a ledger of their own, so that no "
+    "answered request is sent again. The judge never sees which variant it reads, or another variant beside it. A text without a valid "
+    "answer stays unannotated.",
+    {
+        "release=BUILD_OR_RELEASE": Option(f"the release, {A_RELEASE}; or the folder of a finished build", type=str),
+        "--out DIR": "the annotation folder of one judge and one rubric",
+        "--rubric NAME": Option("a packaged rubric by its name, or a file of your own", type=str),
+        "--model NAME": Option("the judge: the name of a model, or a YAML file that describes it", type=str),
+        "--base-url URL": "the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1",
+        "--turns N": Option(
+            "how many turns (or dialogues) to judge: a number, or all (default: 2000); a larger number only adds turns. Turns with "
+            "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
+            type=_turns, default=2000,
+        ),
+        "--variants A,B": Option("the variants to judge (default: all)", action="store", type=lambda text: text.split(",")),
+        "--samples K": Option("how many times each text is judged (default: 1)", default=1),
+        "--templates DIR": "a folder of judge prompts of your own",
+        "--beside DIR": Option(
+            "a folder of finished annotations of the release to compare with: by the same rubric, or preferences for ratings; repeatable",
+            action="append", type=Path, default=[],
+        ),
+        "--reviews FILE": Option("the record of `review import`, to compare the judge with people", type=Path),
+        **RUN,
+        "--preview": Option(
+            "send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
+            "done, and their averages are used",
+            group=ONE_OF,
+        ),
+        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole, default=0),
+        "--attacks NAME": Option(
+            "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
+            "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",
+            action="store", nargs="*",
+        ),
+        "--attacked-turns N": Option(
+            f"with --attacks: attack the first N turns of the sample; a larger N only adds turns (default: {TURNS})", default=TURNS
+        ),
+        "--rules DIR": "with --attacks: the folder with attacks.yaml and names.yaml of the language",
+    },
+    EXAMPLES.format(rubrics=", ".join(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))),
+    made={"ways": RunOptions},
+    run=_run,
+)  # fmt: skip

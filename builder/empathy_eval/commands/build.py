@@ -56,7 +56,6 @@ def _run(options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "build",
     build,
     "make dialogues and their variants",
     "Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all items to a folder. "

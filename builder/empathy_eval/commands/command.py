@@ -31,11 +31,10 @@ def printed(found: Any, json: bool = False) -> int:
 class Command:
     """A verb: ``call`` does the work and ``shown`` prints what comes of it and gives the exit status; each takes the options of its names.
 
-    ``made`` has the parameters of the call that are made of other options, and what makes them. With ``stages`` those of the work are
-    shown. ``run`` stands in for all of this where more is to be done.
+    ``made`` has the parameters of the call that are made of other options, and what makes them. Where the work is ``staged``, its stages
+    are shown. ``run`` stands in for all of this where more is to be done. The verb is called as the call is, or has a ``name``.
     """
 
-    name: str
     call: Callable[..., Any]
     help: str
     description: str | None
@@ -43,21 +42,23 @@ class Command:
     epilog: str | None = None
     shown: Callable[..., int] = printed
     made: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
-    stages: str | None = None
+    staged: bool = False
     run: Callable[[argparse.Namespace], int] | None = None
+    name: str = ""
 
     def add(self, verbs: Any) -> None:
         """Adds the verb to the parser."""
-        form = argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
-        verb = verbs.add_parser(self.name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
-        add_options(verb, self.rows, self.shown, self.call, *self.made.values())
+        name, form = self.name or self.call.__name__, argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
+        verb = verbs.add_parser(name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
+        rows = {**self.rows, "--traceback": "print the full traceback when your own code fails"}
+        add_options(verb, rows, self.shown, self.call, *self.made.values())
         verb.set_defaults(run=self)
 
     def __call__(self, options: argparse.Namespace) -> int:
         """Does what the command line asks for; returns the exit status."""
         if self.run:
             return self.run(options)
-        with staged(self.stages) if self.stages else nullcontext():
+        with staged(self.name or self.call.__name__) if self.staged else nullcontext():
             found = self.call(**self.given(options))
         return self.shown(found, **given(options, self.shown))
 

@@ -32,7 +32,6 @@ def _shown(found: Diff, json: bool = False) -> int:
 
 
 COMMAND = Command(
-    "diff",
     diff,
     "compare two releases",
     "Lists dialogues that were added, removed, changed or withdrawn, and changes of crossed items, columns, figures, settings and "

@@ -66,7 +66,6 @@ def _run(options: Namespace) -> int:
 
 WAY = Group(required=True)
 COMMAND = Command(
-    "explore",
     explore,
     "browse a release",
     "Makes one page to browse a release. Its filters are scenario, phase, strategy, manner, flag, word margin, score and disagreement "

@@ -91,7 +91,6 @@ def _sources(kind: str) -> dict[str, Path]:
 
 
 COMMAND = Command(
-    "init",
     init,
     "write a commented configuration or a folder of scenarios, to start from",
     "Writes a configuration of your own, in which every key is explained, or a folder of scenarios with one example. "

@@ -174,7 +174,6 @@ COMMAND = CommandGroup(
     "Works on a ledger, the file that holds every answer.",
     (
         Command(
-            "show",
             _spending,
             "show answers, tokens and cost by model, kind and finish reason",
             None,
@@ -184,9 +183,9 @@ COMMAND = CommandGroup(
                 "--json": "print the rows as JSON",
             },
             shown=_shown,
+            name="show",
         ),
         Command(
-            "merge",
             ledger_merge,
             "add the answers of other ledgers to one",
             "Adds the answers of other ledgers to one ledger: all of them or, if anything goes wrong, none. If two ledgers answer a "
@@ -197,9 +196,9 @@ COMMAND = CommandGroup(
                 "--json": "print the counts and the conflicts as JSON",
             },
             shown=_merged,
+            name="merge",
         ),
         Command(
-            "export",
             ledger_export,
             "write the answers of a ledger as text",
             "Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be kept in "
@@ -209,9 +208,9 @@ COMMAND = CommandGroup(
                 "out=FILE": "the file to write; it ends in .jsonl.gz",
             },
             shown=_exported,
+            name="export",
         ),
         Command(
-            "import",
             ledger_import,
             "import answers to requests that `build --requests-to` wrote",
             "Imports files of answers in the output format of batches (one JSON object per line: custom_id, response, error). Every answer "
@@ -222,6 +221,7 @@ COMMAND = CommandGroup(
                 "--json": "print the counts and the lines that did not match as JSON",
             },
             shown=_imported,
+            name="import",
         ),
     ),
 )

@@ -92,7 +92,6 @@ def _shown(found: list[Named], kind: str | None = None, json: bool = False) -> i
 
 
 COMMAND = Command(
-    "list",
     names,
     "show the names of metrics, rubrics, attacks and checks",
     "Lists the names that other verbs take, one per line, with the package that provides a name and the extra that it needs. Checks are "
@@ -102,4 +101,5 @@ COMMAND = Command(
         "--json": "print the names as JSON",
     },
     shown=_shown,
+    name="list",
 )

@@ -87,7 +87,6 @@ def estimate_table(estimates: tuple[Estimate, ...]) -> str:
 
 
 COMMAND = Command(
-    "preview",
     preview,
     "estimate a build, and show its first requests",
     "Estimates requests, tokens, cost and hours of a whole build, tries your own checks, and with -n shows the exact requests of the first "

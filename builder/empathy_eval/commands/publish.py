@@ -48,7 +48,6 @@ def _shown(published: Published, repo: str | None = None) -> int:
 
 
 COMMAND = Command(
-    "publish",
     publish,
     "put a release on the Hugging Face Hub",
     "Adds a release to a dataset repository as one commit and a tag. Refuses a release in which verify finds faults, and a version that "
@@ -61,5 +60,5 @@ COMMAND = Command(
         "--dry-run": "list the files to send, and send nothing; without --repo no network is used",
     },
     shown=_shown,
-    stages="publish",
+    staged=True,
 )

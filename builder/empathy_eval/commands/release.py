@@ -106,7 +106,6 @@ def _shown(released: Released, out: Path, json: bool = False) -> int:
 
 
 COMMAND = Command(
-    "release",
     release,
     "write a build as a folder for datasets.load_dataset",
     "Writes the splits, the report, the card and the manifest of a finished build to a folder that can be uploaded to the Hub as it is. "
@@ -132,5 +131,5 @@ COMMAND = Command(
         "--json": "print the manifest as JSON",
     },
     shown=_shown,
-    stages="release",
+    staged=True,
 )  # fmt: skip

@@ -46,7 +46,6 @@ def _shown(made: Report, out: Path, json: bool = False) -> int:
 
 
 COMMAND = Command(
-    "report",
     report,
     "measure a release again",
     "Scores the variants of a release with the scorers that its manifest names, and writes one self-contained page, the tables as JSON and "
@@ -61,5 +60,5 @@ COMMAND = Command(
     },
     shown=_shown,
     made={"cache": cache_of},
-    stages="report",
+    staged=True,
 )

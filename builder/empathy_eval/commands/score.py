@@ -226,7 +226,6 @@ def _run(options: Namespace) -> int:
 
 
 COMMAND = Command(
-    "score",
     score,
     "test whether a metric, a judge or a reward model is fooled",
     "Scores the variants of a release and reports which ones a metric prefers: differences with intervals and p-values, how often the "

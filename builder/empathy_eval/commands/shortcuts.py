@@ -133,7 +133,6 @@ def _accuracy(one: Estimate | None, why: str | None) -> tuple[str, str]:
 
 
 COMMAND = Command(
-    "shortcuts",
     shortcuts,
     "measure how well words alone, length or sentiment separate the stances",
     "Audits a release for shortcuts: words, characters, length and punctuation, sentiment, and words repeated from the seeker. Measures "
@@ -150,5 +149,5 @@ COMMAND = Command(
     },
     EXAMPLES,
     _shown,
-    stages="shortcuts",
+    staged=True,
 )

@@ -206,7 +206,6 @@ def _refused(one: Refused) -> Iterator[str]:
 
 
 COMMAND = Command(
-    "show",
     show,
     "show how a text was made: requests, answers, checks, and what was refused",
     "Shows a text of a release, a build or annotations: the request as it was sent, every answer with its finish reason, the checks with "

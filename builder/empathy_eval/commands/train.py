@@ -86,7 +86,6 @@ def _done(progress: Callable[[int], None], pairs: int) -> None:
 
 
 COMMAND = Command(
-    "train",
     train,
     "train a model of EmpathyScore on a release",
     "Trains a model to recognise empathetic replies on pairs of a release, and writes it for use by score and reports. Reports its "
@@ -110,7 +109,7 @@ COMMAND = Command(
         "--json": "print the configuration and the metrics of the model as JSON",
     },
     EXAMPLES,
-    stages="train",
+    staged=True,
 )
 
 

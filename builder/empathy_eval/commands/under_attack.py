@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.options import whole
 from empathy_eval.commands.score_tables import attack_lines
 from empathy_eval.commands.ways import Closing, RunOptions, do
 
@@ -24,22 +22,6 @@ FIGURES = "figures.json"
 # So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
 TURNS = 25
 MOST_TURNS = 1_000_000
-HELP = (
-    "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
-    "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks"
-)
-
-
-def add_attacks(verb: argparse.ArgumentParser) -> None:
-    """Adds what says which texts are attacked, and how."""
-    verb.add_argument("--attacks", nargs="*", metavar="NAME", help=HELP)
-    verb.add_argument(
-        "--attacked-turns", type=whole, default=TURNS, metavar="N",
-        help=f"with --attacks: attack the first N turns of the sample; a larger N only adds turns (default: {TURNS})",
-    )  # fmt: skip
-    verb.add_argument(
-        "--rules", type=Path, metavar="DIR", help="with --attacks: the folder with attacks.yaml and names.yaml of the language"
-    )
 
 
 @dataclass(frozen=True)

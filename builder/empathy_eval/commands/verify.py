@@ -63,7 +63,6 @@ def _shown(problems: list[Problem], release: str, strict: bool = False, json: bo
 
 
 COMMAND = Command(
-    "verify",
     verify,
     "check that a release is what it claims",
     "Recomputes a release: signature, files, rows, splits, duplicates, provenance, the checks of every text, toxicity, the report's "
@@ -81,5 +80,5 @@ COMMAND = Command(
         "--json": "print faults and notes as JSON; `kind` says which is which",
     },
     shown=_shown,
-    stages="verify",
+    staged=True,
 )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.command import add_options, given
+from empathy_eval.commands.command import given
 from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
 from empathy_eval.commands.progress import OfRun, shown
 
@@ -157,11 +157,6 @@ RUN: Rows = {
     **ENGINE,
     "--json": "print the closing summary as JSON",
 }
-
-
-def add_ways(verb: argparse.ArgumentParser) -> Any:
-    """Adds the options of a verb that asks models; returns the group of those that stand in each other's place."""
-    return add_options(verb, RUN, RunOptions)[ONE_OF]
 
 
 class Closing(Protocol):
