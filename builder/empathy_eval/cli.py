@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, Tracebacks, nearest
 from empathy_eval.base.paths import check_paths, paths_in, paths_reached
-from empathy_eval.base.streams import take_streams, unwritten
+from empathy_eval.base.streams import PlainOutput, take_streams, unwritten
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
     agree,
@@ -37,7 +37,6 @@ from empathy_eval.commands import (
     train,
     verify,
 )
-from empathy_eval.commands.printing import PlainOutput
 
 VERBS = (
     init, preview, build, release, report, explore, show, score, shortcuts, train, verify, diff, review, annotate, agree, study, publish,
