@@ -75,7 +75,7 @@ def _rejected(where: str | Path, reason: str | None = None, **beside: str | Path
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import rejected
 
-    return rejected(release_folder(where), reason or None, _beside(**beside))
+    return rejected(release_folder(where), reason, _beside(**beside))
 
 
 def _beside(**paths: str | Path | None) -> Beside:
@@ -93,7 +93,7 @@ def _run(options: Namespace) -> int:
         return 0
     if options.limit is not None:
         check_count("--limit", options.limit, 1)
-    found = _rejected(**given(options, show_rejected))
+    found = _rejected(**given(options, show_rejected) | {"reason": options.reason or None})
     if options.json:
         print(_json([one.to_json() for one in itertools.islice(found, options.limit)]))
         return 0
