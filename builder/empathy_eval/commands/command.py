@@ -89,8 +89,8 @@ def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, An
     return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
 
 
-def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> dict[Group | None, Any]:
-    """Adds the rows of parameters of these calls, the last of which says how it is read; returns the groups that they are in."""
+def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> None:
+    """Adds the rows of parameters of these calls, the last of which says how it is read."""
     parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
     groups: dict[Group | None, Any] = {None: parser}
     for row, words in rows.items():
@@ -104,7 +104,6 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
         if option.group not in groups:
             groups[option.group] = _group(parser, option.group)
         groups[option.group].add_argument(*(options or [name]), **settings)
-    return groups
 
 
 def _group(parser: argparse.ArgumentParser, group: Group | None) -> Any:
