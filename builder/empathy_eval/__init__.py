@@ -41,38 +41,30 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.power import study_plan
     from empathy_eval.releases.hub.fetch import load
 
-# Where each name is; the imports above say the same to those who read types.
-_PLACES = {
-    "base.errors": ("EmpathyEvalError", "InputError", "JobError"),
-    "commands.agree": ("agree",),
-    "commands.annotate": ("annotate",),
-    "commands.build": ("build",),
-    "commands.diff": ("diff",),
-    "commands.explore": ("explore",),
-    "commands.init": ("init",),
-    "commands.ledger": ("ledger_export", "ledger_import", "ledger_merge", "ledger_show"),
-    "commands.names": ("names",),
-    "commands.preview": ("preview",),
-    "commands.publish": ("publish",),
-    "commands.release": ("release",),
-    "commands.report": ("report",),
-    "commands.review": ("review_export", "review_import"),
-    "commands.score": ("score",),
-    "commands.shortcuts": ("shortcuts",),
-    "commands.show": ("show", "show_rejected"),
-    "commands.study": ("study",),
-    "commands.train": ("train",),
-    "commands.verify": ("verify",),
-    "completions.models.own": ("TextModel",),
-    "completions.requests": ("Completion", "Flaw", "Model", "NoAnswer"),
-    "design.recipe": ("Recipe", "load_recipe"),
-    "evaluation.external.custom_means": ("OwnMeasured",),
-    "evaluation.inversion.results": ("Measured",),
-    "generation.checks.own": ("Check",),
-    "metrics.protocol": ("MeanMetric", "Metric"),
-    "raters.people.against": ("AgainstPeople",),
-    "raters.study.power": ("study_plan",),
-    "releases.hub.fetch": ("load",),
+# Where each name is; the imports above say the same to those who read types. Most verbs are in the module of their name.
+_VERBS = (
+    "agree", "annotate", "build", "diff", "explore", "init", "names", "preview", "publish", "release", "report", "score", "shortcuts",
+    "show", "study", "train", "verify",
+)  # fmt: skip
+_PLACE = {name: f"commands.{name}" for name in _VERBS} | {
+    name: place
+    for place, names in {
+        "base.errors": ("EmpathyEvalError", "InputError", "JobError"),
+        "commands.ledger": ("ledger_export", "ledger_import", "ledger_merge", "ledger_show"),
+        "commands.review": ("review_export", "review_import"),
+        "commands.show": ("show_rejected",),
+        "completions.models.own": ("TextModel",),
+        "completions.requests": ("Completion", "Flaw", "Model", "NoAnswer"),
+        "design.recipe": ("Recipe", "load_recipe"),
+        "evaluation.external.custom_means": ("OwnMeasured",),
+        "evaluation.inversion.results": ("Measured",),
+        "generation.checks.own": ("Check",),
+        "metrics.protocol": ("MeanMetric", "Metric"),
+        "raters.people.against": ("AgainstPeople",),
+        "raters.study.power": ("study_plan",),
+        "releases.hub.fetch": ("load",),
+    }.items()
+    for name in names
 }
 # What gives the table that a result prints as, by the name of its class.
 _TABLES = {
@@ -81,7 +73,6 @@ _TABLES = {
     "Plan": ("study_plan", "plan_table"), "Report": ("release", "inversion_table"), "Studied": ("study_tables", "study_table"),
 }  # fmt: skip
 printed_by({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
-_PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "AgainstPeople", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Measured",
     "Metric", "Model", "NoAnswer", "OwnMeasured", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "init",

@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, Tracebacks, nearest
 from empathy_eval.base.paths import check_paths, paths_in, paths_reached
-from empathy_eval.base.streams import take_streams, unwritten
+from empathy_eval.base.streams import PlainOutput, take_streams, unwritten
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
     agree,
@@ -37,29 +37,11 @@ from empathy_eval.commands import (
     train,
     verify,
 )
-from empathy_eval.commands.printing import PlainOutput
 
 VERBS = (
-    init,
-    preview,
-    build,
-    release,
-    report,
-    explore,
-    show,
-    score,
-    shortcuts,
-    train,
-    verify,
-    diff,
-    review,
-    annotate,
-    agree,
-    study,
-    publish,
-    ledger,
-    names,
-)
+    init, preview, build, release, report, explore, show, score, shortcuts, train, verify, diff, review, annotate, agree, study, publish,
+    ledger, names,
+)  # fmt: skip
 EXAMPLES = """\
 a configuration of your own, with every key explained:
   empathy-eval init
@@ -105,24 +87,14 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"empathy-eval {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
-        verb.add(verbs)
-    _add_traceback(parser)
+        verb.COMMAND.add(verbs)
     return parser
-
-
-def _add_traceback(parser: argparse.ArgumentParser) -> None:
-    """Adds the option to each verb, and to those that other verbs have."""
-    parts = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    for verb in (verb for part in parts for verb in part.choices.values()):
-        _add_traceback(verb)
-    if not parts:
-        parser.add_argument("--traceback", action="store_true", help="print the full traceback when your own code fails")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
     options = make_parser().parse_args(arguments)
-    Tracebacks.shown = options.traceback
+    Tracebacks.shown = bool(options.traceback)
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:

@@ -16,7 +16,7 @@ from empathy_eval.base import schemas
 from empathy_eval.base.errors import InputError, plain
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.signs import CATEGORIES, LINES, UNSEEN, unseen
-from empathy_eval.commands.printing import PlainOutput
+from empathy_eval.base.streams import PlainOutput
 from empathy_eval.completions.requests import sign_flaws
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.releases.verify.texts import _unclean

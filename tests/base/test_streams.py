@@ -29,9 +29,9 @@ def test_the_first_write_that_fails_is_kept_and_what_follows_is_thrown_away() ->
 )
 def test_a_full_standard_output_is_told_once_the_work_is_done(work: str, status: int, said: str, tmp_path: Path) -> None:
     script = (
-        "from pathlib import Path; from empathy_eval import cli\n"
+        "from pathlib import Path; from empathy_eval import cli; from empathy_eval.commands.command import Command\n"
         f"def run(options):\n    {work or 'pass'}\n    return 0\n"
-        f"cli.verify.run = lambda options: (run(options), Path({str(tmp_path / 'made')!r}).touch())[0]\n"
+        f"Command.__call__ = lambda command, options: (run(options), Path({str(tmp_path / 'made')!r}).touch())[0]\n"
         "import sys; sys.argv[1:] = ['verify', 'x']; cli.entry()\n"
     )
     with Path("/dev/full").open("w") as full:

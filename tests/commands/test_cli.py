@@ -1,6 +1,7 @@
 """The command line: exit codes, what is printed, and that bad input writes nothing."""
 
 import argparse
+import inspect
 import json
 import os
 import subprocess
@@ -9,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from empathy_eval.cli import main, make_parser
+from empathy_eval.cli import VERBS, main, make_parser
+from empathy_eval.commands.command import Command, add_options
 
 from tests.conftest import copy_world, demo_file
 
@@ -103,8 +105,9 @@ def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(argum
 def test_only_a_reader_of_standard_output_who_has_enough_ends_a_command_well(work: str, gone: str, status: int) -> None:
     script = (
         "from empathy_eval import cli; from empathy_eval.base.errors import input_error\n"
-        f"def run(options):\n    print('done')\n    {work}\n    return 0\n"
-        "cli.verify.run = run\n"
+        "from empathy_eval.commands.command import Command\n"
+        f"def run(command, options):\n    print('done')\n    {work}\n    return 0\n"
+        "Command.__call__ = run\n"
         "import sys; sys.argv[1:] = ['verify', 'x']; cli.entry()\n"
     )
     reader, writer = os.pipe()
@@ -149,10 +152,10 @@ def test_an_unknown_option_or_choice_names_the_one_that_is_meant_under_the_usage
 def test_a_stop_speaks_of_the_ledger_where_answers_are_kept(
     verb: str, kept: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def stopped(options: object) -> int:
+    def stopped(command: Command, options: object) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(f"empathy_eval.commands.{verb}.run", stopped)
+    monkeypatch.setattr(Command, "__call__", stopped)
     more = {
         "verify": [],
         "publish": ["--repo", "a/b"],
@@ -161,6 +164,17 @@ def test_a_stop_speaks_of_the_ledger_where_answers_are_kept(
     }
     assert main([verb, "a", *more[verb]]) == 1
     assert ("in the ledger" in capsys.readouterr().err) == kept
+
+
+def test_every_option_is_a_parameter_of_the_call_or_of_what_prints_its_result() -> None:
+    commands = [one for verb in VERBS for one in getattr(verb.COMMAND, "commands", (verb.COMMAND,))]
+    assert len([one for one in commands if one.run is None]) > 10  # the others read options themselves
+    for command in (one for one in commands if one.run is None):
+        parser = argparse.ArgumentParser(add_help=False)
+        add_options(parser, command.rows, command.call)
+        calls = [command.call, command.shown, *command.made.values()]
+        known = {name for call in calls for name in inspect.signature(call).parameters}
+        assert {one.dest for one in parser._actions} <= known, command.call.__name__
 
 
 def arguments_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:

@@ -1,14 +1,15 @@
-"""Standard streams of a process: always open, and a failed write to them ends no work."""
+"""Standard streams of a process: always open, in plain sight, and a failed write to them ends no work."""
 
 from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 import sys
-from typing import Any
+from typing import Any, TextIO
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.errors import Problem, plain
 
 # A closed pipe, as after ``| head``, and a closed descriptor (``>&-``): nobody wants what is written.
 UNWANTED = {errno.EPIPE, errno.EBADF}
@@ -69,3 +70,18 @@ def unwritten(stream: Any) -> Problem | None:
         return None
     fix = "make room, or print elsewhere; the work is done, and files that the command wrote are whole"
     return Problem("standard output", f"cannot be written: {failed.strerror or failed}", fix)
+
+
+class PlainOutput:
+    """A text stream that writes out signs that nobody sees; the escapes are those of JSON, so that JSON stays what it says."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Writes a text; returns its length."""
+        self._stream.write(plain(text, json.dumps))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem, plain
-from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import Row, Text, lined, text_of
-from empathy_eval.commands.options import page_place, whole, write_page
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command, printed
+from empathy_eval.commands.options import Option, page_place, write_page
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
@@ -91,60 +89,37 @@ def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[s
         raise InputError([Problem(name, "applies to the reliability page, but no page is written", "add --page OUT.html") for name in odd])
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "agree",
-        help="measure how far raters agree",
-        description="Computes Cohen's kappa of each pair of raters, Krippendorff's alpha, Fleiss' kappa, F1 against the median rater, and "
-        "variance inflation between criteria. Compares a judge's kappa with the experts to the experts' kappa with each other. Intervals "
-        "resample items.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, one per row; several tables are combined")
-    verb.add_argument(
-        "--judge", action="append", default=[], metavar="NAME", help="a rater to compare with the experts, such as a model; repeatable"
-    )
-    verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies the judges named; it holds the plan")
-    verb.add_argument(
-        "--resamples", type=whole, default=1000, metavar="N", help="resamples of items for the intervals (default: 1000; 0: none)"
-    )
-    verb.add_argument("--seed", type=whole, default=0, metavar="N", help="the seed of the resamples (default: 0)")
-    verb.add_argument(
-        "--level",
-        choices=("nominal", "ordinal", "interval"),
-        default="interval",
-        help="the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa (default: interval, for quadratic)",
-    )
-    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write the reliability page, and its figures beside it as OUT.json")
-    verb.add_argument("--crowd", action="append", default=[], metavar="NAME", help="for --page: a rater of the crowd; repeatable")
-    verb.add_argument(
-        "--crowd-as", choices=("mean", "median"), default="mean", help="for --page: how the crowd's ratings become one (default: mean)"
-    )
-    verb.add_argument(
-        "--rubric",
-        action="append",
-        default=[],
-        metavar="FILE|NAME",
-        help="for --page: a rubric, which groups criteria and gives their scales; repeatable",
-    )
-    verb.add_argument("--json", action="store_true", help="print all figures as JSON, each with its settings")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    with staged("agree"):
-        found = agree(
-            options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
-            page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
-        )  # fmt: skip
-    text = json_text(found.to_json()) if options.json else str(found)
-    print(text)
-    if options.page and not options.json:
-        print(f"\npage: {plain(str(options.page))}\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
+def _printed(found: Agreement, page: Path | None = None, json: bool = False) -> int:
+    printed(found, json)
+    if page and not json:
+        print(f"\npage: {plain(str(page))}\nfigures of the page: {plain(str(page.with_suffix('.json')))}")
     return 0
+
+
+COMMAND = Command(
+    agree,
+    "measure how far raters agree",
+    "Computes Cohen's kappa of each pair of raters, Krippendorff's alpha, Fleiss' kappa, F1 against the median rater, and variance "
+    "inflation between criteria. Compares a judge's kappa with the experts to the experts' kappa with each other. Intervals resample "
+    "items.",
+    {
+        "TABLE": "the ratings, one per row; several tables are combined",
+        "judges=--judge NAME": "a rater to compare with the experts, such as a model; repeatable",
+        "--release RELEASE": Option("the release whose strategies the judges named; it holds the plan", type=str),
+        "--resamples N": "resamples of items for the intervals (default: 1000; 0: none)",
+        "--seed N": "the seed of the resamples (default: 0)",
+        "--level {nominal,ordinal,interval}": "the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa "
+        "(default: interval, for quadratic)",
+        "--page OUT.html": "write the reliability page, and its figures beside it as OUT.json",
+        "--crowd NAME": "for --page: a rater of the crowd; repeatable",
+        "--crowd-as {mean,median}": "for --page: how the crowd's ratings become one (default: mean)",
+        "rubrics=--rubric FILE|NAME": Option("for --page: a rubric, which groups criteria and gives their scales; repeatable", type=str),
+        "--json": "print all figures as JSON, each with its settings",
+    },
+    EXAMPLES,
+    _printed,
+    staged=True,
+)
 
 
 def shown(agreement: Agreement) -> Text:

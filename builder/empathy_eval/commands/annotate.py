@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
@@ -14,10 +14,11 @@ from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, check_count, whole
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
-from empathy_eval.commands.ways import Closing, Ways, add_ways, do, done
+from empathy_eval.commands.ways import RUN, Closing, RunOptions, do, done
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import AttackTable
@@ -63,7 +64,7 @@ def annotate(
         InputError: if something is wrong with what is given, or the folder holds other annotations.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    how = Ways(**(ways or {}), progress=progress)
+    how = RunOptions(**(ways or {}), progress=progress)
     asked = Asked(release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules)
     return asked.jobs().done(how)
 
@@ -150,7 +151,7 @@ class Jobs:
     attacked: Annotations | None = None
     told: tuple[str, ...] = ()
 
-    def done(self, ways: Ways) -> Handed:
+    def done(self, ways: RunOptions) -> Handed:
         """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
 
         Batches of the second that are under way are taken in before: no other job may open their ledger.
@@ -207,70 +208,11 @@ def _both(first: Handed | None, second: Handed) -> Handed:
     return Handed(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    rubrics = sorted(path.stem for path in data_folder("rubrics").glob("*.yaml"))
-    verb = verbs.add_parser(
-        "annotate",
-        help="let a judge rate or compare replies by a rubric",
-        description="Asks a model to judge the replies of a release or a build by a rubric. Keeps the answers in a ledger of their own, so "
-        "that no answered request is sent again. The judge never sees which variant it reads, or another variant beside it. A text "
-        "without a valid answer stays unannotated.",
-        epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="BUILD_OR_RELEASE", help=f"the release, {A_RELEASE}; or the folder of a finished build")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the annotation folder of one judge and one rubric")
-    verb.add_argument("--rubric", required=True, metavar="NAME", help="a packaged rubric by its name, or a file of your own")
-    verb.add_argument("--model", required=True, metavar="NAME", help="the judge: the name of a model, or a YAML file that describes it")
-    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1")
-    verb.add_argument(
-        "--turns", type=_turns, default=2000, metavar="N",
-        help="how many turns (or dialogues) to judge: a number, or all (default: 2000); a larger number only adds turns. Turns with "
-        "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
-    )  # fmt: skip
-    verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the variants to judge (default: all)")
-    verb.add_argument("--samples", type=whole, default=1, metavar="K", help="how many times each text is judged (default: 1)")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
-    verb.add_argument(
-        "--beside", type=Path, action="append", default=[], metavar="DIR",
-        help="a folder of finished annotations of the release to compare with: by the same rubric, or preferences for ratings; repeatable",
-    )  # fmt: skip
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to compare the judge with people")
-    add_ways(verb).add_argument(
-        "--preview", action="store_true",
-        help="send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
-        "done, and their averages are used",
-    )  # fmt: skip
-    verb.add_argument(
-        "-n", "--requests", type=whole, default=0, metavar="N", help="with --preview: show the requests of N turns (default: none)"
-    )
-    _add_attacks(verb)
-    verb.set_defaults(run=run)
-
-
-def _add_attacks(verb: argparse.ArgumentParser) -> None:
-    """Adds what says which texts are attacked, and how."""
-    verb.add_argument(
-        "--attacks", nargs="*", metavar="NAME",
-        help="also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
-        "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",
-    )  # fmt: skip
-    verb.add_argument(
-        "--attacked-turns", type=whole, default=ATTACKED, metavar="N",
-        help=f"with --attacks: attack the first N turns of the sample; a larger N only adds turns (default: {ATTACKED})",
-    )  # fmt: skip
-    verb.add_argument(
-        "--rules", type=Path, metavar="DIR", help="with --attacks: the folder with attacks.yaml and names.yaml of the language"
-    )
-
-
 def _turns(text: str) -> int | None:
     return None if text == "all" else whole(text, "of at least 1, or all")
 
 
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
+def _run(options: Namespace) -> int:
     jobs = Asked(**{one.name: getattr(options, one.name) for one in fields(Asked)}).jobs()
     if options.preview:
         return _previewed(jobs, options)
@@ -302,12 +244,12 @@ def run(options: argparse.Namespace) -> int:
     return done(options, "annotate", jobs.done, closing)
 
 
-def _previewed(jobs: Jobs, options: argparse.Namespace) -> int:
+def _previewed(jobs: Jobs, options: Namespace) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview
 
-    if options.slice or options.engine != "local" or options.no_wait:
+    if options.part or options.engine == "ray" or options.wait is False:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, jobs.first.config)
     there = options.out / LEDGER
@@ -329,3 +271,51 @@ def _previewed(jobs: Jobs, options: argparse.Namespace) -> int:
         print(estimate_table(more.estimates))
     print_requests(made.requests)
     return 0
+
+
+COMMAND = Command(
+    annotate,
+    "let a judge rate or compare replies by a rubric",
+    "Asks a model to judge the replies of a release or a build by a rubric. Keeps the answers in a ledger of their own, so that no "
+    "answered request is sent again. The judge never sees which variant it reads, or another variant beside it. A text without a valid "
+    "answer stays unannotated.",
+    {
+        "release=BUILD_OR_RELEASE": Option(f"the release, {A_RELEASE}; or the folder of a finished build", type=str),
+        "--out DIR": "the annotation folder of one judge and one rubric",
+        "--rubric NAME": Option("a packaged rubric by its name, or a file of your own", type=str),
+        "--model NAME": Option("the judge: the name of a model, or a YAML file that describes it", type=str),
+        "--base-url URL": "the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1",
+        "--turns N": Option(
+            "how many turns (or dialogues) to judge: a number, or all (default: 2000); a larger number only adds turns. Turns with "
+            "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
+            type=_turns, default=2000,
+        ),
+        "--variants A,B": Option("the variants to judge (default: all)", action="store", type=lambda text: text.split(",")),
+        "--samples K": Option("how many times each text is judged (default: 1)", default=1),
+        "--templates DIR": "a folder of judge prompts of your own",
+        "--beside DIR": Option(
+            "a folder of finished annotations of the release to compare with: by the same rubric, or preferences for ratings; repeatable",
+            action="append", type=Path, default=[],
+        ),
+        "--reviews FILE": Option("the record of `review import`, to compare the judge with people", type=Path),
+        **RUN,
+        "--preview": Option(
+            "send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
+            "done, and their averages are used",
+            group=ONE_OF,
+        ),
+        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole, default=0),
+        "--attacks NAME": Option(
+            "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
+            "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",
+            action="store", nargs="*",
+        ),
+        "--attacked-turns N": Option(
+            f"with --attacks: attack the first N turns of the sample; a larger N only adds turns (default: {ATTACKED})", default=ATTACKED
+        ),
+        "--rules DIR": "with --attacks: the folder with attacks.yaml and names.yaml of the language",
+    },
+    EXAMPLES.format(rubrics=", ".join(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))),
+    made={"ways": RunOptions},
+    run=_run,
+)  # fmt: skip

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import add_recipe, as_recipe, recipe_of
-from empathy_eval.commands.ways import Ways, add_ways, do, done
+from empathy_eval.commands.command import Command, given
+from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
+from empathy_eval.commands.ways import RUN, RunOptions, do, done
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -37,34 +38,33 @@ def build(
         InputError: if something is wrong with what is given, or the folder holds another configuration's build.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    ways = Ways(
+    run = RunOptions(
         ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch,
         keep_going=keep_going,
     )  # fmt: skip
-    ways.refuse_contradictions("build")
-    return do(as_recipe(recipe).with_own(models or {}, checks), Path(out), ways)
+    return _build(as_recipe(recipe).with_own(models or {}, checks), Path(out), run)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "build",
-        help="make dialogues and their variants",
-        description="Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all "
-        "items to a folder. Run the same command again to resume: no answered request is sent twice.",
-    )
-    add_recipe(verb)
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
-    add_ways(verb)
-    verb.set_defaults(run=run)
+def _build(recipe: Recipe, out: Path, run: RunOptions) -> Handed:
+    run.refuse_contradictions("build")
+    return do(recipe, out, run)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    recipe = recipe_of(options)
+def _run(options: Namespace) -> int:
+    recipe = recipe_of(**given(options, recipe_of))
+    return done(options, "build", lambda run: _build(recipe, options.out, run))
 
-    def work(ways: Ways) -> Handed:
-        ways.refuse_contradictions("build")
-        return do(recipe, options.out, ways)
 
-    return done(options, "build", work)
+COMMAND = Command(
+    build,
+    "make dialogues and their variants",
+    "Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all items to a folder. "
+    "Run the same command again to resume: no answered request is sent twice.",
+    {
+        **RECIPE,
+        "--out DIR": "the build folder; it belongs to one configuration",
+        **RUN,
+    },
+    made={"recipe": recipe_of},
+    run=_run,
+)

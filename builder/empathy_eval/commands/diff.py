@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.command import Command, printed
+from empathy_eval.commands.options import A_RELEASE, Option
 
 if TYPE_CHECKING:
     from empathy_eval.releases.compare.diff import Diff
@@ -27,23 +26,21 @@ def diff(before: str | Path, after: str | Path) -> Diff:
     return diff(release_folder(before), release_folder(after))
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "diff",
-        help="compare two releases",
-        description="Lists dialogues that were added, removed, changed or withdrawn, and changes of crossed items, columns, figures, "
-        "settings and software. It is an error (exit status 2) if a dialogue changes its split. It is also an error if a dialogue, "
-        "pair, control or crossed item changes in place, disappears without a withdrawal, or is no longer withdrawn.",
-    )
-    verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
-    verb.add_argument("after", metavar="B", help="the later release, in the same form")
-    verb.add_argument("--json", action="store_true", help="print the differences as JSON")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    found = diff(options.before, options.after)
-    print(json_text(found.to_json()) if options.json else found)
+def _shown(found: Diff, json: bool = False) -> int:
+    printed(found, json)
     return 2 if found.moved or found.unexplained else 0
+
+
+COMMAND = Command(
+    diff,
+    "compare two releases",
+    "Lists dialogues that were added, removed, changed or withdrawn, and changes of crossed items, columns, figures, settings and "
+    "software. It is an error (exit status 2) if a dialogue changes its split. It is also an error if a dialogue, pair, control or "
+    "crossed item changes in place, disappears without a withdrawal, or is no longer withdrawn.",
+    {
+        "before=A": Option(f"the earlier release, {A_RELEASE}", type=str),
+        "after=B": Option("the later release, in the same form", type=str),
+        "--json": "print the differences as JSON",
+    },
+    shown=_shown,
+)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import RELEASE, Group, Option
 
 EXAMPLES = """\
 examples:
@@ -56,34 +56,26 @@ def explore(
     return None
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "explore",
-        help="browse a release",
-        description="Makes one page to browse a release. Its filters are scenario, phase, strategy, manner, flag, word margin, score and "
-        "disagreement between metrics. It shows variants side by side with their differences marked, annotations, and what was left out "
-        "and why.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    way = verb.add_mutually_exclusive_group(required=True)
-    way.add_argument("--out", type=Path, metavar="PAGE", help="write the page to this file; an existing page is replaced")
-    way.add_argument("--serve", action="store_true", help="serve the page and the release to browsers on this machine, until Ctrl-C")
-    verb.add_argument("--port", type=whole, default=0, metavar="N", help="the port of --serve (default: any free port)")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
+def _run(options: Namespace) -> int:
     if options.port and not options.serve:
         raise input_error("--port", "needs --serve", "add --serve, or leave it out")
-    made = explore(options.release, options.out, serve=options.serve, port=options.port, address=_told)
-    if made:
+    if made := explore(**COMMAND.given(options), address=lambda url: print(f"{url}\npress Ctrl-C to stop", flush=True)):
         print(f"page: {made}")
     return 0
 
 
-def _told(url: str) -> None:
-    print(f"{url}\npress Ctrl-C to stop", flush=True)
+WAY = Group(required=True)
+COMMAND = Command(
+    explore,
+    "browse a release",
+    "Makes one page to browse a release. Its filters are scenario, phase, strategy, manner, flag, word margin, score and disagreement "
+    "between metrics. It shows variants side by side with their differences marked, annotations, and what was left out and why.",
+    {
+        **RELEASE,
+        "--out PAGE": Option("write the page to this file; an existing page is replaced", group=WAY),
+        "--serve": Option("serve the page and the release to browsers on this machine, until Ctrl-C", group=WAY),
+        "--port N": "the port of --serve (default: any free port)",
+    },
+    EXAMPLES,
+    run=_run,
+)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest, plain
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.command import Command
 
 EXAMPLES = """\
 examples:
@@ -91,28 +90,15 @@ def _sources(kind: str) -> dict[str, Path]:
     return {f"scenarios/{path.relative_to(folder)}": path for path in files}
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "init",
-        help="write a commented configuration or a folder of scenarios, to start from",
-        description="Writes a configuration of your own, in which every key is explained, or a folder of scenarios with one example. "
-        "Overwrites nothing. Prints the commands that come next.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument(
-        "kind",
-        nargs="?",
-        choices=KINDS,
-        default="demo",
-        help="demo (default): the curated seeds; full: new dialogues by a model; scenarios: a folder for --scenarios",
-    )
-    verb.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="the folder to write to (default: the current folder)")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    print(init(options.kind, options.out))
-    return 0
+COMMAND = Command(
+    init,
+    "write a commented configuration or a folder of scenarios, to start from",
+    "Writes a configuration of your own, in which every key is explained, or a folder of scenarios with one example. "
+    "Overwrites nothing. Prints the commands that come next.",
+    {
+        "kind={demo,full,scenarios}": "demo (default): the curated seeds; full: new dialogues by a model; scenarios: a folder for "
+        "--scenarios",
+        "--out DIR": "the folder to write to (default: the current folder)",
+    },
+    EXAMPLES,
+)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import JobError, Problem, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
+from empathy_eval.commands.command import Command, CommandGroup
+from empathy_eval.commands.options import Option
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
@@ -80,70 +81,27 @@ def ledger_export(ledger: str | Path, out: str | Path) -> int:
     return export(Path(ledger), Path(out))
 
 
-def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spending], list[Problem]]:
+def _spending(ledger: str | Path, config: str | Path | None = None) -> tuple[list[Spending], list[Problem]]:
     from empathy_eval.completions.budget import spending
     from empathy_eval.completions.ledger import Ledger
     from empathy_eval.design.configuration import load_configuration
     from empathy_eval.design.recipe import configuration_file
 
-    config = load_configuration(configuration_file(prices)) if prices else None
-    with Ledger(Path(path), create=False, write=False) as ledger:
-        return spending(ledger, config), ledger.problems()
+    prices = load_configuration(configuration_file(config)) if config else None
+    with Ledger(Path(ledger), create=False, write=False) as opened:
+        return spending(opened, prices), opened.problems()
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "ledger", help="inspect, merge, fill and export ledgers", description="Works on a ledger, the file that holds every answer."
-    )
-    inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
-    show = inner.add_parser("show", help="show answers, tokens and cost by model, kind and finish reason")
-    show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
-    show.add_argument("--config", metavar="CONFIG", help="a configuration with prices, to show what was spent")
-    show.add_argument("--json", action="store_true", help="print the rows as JSON")
-    show.set_defaults(run=_show)
-    merge = inner.add_parser(
-        "merge",
-        help="add the answers of other ledgers to one",
-        description="Adds the answers of other ledgers to one ledger: all of them or, if anything goes wrong, none. If two ledgers answer "
-        "a request differently, the answer with the smaller hash is kept, so the order of merging makes no difference.",
-    )
-    merge.add_argument("into", type=Path, metavar="INTO", help="the ledger that receives the answers; it is created if missing")
-    merge.add_argument("sources", type=Path, nargs="+", metavar="FROM", help="a ledger to read; its answers are not changed")
-    merge.add_argument("--json", action="store_true", help="print the counts and the conflicts as JSON")
-    merge.set_defaults(run=_merge)
-    writing = inner.add_parser(
-        "export",
-        help="write the answers of a ledger as text",
-        description="Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be "
-        "kept in a repository. Commands that read a ledger take it in its place: --offline --ledger FILE, ledger merge, verify --ledger.",
-    )
-    writing.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger, such as build/my/ledger.sqlite")
-    writing.add_argument("out", type=Path, metavar="FILE", help="the file to write; it ends in .jsonl.gz")
-    writing.set_defaults(run=_export)
-    taking = inner.add_parser(
-        "import",
-        help="import answers to requests that `build --requests-to` wrote",
-        description="Imports files of answers in the output format of batches (one JSON object per line: custom_id, response, error). "
-        "Every answer must belong to a request that was written, and is stored once. Errors and lines that do not match are reported.",
-    )
-    taking.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger of the build that wrote the requests")
-    taking.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a file of answers")
-    taking.add_argument("--json", action="store_true", help="print the counts and the lines that did not match as JSON")
-    taking.set_defaults(run=_import)
-
-
-def _show(options: argparse.Namespace) -> int:
-    rows, problems = _spending(options.ledger, options.config)
-    print(json_text([asdict(row) for row in rows], ascii_only=True) if options.json else spending_table(rows))
+def _shown(found: tuple[list[Spending], list[Problem]], json: bool = False) -> int:
+    rows, problems = found
+    print(json_text([asdict(row) for row in rows], ascii_only=True) if json else spending_table(rows))
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
 
 
-def _merge(options: argparse.Namespace) -> int:
-    merged = ledger_merge(options.into, options.sources)
-    if options.json:
+def _merged(merged: list[Merged], json: bool = False) -> int:
+    if json:
         print(json_text([asdict(one) for one in merged], ascii_only=True))
         return 0
     for one in merged:
@@ -156,18 +114,17 @@ def _merge(options: argparse.Namespace) -> int:
     return 0
 
 
-def _export(options: argparse.Namespace) -> int:
-    print(f"{plain(str(options.out))}: {ledger_export(options.ledger, options.out):,} answers")
+def _exported(answers: int, out: Path) -> int:
+    print(f"{plain(str(out))}: {answers:,} answers")
     return 0
 
 
-def _import(options: argparse.Namespace) -> int:
+def _imported(report: dict[str, Taken], json: bool = False) -> int:
     from empathy_eval.completions.batch_files import as_json
 
-    report = ledger_import(options.ledger, options.files)
-    if options.json:
+    if json:
         print(json_text({path: as_json(taken) for path, taken in report.items()}, ascii_only=True))
-    for path, taken in {} if options.json else report.items():
+    for path, taken in {} if json else report.items():
         print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} already there, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
             print(f"  {signs(reason)} ({count:,})")
@@ -209,3 +166,62 @@ def signs(text: str) -> str:
 
 def _cell(text: str, width: int) -> str:
     return signs(text[: width - 2])
+
+
+COMMAND = CommandGroup(
+    "ledger",
+    "inspect, merge, fill and export ledgers",
+    "Works on a ledger, the file that holds every answer.",
+    (
+        Command(
+            _spending,
+            "show answers, tokens and cost by model, kind and finish reason",
+            None,
+            {
+                "ledger=PATH": "the ledger, such as build/demo/ledger.sqlite",
+                "--config CONFIG": Option("a configuration with prices, to show what was spent", type=str),
+                "--json": "print the rows as JSON",
+            },
+            shown=_shown,
+            name="show",
+        ),
+        Command(
+            ledger_merge,
+            "add the answers of other ledgers to one",
+            "Adds the answers of other ledgers to one ledger: all of them or, if anything goes wrong, none. If two ledgers answer a "
+            "request differently, the answer with the smaller hash is kept, so the order of merging makes no difference.",
+            {
+                "INTO": "the ledger that receives the answers; it is created if missing",
+                "sources=FROM": "a ledger to read; its answers are not changed",
+                "--json": "print the counts and the conflicts as JSON",
+            },
+            shown=_merged,
+            name="merge",
+        ),
+        Command(
+            ledger_export,
+            "write the answers of a ledger as text",
+            "Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be kept in "
+            "a repository. Commands that read a ledger take it in its place: --offline --ledger FILE, ledger merge, verify --ledger.",
+            {
+                "LEDGER": "the ledger, such as build/my/ledger.sqlite",
+                "out=FILE": "the file to write; it ends in .jsonl.gz",
+            },
+            shown=_exported,
+            name="export",
+        ),
+        Command(
+            ledger_import,
+            "import answers to requests that `build --requests-to` wrote",
+            "Imports files of answers in the output format of batches (one JSON object per line: custom_id, response, error). Every answer "
+            "must belong to a request that was written, and is stored once. Errors and lines that do not match are reported.",
+            {
+                "LEDGER": "the ledger of the build that wrote the requests",
+                "files=FILE": "a file of answers",
+                "--json": "print the counts and the lines that did not match as JSON",
+            },
+            shown=_imported,
+            name="import",
+        ),
+    ),
+)

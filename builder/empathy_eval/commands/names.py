@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
-from typing import Any
 
 from empathy_eval.base.errors import input_error, nearest, plain
 from empathy_eval.base.json_text import json_text
+from empathy_eval.commands.command import Command
 
 
 @dataclass(frozen=True)
@@ -78,30 +77,29 @@ def _first_line(place: str) -> str:
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "list",
-        help="show the names of metrics, rubrics, attacks and checks",
-        description="Lists the names that other verbs take, one per line, with the package that provides a name and the extra that it "
-        "needs. Checks are listed only if an installed package adds them: built-in checks have no names and always run.",
-    )
-    verb.add_argument("kind", nargs="?", choices=tuple(KINDS), help="list only names of this kind (default: all)")
-    verb.add_argument("--json", action="store_true", help="print the names as JSON")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    found = names(options.kind)
-    if options.json:
+def _shown(found: list[Named], kind: str | None = None, json: bool = False) -> int:
+    if json:
         print(json_text([asdict(one) for one in found]))
         return 0
     wide = max((len(one.name) for one in found), default=0) + 2
-    for kind in [options.kind] if options.kind else KINDS:
-        print(kind)
-        for one in (one for one in found if one.kind == kind):
+    for title in [kind] if kind else KINDS:
+        print(title)
+        for one in (one for one in found if one.kind == title):
             by = [name for name in one.by if name != "empathy-eval"]
             more = [*([f"extra {one.extra}"] if one.extra else []), *([f"from {', '.join(by)}"] if by else [])]
             print(plain(f"  {one.name:<{wide}}{one.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
     return 0
+
+
+COMMAND = Command(
+    names,
+    "show the names of metrics, rubrics, attacks and checks",
+    "Lists the names that other verbs take, one per line, with the package that provides a name and the extra that it needs. Checks are "
+    "listed only if an installed package adds them: built-in checks have no names and always run.",
+    {
+        "kind={metrics,rubrics,attacks,checks}": "list only names of this kind (default: all)",
+        "--json": "print the names as JSON",
+    },
+    shown=_shown,
+    name="list",
+)

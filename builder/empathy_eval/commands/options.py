@@ -1,12 +1,13 @@
-"""What verbs share: the recipe, the engine, kept scores, metrics that are trusted."""
+"""What verbs share: options, and what is made of them."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,30 @@ if TYPE_CHECKING:
     from empathy_eval.metrics.faults import MetricFault
     from empathy_eval.metrics.scoring import Scoring
 
+
+@dataclass(frozen=True)
+class Group:
+    """Options under a ``title`` of their own in the help; without one, options of which at most one may be given."""
+
+    title: str = ""
+    description: str | None = None
+    required: bool = False
+
+
+# What stands in each other's place.
+ONE_OF = Group()
+
+
+class Option:
+    """The words of the command line for a parameter, where they are more than its help: a group, or settings of argparse."""
+
+    def __init__(self, help: str, group: Group | None = None, **settings: Any) -> None:
+        self.group, self.settings = group, {"help": help, **settings}
+
+
+# The help of each row, which is written as usage shows it: "--out DIR", "--split {train,test}", a switch "--json", an argument "RELEASE".
+# The parameter stands before it if it is not called so: "metrics=--metric NAME".
+Rows = Mapping[str, str | Option]
 
 # How a release that is read may be named.
 A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
@@ -47,14 +72,38 @@ def check_count(name: str, count: int, least: int = 0) -> None:
         raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {MOST:,}")
 
 
-def add_recipe(verb: argparse.ArgumentParser) -> None:
-    """Adds the configuration, and what may stand in for parts of it."""
-    verb.add_argument("config", metavar="CONFIG", help="a build configuration: a file, or the name of a packaged one (demo, full)")
-    verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
-    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
-    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own; every language except English needs one")
+# A release that is read, by all verbs that read one.
+RELEASE: Rows = {
+    "RELEASE": Option(f"the release, {A_RELEASE}", type=str),
+}
+# The configuration, and what may stand in for parts of it.
+RECIPE: Rows = {
+    "CONFIG": Option("a build configuration: a file, or the name of a packaged one (demo, full)", type=str),
+    "--model NAME": "use this model for everything, instead of the configured ones",
+    "--base-url URL": "the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1",
+    "--scenarios DIR": "a folder of scenarios of your own",
+    "--templates DIR": "a folder of prompt templates of your own",
+    "--rules DIR": "a folder of rules of your own; every language except English needs one",
+}
+ENGINE: Rows = {
+    "--engine {local,ray}": "where the work runs: on this machine (local, default), or on a Ray cluster (ray); the result is the same, "
+    "byte for byte",
+    "--ray-address ADDRESS": "the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a local cluster on "
+    "this machine)",
+}
+# Where costly scores are kept.
+CACHE: Rows = {
+    "--cache PATH": "the cache file of costly scores (default: in the user's cache folder)",
+    "--no-cache": "neither read nor write cached scores",
+}
+# The key that must have signed a release.
+SIGNER: Rows = {
+    "--signer KEY": Option("the minisign public key that must have signed the release: its file, or the base64 line in it", type=str),
+}
+# Which metrics of a manifest may be run beside the built-in and the installed ones.
+TRUSTED: Rows = {
+    "trusted=--trust-metrics NAME": "also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
+}
 
 
 def as_recipe(recipe: Recipe | str | Path) -> Recipe:
@@ -64,29 +113,14 @@ def as_recipe(recipe: Recipe | str | Path) -> Recipe:
     return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
 
 
-def recipe_of(options: argparse.Namespace) -> Recipe:
-    """The recipe that these arguments name."""
+def recipe_of(
+    config: str, model: str | None = None, base_url: str | None = None, scenarios: Path | None = None, templates: Path | None = None,
+    rules: Path | None = None,
+) -> Recipe:  # fmt: skip
+    """The recipe that the options ``RECIPE`` name."""
     from empathy_eval.design.recipe import load_recipe
 
-    return load_recipe(
-        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates,
-        rules=options.rules,
-    )  # fmt: skip
-
-
-def add_engine(verb: argparse.ArgumentParser) -> None:
-    """Adds the choice of the engine."""
-    verb.add_argument(
-        "--engine",
-        choices=("local", "ray"),
-        default="local",
-        help="where the work runs: on this machine (local, default), or on a Ray cluster (ray); the result is the same, byte for byte",
-    )
-    verb.add_argument(
-        "--ray-address",
-        metavar="ADDRESS",
-        help="the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a local cluster on this machine)",
-    )
+    return load_recipe(config, model=model, base_url=base_url, scenarios=scenarios, templates=templates, rules=rules)
 
 
 def check_engine(engine: str, ray_address: str | None) -> None:
@@ -101,35 +135,9 @@ def check_engine(engine: str, ray_address: str | None) -> None:
         raise input_error("--ray-address", "needs --engine ray", "add --engine ray, or leave it out")
 
 
-def add_cache(verb: argparse.ArgumentParser) -> None:
-    """Adds where costly scores are kept."""
-    verb.add_argument("--cache", type=Path, metavar="PATH", help="the cache file of costly scores (default: in the user's cache folder)")
-    verb.add_argument("--no-cache", action="store_true", help="neither read nor write cached scores")
-
-
-def cache_of(options: argparse.Namespace) -> Path | bool:
-    """Where scores are kept: at a path, in the user's cache folder (True), or nowhere."""
-    return False if options.no_cache else options.cache or True
-
-
-def add_signer(verb: argparse.ArgumentParser) -> None:
-    """Adds the key that must have signed a release."""
-    verb.add_argument(
-        "--signer",
-        metavar="KEY",
-        help="the minisign public key that must have signed the release: its file, or the base64 line in it",
-    )
-
-
-def add_trust(verb: argparse.ArgumentParser) -> None:
-    """Adds which metrics of a manifest may be run beside the built-in and the installed ones."""
-    verb.add_argument(
-        "--trust-metrics",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
-    )
+def cache_of(cache: Path | None = None, no_cache: bool = False) -> Path | bool:
+    """Where the options ``CACHE`` keep scores: at a path, in the user's cache folder (True), or nowhere."""
+    return not no_cache and (cache or True)
 
 
 def told_of(faults: Sequence[MetricFault]) -> int:

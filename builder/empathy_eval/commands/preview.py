@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -12,7 +11,8 @@ from empathy_eval.base.errors import plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
-from empathy_eval.commands.options import add_recipe, as_recipe, check_count, recipe_of, whole
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import RECIPE, Option, as_recipe, check_count, recipe_of
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request
@@ -40,27 +40,8 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     return replace(made, again=asked_again(read, path, [path.parent]) if path else None)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "preview",
-        help="estimate a build, and show its first requests",
-        description="Estimates requests, tokens, cost and hours of a whole build, tries your own checks, and with -n shows the exact "
-        "requests of the first items. Sends nothing. If the ledger has answers, the estimate uses their averages.",
-    )
-    add_recipe(verb)
-    verb.add_argument("-n", "--requests", type=whole, default=0, metavar="N", help="show the requests of the first N items (default: none)")
-    verb.add_argument(
-        "--ledger", type=Path, metavar="PATH", help="a ledger: use its averages, and report which of its requests would be sent again"
-    )
-    verb.add_argument("--json", action="store_true", help="print everything as JSON")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    made = preview(recipe_of(options), ledger=options.ledger, n=options.requests)
-    if options.json:
+def _shown(made: Preview, json: bool = False) -> int:
+    if json:
         requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
         again = asdict(made.again) if made.again else None
         print(json_text({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, ascii_only=True))
@@ -102,3 +83,19 @@ def estimate_table(estimates: tuple[Estimate, ...]) -> str:
     hours = sum(one.hours for one in estimates)
     rows.append(("total", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
     return "\n".join(lined(rows, right=range(2, 7)))
+
+
+COMMAND = Command(
+    preview,
+    "estimate a build, and show its first requests",
+    "Estimates requests, tokens, cost and hours of a whole build, tries your own checks, and with -n shows the exact requests of the first "
+    "items. Sends nothing. If the ledger has answers, the estimate uses their averages.",
+    {
+        **RECIPE,
+        "n=-n, --requests N": Option("show the requests of the first N items (default: none)", default=0),
+        "--ledger PATH": "a ledger: use its averages, and report which of its requests would be sent again",
+        "--json": "print everything as JSON",
+    },
+    shown=_shown,
+    made={"recipe": recipe_of},
+)

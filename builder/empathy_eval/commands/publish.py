@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import add_signer, add_trust
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import SIGNER, TRUSTED
 
 if TYPE_CHECKING:
     from empathy_eval.releases.hub.publish import Published
@@ -38,30 +37,28 @@ def publish(
     return publish(Path(release), repo, dry_run=dry_run, faults=partial(verify, trusted=trusted, signer=key))
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "publish",
-        help="put a release on the Hugging Face Hub",
-        description="Adds a release to a dataset repository as one commit and a tag. Refuses a release in which verify finds faults, and a "
-        "version that the repository already has. Uses the token of `hf auth login` or HF_TOKEN.",
-    )
-    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
-    verb.add_argument("--repo", metavar="ORG/NAME", help="the dataset repository; it is created if missing; optional for a dry run")
-    add_signer(verb)
-    add_trust(verb)
-    verb.add_argument("--dry-run", action="store_true", help="list the files to send, and send nothing; without --repo no network is used")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    with staged("publish"):
-        published = publish(options.release, options.repo, trusted=options.trust_metrics, signer=options.signer, dry_run=options.dry_run)
+def _shown(published: Published, repo: str | None = None) -> int:
     for one in published.left:
         print(one, file=sys.stderr)
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
-    done = f"published as {options.repo} v{published.version}, commit {published.commit}"
-    print(done if published.sent else f"nothing was sent; v{published.version} would be published to {options.repo or 'your repository'}")
+    done = f"published as {repo} v{published.version}, commit {published.commit}"
+    print(done if published.sent else f"nothing was sent; v{published.version} would be published to {repo or 'your repository'}")
     return 0
+
+
+COMMAND = Command(
+    publish,
+    "put a release on the Hugging Face Hub",
+    "Adds a release to a dataset repository as one commit and a tag. Refuses a release in which verify finds faults, and a version that "
+    "the repository already has. Uses the token of `hf auth login` or HF_TOKEN.",
+    {
+        "release=DIR": "the release folder",
+        "--repo ORG/NAME": "the dataset repository; it is created if missing; optional for a dry run",
+        **SIGNER,
+        **TRUSTED,
+        "--dry-run": "list the files to send, and send nothing; without --repo no network is used",
+    },
+    shown=_shown,
+    staged=True,
+)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import Text, lined, text_of
-from empathy_eval.commands.options import A_RELEASE, scoring_with, told_of
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import A_RELEASE, Option, scoring_with, told_of
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
@@ -90,63 +89,44 @@ def withdrawn_lines(manifest: dict[str, Any]) -> list[str]:
     return [f"\nwithdrawn: {' and '.join(some)} of the build are left out, by {len(manifest['withdrawn']):,} withdrawals"]
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "release",
-        help="write a build as a folder for datasets.load_dataset",
-        description="Writes the splits, the report, the card and the manifest of a finished build to a folder that can be uploaded "
-        "to the Hub as it is. The folder is written completely or not at all, and replaces another version only with --replace.",
-    )
-    verb.add_argument("build", type=Path, metavar="DIR", help="the build folder")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
-    verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
-    verb.add_argument(
-        "--previous", metavar="RELEASE",
-        help=f"the previous release, {A_RELEASE}; the manifest and the changelog then list it with its seal, and its predecessors",
-    )  # fmt: skip
-    verb.add_argument("--replace", action="store_true", help="overwrite a release of another version in --out")
-    verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; the clock is never read (default: no date)")
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import; removed dialogues are left out and listed")
-    verb.add_argument(
-        "--without",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="leave this metric of the configuration, or embedding, out of the report, as if its packages were not installed; repeatable",
-    )
-    verb.add_argument(
-        "--annotations", action="append", default=[], type=Path, metavar="DIR",
-        help="an annotation folder: its annotations of exactly these texts become configs of the release; repeatable",
-    )  # fmt: skip
-    verb.add_argument(
-        "--trust-judge", action="append", default=[], metavar="NAME",
-        help="run this judge, which the annotations name as module:name, to get its requests. It runs code, so check it first; repeatable",
-    )  # fmt: skip
-    verb.add_argument("--partial", action="store_true", help="release even if items are missing")
-    verb.add_argument(
-        "--sign", type=Path, metavar="KEY",
-        help="sign the manifest with this minisign secret key. Make it without a password (minisign -G -W), outside DIR and --out",
-    )  # fmt: skip
-    verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    with staged("release"):
-        released = release(
-            options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
-            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign,
-            previous=options.previous, replace=options.replace,
-        )  # fmt: skip
+def _shown(released: Released, out: Path, json: bool = False) -> int:
     faults = released.report.measured.faults
-    if options.json:
+    if json:
         print(json_text(released.manifest))
         return told_of(faults)
     print(inversion_table(released.report))
     for line in withdrawn_lines(released.manifest):
         print(line)
-    print(f"\nrelease: {options.out}\nreport:  {options.out / 'report' / 'index.html'}")
-    print(f'load it: datasets.load_dataset("{options.out}", "pairs")')
+    print(f"\nrelease: {out}\nreport:  {out / 'report' / 'index.html'}")
+    print(f'load it: datasets.load_dataset("{out}", "pairs")')
     return told_of(faults)
+
+
+COMMAND = Command(
+    release,
+    "write a build as a folder for datasets.load_dataset",
+    "Writes the splits, the report, the card and the manifest of a finished build to a folder that can be uploaded to the Hub as it is. "
+    "The folder is written completely or not at all, and replaces another version only with --replace.",
+    {
+        "build=DIR": "the build folder",
+        "--out DIR": "the release folder",
+        "--version X.Y.Z": "the version of the release",
+        "--previous RELEASE": Option(
+            f"the previous release, {A_RELEASE}; the manifest and the changelog then list it with its seal, and its predecessors",
+            type=str,
+        ),
+        "--replace": "overwrite a release of another version in --out",
+        "--date YYYY-MM-DD": "the release date to state; the clock is never read (default: no date)",
+        "--reviews FILE": "a record of review import; removed dialogues are left out and listed",
+        "--without NAME": "leave this metric of the configuration, or embedding, out of the report, as if its packages were not "
+        "installed; repeatable",
+        "--annotations DIR": "an annotation folder: its annotations of exactly these texts become configs of the release; repeatable",
+        "trusted=--trust-judge NAME": "run this judge, which the annotations name as module:name, to get its requests. It runs code, so "
+        "check it first; repeatable",
+        "--partial": "release even if items are missing",
+        "--sign KEY": "sign the manifest with this minisign secret key. Make it without a password (minisign -G -W), outside DIR and --out",
+        "--json": "print the manifest as JSON",
+    },
+    shown=_shown,
+    staged=True,
+)  # fmt: skip

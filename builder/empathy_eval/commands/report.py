@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_with, told_of
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command, printed
+from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, scoring_with, told_of
 
 if TYPE_CHECKING:
     from empathy_eval.reports.report import Report
@@ -37,33 +35,29 @@ def report(
         return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "report",
-        help="measure a release again",
-        description="Scores the variants of a release with the scorers that its manifest names, and writes one self-contained page, the "
-        "tables as JSON and the figures.",
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
-    add_trust(verb)
-    add_cache(verb)
-    add_engine(verb)
-    verb.add_argument("--json", action="store_true", help="print the tables as JSON")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    with staged("report"):
-        made = report(
-            options.release, options.out, trusted=options.trust_metrics, cache=cache_of(options), engine=options.engine,
-            ray_address=options.ray_address,
-        )  # fmt: skip
+def _shown(made: Report, out: Path, json: bool = False) -> int:
     for one in made.left:
         print(one, file=sys.stderr)
-    print(json_text(made.to_json()) if options.json else made)
-    if not options.json:
-        print(f"\nreport: {options.out / 'index.html'}")
+    printed(made, json)
+    if not json:
+        print(f"\nreport: {out / 'index.html'}")
     return told_of(made.measured.faults)
+
+
+COMMAND = Command(
+    report,
+    "measure a release again",
+    "Scores the variants of a release with the scorers that its manifest names, and writes one self-contained page, the tables as JSON and "
+    "the figures.",
+    {
+        **RELEASE,
+        "--out DIR": "where the report is written",
+        **TRUSTED,
+        **CACHE,
+        **ENGINE,
+        "--json": "print the tables as JSON",
+    },
+    shown=_shown,
+    made={"cache": cache_of},
+    staged=True,
+)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.command import Command, CommandGroup
+from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
@@ -71,14 +72,6 @@ def review_import(
     return import_reviews(release_folder(release), [Path(file) for file in files], Path(key), Path(reviews), replace=replace)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser("review", help="prepare a release for raters, and import their judgements")
-    inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
-    _add_export(inner)
-    _add_import(inner)
-
-
 # How much of what is rated by how many: by option what it is by default, and what it counts.
 COUNTS = {
     "pairs": (
@@ -106,62 +99,7 @@ COUNTS = {
 }
 
 
-def _add_export(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "export",
-        help="write a folder for each rater, and the key",
-        description="Draws a seeded sample of dialogues and pairs, by scenario, with flagged items first. Writes a folder for each rater "
-        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which you keep. A rater sees at most one item of a dialogue, "
-        "because the context of a later turn shows the reference of an earlier one. Codes stand for the names of the items. The same "
-        "command writes the same bytes.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
-    for name, (default, what) in COUNTS.items():
-        verb.add_argument(f"--{name}", type=whole, metavar="N", help=f"{what} (default: {default})")
-    verb.add_argument(
-        "--replies",
-        type=Path,
-        metavar="FILE",
-        help="rate replies of systems to contexts of the release, instead of its variants: CSV, TSV or JSONL with pair_id, system and "
-        "text. Contexts without a reply of every system are left out; --cells adds turns whose cells are rated too",
-    )
-    verb.add_argument(
-        "--design",
-        choices=("within", "between"),
-        help="within (default): each rater gets texts of all variants, or of all systems. between: each rater gets texts of only one. A "
-        "block has one rater for each variant or system; they see the same contexts, one per dialogue. So the number of raters is a "
-        "multiple of the variants (with --cells: four) or systems; see study",
-    )
-    pack = "write a complete pack for ratings by people: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
-    pack += "papers on consent, payment and stopping, and a checklist for you. The counts above can still be set"
-    verb.add_argument("--pack", action="store_true", default=None, help=pack)
-    verb.add_argument("--json", action="store_true", help="print what was written as JSON")
-    verb.set_defaults(run=_export)
-
-
-def _add_import(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "import",
-        help="import the judgements of raters",
-        description="Checks the files that raters sent back and merges them into a record of who judged what. Reports all problems at "
-        "once, and imports nothing unless every file is valid. Importing a file again changes nothing. Also writes tables beside the "
-        "record: ratings and decisions for agree, and the strategy tags that raters found wrong.",
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release that was sent out, {A_RELEASE}")
-    verb.add_argument(
-        "files", type=Path, nargs="+", metavar="FILE", help="a file from a rater: .json (the page, Label Studio), .csv, .xlsx"
-    )
-    verb.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key.json of the export")
-    verb.add_argument("--reviews", type=Path, required=True, metavar="FILE", help="the record; it is created if missing")
-    verb.add_argument("--replace", action="store_true", help="replace judgements in the record that are by the same rater on the same item")
-    verb.add_argument("--json", action="store_true", help="print what was done as JSON")
-    verb.set_defaults(run=_import)
-
-
-def _export(options: argparse.Namespace) -> int:
+def _export(options: Namespace) -> int:
     from empathy_eval.raters.review.export import KEY
 
     names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
@@ -207,9 +145,54 @@ def _to_do(papers: Papers, out: Path) -> str:
     return f"{told}\nnot ready to send: {len(papers.open)} places must be filled in: {open_in}\nstart with {out / CHECKLIST}"
 
 
-def _import(options: argparse.Namespace) -> int:
+def _imported(done: Imported, reviews: Path, json: bool = False) -> int:
     from empathy_eval.raters.review.take_back import facts_of, told
 
-    done = review_import(options.release, options.files, key=options.key, reviews=options.reviews, replace=options.replace)
-    print(json_text(facts_of(done), ascii_only=True) if options.json else told(done, options.reviews))
+    print(json_text(facts_of(done), ascii_only=True) if json else told(done, reviews))
     return 0
+
+
+EXPORT = Command(
+    review_export,
+    "write a folder for each rater, and the key",
+    "Draws a seeded sample of dialogues and pairs, by scenario, with flagged items first. Writes a folder for each rater (a page for the "
+    "browser, CSV, XLSX, Label Studio) and key.json, which you keep. A rater sees at most one item of a dialogue, because the context of a "
+    "later turn shows the reference of an earlier one. Codes stand for the names of the items. The same command writes the same bytes.",
+    {
+        **RELEASE,
+        "--out DIR": "where the folders and the key are written",
+        **{f"--{name} N": Option(f"{what} (default: {default})", type=whole) for name, (default, what) in COUNTS.items()},
+        "--replies FILE": "rate replies of systems to contexts of the release, instead of its variants: CSV, TSV or JSONL with pair_id, "
+        "system and text. Contexts without a reply of every system are left out; --cells adds turns whose cells are rated too",
+        "--design {within,between}": Option(
+            "within (default): each rater gets texts of all variants, or of all systems. between: each rater gets texts of only one. A "
+            "block has one rater for each variant or system; they see the same contexts, one per dialogue. So the number of raters is a "
+            "multiple of the variants (with --cells: four) or systems; see study",
+            type=str, required=False,
+        ),
+        "--pack": "write a complete pack for ratings by people: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
+        "papers on consent, payment and stopping, and a checklist for you. The counts above can still be set",
+        "--json": "print what was written as JSON",
+    },
+    EXAMPLES,
+    run=_export,
+    name="export",
+)  # fmt: skip
+IMPORT = Command(
+    review_import,
+    "import the judgements of raters",
+    "Checks the files that raters sent back and merges them into a record of who judged what. Reports all problems at once, and imports "
+    "nothing unless every file is valid. Importing a file again changes nothing. Also writes tables beside the record: ratings and "
+    "decisions for agree, and the strategy tags that raters found wrong.",
+    {
+        "RELEASE": Option(f"the release that was sent out, {A_RELEASE}", type=str),
+        "files=FILE": "a file from a rater: .json (the page, Label Studio), .csv, .xlsx",
+        "--key FILE": "the key.json of the export",
+        "--reviews FILE": "the record; it is created if missing",
+        "--replace": "replace judgements in the record that are by the same rater on the same item",
+        "--json": "print what was done as JSON",
+    },
+    shown=_imported,
+    name="import",
+)
+COMMAND = CommandGroup("review", "prepare a release for raters, and import their judgements", None, (EXPORT, IMPORT))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
+from argparse import Namespace
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,13 +13,27 @@ from warnings import warn
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, check_count, scoring_with, told_of, warned_of, whole
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import (
+    A_RELEASE,
+    CACHE,
+    ENGINE,
+    ONE_OF,
+    Option,
+    cache_of,
+    check_count,
+    scoring_with,
+    told_of,
+    warned_of,
+)
 from empathy_eval.commands.progress import staged
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import OwnMeasured
+    from empathy_eval.evaluation.external.judges import Annotations
     from empathy_eval.evaluation.inversion.results import Measured
+    from empathy_eval.metrics.scoring import Scoring
     from empathy_eval.raters.people.against import AgainstPeople
 
     Scored = Measured | OwnMeasured | AgainstPeople
@@ -43,35 +57,6 @@ they count as wrong. A file with crossed_id, context, reply, score is for crosse
 docs/crossed_scores.md. docs/metrics.md shows a metric of your own in 15 lines. docs/judges.md explains judges; score itself asks no model.
 replies.jsonl has one line {"context": …, "reply": …} per text; item, system, reference and split are optional: docs/own_texts.md.
 """
-RATINGS = "compare all scores with ratings by people: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
-# What belongs to a release alone.
-STAND = ("split", "strict", "judges", "annotations", "attacks", "fairness", "limit")
-# What belongs to ratings alone, and what ratings do not go with.
-BESIDE_PEOPLE, NOT_BESIDE_PEOPLE = ("ratings", "ensembles"), ("strict", "attacks", "fairness", "limit")
-SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
-METRIC = "a metric by name or module:name, with optional settings, such as bertscore:layer=5; repeatable"
-FILE = (
-    "a file of scores, .csv, .tsv or .jsonl, with pair_id, variant, score, or with one column per variant; for crossed items with "
-    "crossed_id, context, reply, score; repeatable, one row per file"
-)
-JUDGE = "a judge that annotated the release by a rubric; each criterion is a row, or only the named one; repeatable"
-ENSEMBLE = (
-    "with --ratings: a row that combines others. huffman:NAME,NAME,… averages each row with the result so far, in the order of their "
-    "correlation with people on the validation split. mean:NAME,NAME,… is the plain mean. Everything is then measured on the test split; "
-    "repeatable"
-)
-ATTACKS = (
-    "attack a sample of the replies, and report how often a metric's score rises; all attacks, or only these, by name or module:name "
-    "(shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)"
-)
-FAIRNESS = (
-    "report whether scorers separate the stances equally well in each group of scenarios and in all others, and whether metrics do so "
-    "after names from a list are replaced by other names"
-)
-SPLIT = "measure only this split (default: test if a metric was trained on the release, which a note states; else all)"
-LIMIT = "for a first look, measure only N pairs, drawn by their ids, without the shortcut audit and crossed items"
-RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in a language other than English"
-ANNOTATIONS = "take judges from this annotation folder instead of the release; without --judge, take all of them; repeatable"
 
 
 @takes_paths
@@ -105,145 +90,133 @@ def score(
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
     """
-    asked = {
-        "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
-        "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
-        "ensembles": ensembles, "limit": limit, **_trials(attacks, fairness, rules),
-    }  # fmt: skip
-    if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
-        raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
-    _refuse_unfit(_of_own(release), asked)
+    asked = ScoreOptions(
+        release, metrics, [Path(one) for one in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts, judges,
+        [Path(one) for one in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
+        Path(rules) if rules else None, limit,
+    )  # fmt: skip
+    asked.refuse_unfit()
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
-
-
-def _told(
-    found: Scored, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]
-) -> Scored:
-    """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
-    from empathy_eval.raters.judges.canary_scan import heard_in_scores
-    from empathy_eval.releases.hub.fetch import release_folder
-
-    source = Path(release) if _of_own(release) else release_folder(release)
-    folders = [Path(one) for one in asked["annotations"]]
-    for one in heard_in_scores(source, [Path(one) for one in scores], folders, judged=bool(asked["judges"]) and not folders):
-        leaked(one)
+        found = _scored(asked, scoring)
+    asked.tell_canary(leaked)
     return found
 
 
-def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
-    """What gives the attacks and the tables of fairness, where they are asked for; rules for neither are refused."""
-    from empathy_eval.evaluation.attacks.registry import find_attacks
-    from empathy_eval.evaluation.fairness.fairness import Fairness
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What is scored by what, as in the parameters of :func:`score`."""
 
-    if folder and attacks is None and not fairness:
-        what = f'"{folder}" applies to attacks and fairness, but neither is requested'
-        raise input_error("score: rules", what, "add --attacks or --fairness, or leave the rules out")
-    rules = Path(folder) if folder else None
-    return {
-        "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=rules),
-        "fairness": partial(Fairness, rules=rules) if fairness else None,
-    }
+    release: str | Path
+    metrics: Sequence[Any]
+    scores: list[Path]
+    split: str | None
+    lower_is_better: bool
+    strict: bool
+    items: Path | None
+    shortcuts: bool
+    judges: Sequence[str]
+    annotations: list[Path]
+    ratings: Path | None
+    ensembles: Sequence[str]
+    attacks: Sequence[Any] | None
+    fairness: bool
+    rules: Path | None
+    limit: int | None
+
+    @property
+    def of_texts(self) -> bool:
+        """Whether it is a file of texts that is scored, and no release."""
+        return Path(self.release).suffix.lower() == ".jsonl"
+
+    def tell_canary(self, leaked: Callable[[str], object]) -> None:
+        """Tells of scored outputs that hold the canary; they were scored, so that nothing of them is faulty."""
+        from empathy_eval.raters.judges.canary_scan import heard_in_scores
+        from empathy_eval.releases.hub.fetch import release_folder
+
+        source = Path(self.release) if self.of_texts else release_folder(self.release)
+        for one in heard_in_scores(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
+            leaked(one)
+
+    def refuse_unfit(self) -> None:
+        """Refuses what does not go together, such as what only a release has with texts of one's own, and splits that there are not."""
+        from empathy_eval.design.dataset import SPLITS
+        from empathy_eval.evaluation.external.score import ALL
+
+        if self.rules and self.attacks is None and not self.fairness:
+            what = f'"{self.rules}" applies to attacks and fairness, but neither is requested'
+            raise input_error("score: rules", what, "add --attacks or --fairness, or leave the rules out")
+        if not (self.metrics or self.scores or self.judges or self.annotations or (self.ratings and self.shortcuts)):
+            raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
+        if self.limit is not None:
+            check_count("score: limit", self.limit, 1)
+        alone = {
+            "split": self.split, "strict": self.strict, "judges": self.judges, "annotations": self.annotations,
+            "attacks": self.attacks is not None, "fairness": self.fairness, "limit": self.limit,
+        }  # fmt: skip
+        beside_people = ("split", "judges", "annotations")
+        unfit = [one for one, there in alone.items() if there and (self.of_texts or (self.ratings and one not in beside_people))]
+        if unfit:
+            what = f"{' and '.join(unfit)} cannot be used with {'texts of your own' if self.of_texts else 'ratings'}"
+            raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
+        if self.ensembles and not self.ratings:
+            fix = "give --ratings TABLE, or leave ensembles out"
+            raise input_error("score: ensembles", "there are no ratings to fit an ensemble to", fix)
+        if self.ensembles and self.split:
+            fix = "leave the split out: ensembles are fitted on validation, and everything is measured on test"
+            raise input_error("score: split", f'"{self.split}" cannot be used with ensembles', fix)
+        if self.split not in (None, *(known := (*SPLITS, ALL))):
+            fix = f"name one of {', '.join(known)}{nearest(self.split, known)}"
+            raise input_error("score: split", f'there is no "{self.split}"', fix)
 
 
-def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Scored:
-    """What is asked for, of a release or of texts of one's own."""
+def _scored(asked: ScoreOptions, scoring: Scoring) -> Scored:
+    """What is asked for: of texts of one's own, of a release beside what people rated, or of a release."""
     from empathy_eval.design.provenance import file_of
-    from empathy_eval.evaluation.external.score import score
     from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.annotations import annotations_in
-    from empathy_eval.raters.judges.attacking import Judges
     from empathy_eval.raters.people.human_correlation import score_rated, score_texts
     from empathy_eval.releases.hub.fetch import release_folder
 
-    if _of_own(release):
-        return score_texts(Path(release), metrics, files, scoring, **{name: one for name, one in asked.items() if name not in STAND})
-    folder, folders = release_folder(release), [Path(one) for one in asked["annotations"]]
-    asked, read_too = (
-        {**asked, "annotations": annotations_in(folders, folder) if folders else None},
-        [file_of(one, BUILD) for one in folders],
-    )
-    if asked["ratings"]:
-        rated = {name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE}
-        return score_rated(folder, metrics, files, scoring, **rated).beside(read_too)
+    if asked.of_texts:
+        return score_texts(
+            Path(asked.release), asked.metrics, asked.scores, scoring, lower_is_better=asked.lower_is_better, items=asked.items,
+            ratings=asked.ratings, shortcuts=asked.shortcuts, ensembles=asked.ensembles,
+        )  # fmt: skip
+    folder = release_folder(asked.release)
+    annotations = annotations_in(asked.annotations, folder) if asked.annotations else None
+    read_too = [file_of(one, BUILD) for one in asked.annotations]
+    if asked.ratings is None:
+        return _of_release(asked, folder, annotations, scoring).beside(read_too)
+    return score_rated(
+        folder, asked.metrics, asked.scores, scoring, ratings=asked.ratings, split=asked.split, lower_is_better=asked.lower_is_better,
+        items=asked.items, shortcuts=asked.shortcuts, judges=asked.judges, annotations=annotations, ensembles=asked.ensembles,
+    ).beside(read_too)  # fmt: skip
+
+
+def _of_release(asked: ScoreOptions, folder: Path, annotations: Annotations | None, scoring: Scoring) -> Measured:
+    from empathy_eval.evaluation.attacks.registry import find_attacks
+    from empathy_eval.evaluation.external.score import score
+    from empathy_eval.evaluation.fairness.fairness import Fairness
+    from empathy_eval.raters.judges.attacking import Judges
+
+    attacks = None if asked.attacks is None else partial(find_attacks, list(asked.attacks), rules=asked.rules)
+    fairness = partial(Fairness, rules=asked.rules) if asked.fairness else None
     # Judges are looked at before anything is scored: that may take hours.
-    under = Judges.of(folders, folder, asked["attacks"]) if asked["attacks"] else None
-    put = {name: one for name, one in asked.items() if name not in BESIDE_PEOPLE}
-    measured = score(folder, metrics, files, scoring=scoring, **put).beside(read_too)
+    under = Judges.of(asked.annotations, folder, attacks) if attacks else None
+    measured = score(
+        folder, asked.metrics, asked.scores, split=asked.split, lower_is_better=asked.lower_is_better, strict=asked.strict,
+        items=asked.items, shortcuts=asked.shortcuts, scoring=scoring, judges=asked.judges, annotations=annotations, attacks=attacks,
+        fairness=fairness, limit=asked.limit,
+    )  # fmt: skip
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
 
 
-def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
-    """Refuses what belongs to the stand of a release where something else is asked for, and splits that there are not."""
-    from empathy_eval.design.dataset import SPLITS
-    from empathy_eval.evaluation.external.score import ALL
-
-    if asked["limit"] is not None:
-        check_count("score: limit", asked["limit"], 1)
-    known = (*SPLITS, ALL)
-    unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name in NOT_BESIDE_PEOPLE))]
-    if unfit:
-        what = f"{' and '.join(unfit)} cannot be used with {'texts of your own' if own else 'ratings'}"
-        raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
-    if asked["ensembles"] and not asked["ratings"]:
-        raise input_error("score: ensembles", "there are no ratings to fit an ensemble to", "give --ratings TABLE, or leave ensembles out")
-    if asked["ensembles"] and asked["split"]:
-        fix = "leave the split out: ensembles are fitted on validation, and everything is measured on test"
-        raise input_error("score: split", f'"{asked["split"]}" cannot be used with ensembles', fix)
-    if asked["split"] not in (None, *known):
-        fix = f"name one of {', '.join(known)}{nearest(asked['split'], known)}"
-        raise input_error("score: split", f'there is no "{asked["split"]}"', fix)
-
-
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "score",
-        help="test whether a metric, a judge or a reward model is fooled",
-        description="Scores the variants of a release and reports which ones a metric prefers: differences with intervals and p-values, "
-        "how often the empathetic variant of a pair ranks higher, and the area under the curve. Separates the effects of stance and "
-        "closeness. Also measures at equal length and, in JSON and CSV, by scenario, phase, strategy and manner at equal closeness. If a "
-        "release has crossed items, reports how often the reply that fits the context is preferred.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="RELEASE", help=SOURCE)
-    verb.add_argument("--metric", action="append", default=[], metavar="NAME", help=METRIC)
-    verb.add_argument("--scores", type=Path, action="append", default=[], metavar="FILE", help=FILE)
-    verb.add_argument("--judge", action="append", default=[], metavar="TEACHER/RUBRIC[:CRITERION]", help=JUDGE)
-    verb.add_argument("--annotations", type=Path, action="append", default=[], metavar="DIR", help=ANNOTATIONS)
-    verb.add_argument("--attacks", nargs="*", metavar="NAME", help=ATTACKS)
-    verb.add_argument("--fairness", action="store_true", help=FAIRNESS)
-    verb.add_argument("--rules", type=Path, metavar="DIR", help=RULES)
-    verb.add_argument("--ratings", type=Path, metavar="TABLE", help=RATINGS)
-    verb.add_argument("--ensemble", action="append", default=[], metavar="KIND:NAMES", help=ENSEMBLE)
-    verb.add_argument("--lower-is-better", action="store_true", help="a lower score is better in every file of --scores")
-    verb.add_argument("--strict", action="store_true", help="count a pair that a file or a judge leaves out as wrong in the accuracy")
-    verb.add_argument("--split", choices=("train", "validation", "test", "all"), help=SPLIT)
-    verb.add_argument("--limit", type=whole, metavar="N", help=LIMIT)
-    verb.add_argument("--items", type=Path, metavar="FILE", help="also write every score and verdict to this file, .parquet or .csv")
-    verb.add_argument("--no-shortcuts", action="store_true", help="leave out the shortcut audit, which takes minutes for a full release")
-    add_cache(verb)
-    add_engine(verb)
-    form = verb.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print everything as JSON")
-    form.add_argument("--csv", action="store_true", help="print everything as CSV, one line per contrast, comparison or shortcut")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
+def _run(options: Namespace) -> int:
     heard: list[str] = []
     with staged("score"):
-        measured = score(
-            options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
-            engine=options.engine, ray_address=options.ray_address, judges=options.judge,
-            annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble, attacks=options.attacks,
-            rules=options.rules, fairness=options.fairness, limit=options.limit, leaked=heard.append,
-        )  # fmt: skip
+        measured = score(**COMMAND.given(options), leaked=heard.append)
     if options.json:
         print(json_text({**measured.to_json(), "canary": heard}))
     else:
@@ -252,6 +225,48 @@ def run(options: argparse.Namespace) -> int:
     return told_of(measured.faults)
 
 
-def _of_own(release: str | Path) -> bool:
-    """Whether it is a file of texts, and no release."""
-    return Path(release).suffix.lower() == ".jsonl"
+COMMAND = Command(
+    score,
+    "test whether a metric, a judge or a reward model is fooled",
+    "Scores the variants of a release and reports which ones a metric prefers: differences with intervals and p-values, how often the "
+    "empathetic variant of a pair ranks higher, and the area under the curve. Separates the effects of stance and closeness. Also measures "
+    "at equal length and, in JSON and CSV, by scenario, phase, strategy and manner at equal closeness. If a release has crossed items, "
+    "reports how often the reply that fits the context is preferred.",
+    {
+        "RELEASE": Option(f"the release, {A_RELEASE}; or texts of your own, a .jsonl file", type=str),
+        "metrics=--metric NAME": "a metric by name or module:name, with optional settings, such as bertscore:layer=5; repeatable",
+        "--scores FILE": "a file of scores, .csv, .tsv or .jsonl, with pair_id, variant, score, or with one column per variant; for "
+        "crossed items with crossed_id, context, reply, score; repeatable, one row per file",
+        "judges=--judge TEACHER/RUBRIC[:CRITERION]": "a judge that annotated the release by a rubric; each criterion is a row, or only "
+        "the named one; repeatable",
+        "--annotations DIR": "take judges from this annotation folder instead of the release; without --judge, take all of them; "
+        "repeatable",
+        "--attacks NAME": Option(
+            "attack a sample of the replies, and report how often a metric's score rises; all attacks, or only these, by name or "
+            "module:name (shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)",
+            action="store", nargs="*",
+        ),
+        "--fairness": "report whether scorers separate the stances equally well in each group of scenarios and in all others, and "
+        "whether metrics do so after names from a list are replaced by other names",
+        "--rules DIR": "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in a language other than English",
+        "--ratings TABLE": "compare all scores with ratings by people: .csv, .tsv or .jsonl with item, rater, rating, or the ratings "
+        "table of review import",
+        "ensembles=--ensemble KIND:NAMES": "with --ratings: a row that combines others. huffman:NAME,NAME,… averages each row with the "
+        "result so far, in the order of their correlation with people on the validation split. mean:NAME,NAME,… is the plain mean. "
+        "Everything is then measured on the test split; repeatable",
+        "--lower-is-better": "a lower score is better in every file of --scores",
+        "--strict": "count a pair that a file or a judge leaves out as wrong in the accuracy",
+        "--split {train,validation,test,all}": "measure only this split (default: test if a metric was trained on the release, which a "
+        "note states; else all)",
+        "--limit N": "for a first look, measure only N pairs, drawn by their ids, without the shortcut audit and crossed items",
+        "--items FILE": "also write every score and verdict to this file, .parquet or .csv",
+        "shortcuts=--no-shortcuts": "leave out the shortcut audit, which takes minutes for a full release",
+        **CACHE,
+        **ENGINE,
+        "--json": Option("print everything as JSON", group=ONE_OF),
+        "--csv": Option("print everything as CSV, one line per contrast, comparison or shortcut", group=ONE_OF),
+    },
+    EXAMPLES,
+    made={"cache": cache_of},
+    run=_run,
+)  # fmt: skip

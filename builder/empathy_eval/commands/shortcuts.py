@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.files import write_whole
-from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import Text, lined, text_of
-from empathy_eval.commands.options import A_RELEASE, scoring_with
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command, printed
+from empathy_eval.commands.options import RELEASE, scoring_with
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit
@@ -56,53 +54,8 @@ def shortcuts(
         return found
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "shortcuts",
-        help="measure how well words alone, length or sentiment separate the stances",
-        description="Audits a release for shortcuts: words, characters, length and punctuation, sentiment, and words repeated from the "
-        "seeker. Measures how often each separates the empathetic text of a pair from the apathetic one. What learns is scored out of "
-        "fold. Lists the telltale words, and the easiest and hardest pairs. A metric with a lower accuracy than these has not shown that "
-        "it measures empathy.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument(
-        "--by",
-        choices=("dialogue", "scenario"),
-        default="dialogue",
-        help="the unit of the folds (default: dialogue); scenario is stricter",
-    )
-    verb.add_argument(
-        "--without",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="leave this shortcut out; only embedding can be left out, for example if its packages are missing",
-    )
-    verb.add_argument(
-        "--out",
-        type=Path,
-        metavar="LIST.json",
-        help="also write the frozen word list: weights of words alone, by which a build chooses among candidates (word_list: LIST.json)",
-    )
-    verb.add_argument(
-        "--features",
-        action="store_true",
-        help="print the direction of each plain feature instead: how much more of it empathetic texts have than apathetic ones",
-    )
-    verb.add_argument("--json", action="store_true", help="print everything as JSON, each figure with its settings")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    with staged("shortcuts"):
-        found = shortcuts(options.release, by=options.by, without=options.without, out=options.out)
-    print(json_text(found.to_json()) if options.json else direction_table(found) if options.features else found)
-    return 0
+def _shown(found: Audit, features: bool = False, json: bool = False) -> int:
+    return printed(direction_table(found) if features and not json else found, json)
 
 
 def direction_table(audit: Audit) -> Text:
@@ -174,3 +127,24 @@ def _accuracy(one: Estimate | None, why: str | None) -> tuple[str, str]:
     if one is None:
         return "", f"not defined: {why}"
     return f"{one.value:.3f}", "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]"
+
+
+COMMAND = Command(
+    shortcuts,
+    "measure how well words alone, length or sentiment separate the stances",
+    "Audits a release for shortcuts: words, characters, length and punctuation, sentiment, and words repeated from the seeker. Measures "
+    "how often each separates the empathetic text of a pair from the apathetic one. What learns is scored out of fold. Lists the telltale "
+    "words, and the easiest and hardest pairs. A metric with a lower accuracy than these has not shown that it measures empathy.",
+    {
+        **RELEASE,
+        "--by {dialogue,scenario}": "the unit of the folds (default: dialogue); scenario is stricter",
+        "--without NAME": "leave this shortcut out; only embedding can be left out, for example if its packages are missing",
+        "--out LIST.json": "also write the frozen word list: weights of words alone, by which a build chooses among candidates "
+        "(word_list: LIST.json)",
+        "--features": "print the direction of each plain feature instead: how much more of it empathetic texts have than apathetic ones",
+        "--json": "print everything as JSON, each figure with its settings",
+    },
+    EXAMPLES,
+    _shown,
+    staged=True,
+)

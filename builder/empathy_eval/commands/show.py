@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import textwrap
+from argparse import Namespace
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,8 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import beside_loops
-from empathy_eval.commands.options import check_count, whole
+from empathy_eval.commands.command import Command, given
+from empathy_eval.commands.options import Option, check_count, whole
 
 if TYPE_CHECKING:
     from empathy_eval.releases.inspect.show import Beside
@@ -48,9 +49,11 @@ def show(
         InputError: if there is no such folder, or nothing in it of that name.
         JobError: if a row of the ledger that is looked at is damaged.
     """
+    from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import show
 
-    return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates, rules)))
+    beside = {"ledger": ledger, "reviews": reviews, "scenarios": scenarios, "templates": templates, "rules": rules}
+    return beside_loops(lambda: show(release_folder(where), name, _beside(**beside)))
 
 
 @takes_paths
@@ -64,75 +67,33 @@ def show_rejected(
         InputError: if there is no such folder, or nothing was refused for that reason.
         JobError: if rows of the ledger are damaged.
     """
-    return beside_loops(lambda: list(_rejected(where, reason, ledger, scenarios, templates, rules)))
+    beside = {"ledger": ledger, "scenarios": scenarios, "templates": templates, "rules": rules}
+    return beside_loops(lambda: list(_rejected(where, reason, **beside)))
 
 
-def _rejected(where: str | Path, reason: str | None, *paths: str | Path | None) -> Iterator[Refused]:
+def _rejected(where: str | Path, reason: str | None = None, **beside: str | Path | None) -> Iterator[Refused]:
+    from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import rejected
 
-    ledger, *folders = paths
-    return rejected(_folder(where), reason, _beside(ledger, None, *folders))
+    return rejected(release_folder(where), reason, _beside(**beside))
 
 
-def _folder(where: str | Path) -> Path:
-    from empathy_eval.releases.hub.fetch import release_folder
-
-    return release_folder(where)
-
-
-def _beside(*paths: str | Path | None) -> Beside:
+def _beside(**paths: str | Path | None) -> Beside:
     from empathy_eval.releases.inspect.show import Beside
 
-    return Beside(*(Path(one) if one else None for one in paths))
+    return Beside(**{name: Path(one) for name, one in paths.items() if one})
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "show",
-        help="show how a text was made: requests, answers, checks, and what was refused",
-        description="Shows a text of a release, a build or annotations: the request as it was sent, every answer with its finish reason, "
-        "the checks with their figures, repairs, scores and judgements. Sends nothing, and runs no code that the folder names.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("where", metavar="WHERE", help="a build folder, a release (a folder, or org/name@v1.0.0), or an annotation folder")
-    verb.add_argument(
-        "id", nargs="?", metavar="ID", help="a dialogue, a pair, a turn, a variant, a crossed item, or the beginning of a request's key"
-    )
-    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger with the answers (default: the build's own)")
-    verb.add_argument(
-        "--rejected",
-        nargs="?",
-        const="",
-        metavar="REASON",
-        help="list what was refused, for this reason or for any reason, and what was left out",
-    )
-    verb.add_argument(
-        "--limit", type=whole, metavar="N", help=f"with --rejected: list at most N (default: {MOST}, and a count of the rest)"
-    )
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: also show the judgements of raters")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own (default: those in WHERE)")
-    verb.add_argument(
-        "--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own (default: those of the build)"
-    )
-    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own (default: those in WHERE)")
-    verb.add_argument("--json", action="store_true", help="print everything as JSON")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    if (options.id is None) == (options.rejected is None):
+def _run(options: Namespace) -> int:
+    if (options.name is None) == (options.reason is None):
         raise input_error("show", "takes either an ID or --rejected", "give exactly one of them")
-    folders = {name: getattr(options, name) for name in ("ledger", "scenarios", "templates", "rules")}
-    if options.rejected is None:
-        shown = show(options.where, options.id, **folders, reviews=options.reviews)
+    if options.reason is None:
+        shown = show(**given(options, show))
         print(_json(shown.to_json()) if options.json else plain("\n".join(_lines(shown))))
         return 0
     if options.limit is not None:
         check_count("--limit", options.limit, 1)
-    found = _rejected(options.where, options.rejected or None, *folders.values())
+    found = _rejected(**given(options, show_rejected) | {"reason": options.reason or None})
     if options.json:
         print(_json([one.to_json() for one in itertools.islice(found, options.limit)]))
         return 0
@@ -242,3 +203,28 @@ def _refused(one: Refused) -> Iterator[str]:
         yield from _wrapped(one.text[:LONGEST], "    ")
     if (more := len(one.text or "") - LONGEST) > 0:
         yield f"  {more:,} more characters are left out; --json prints them all"
+
+
+COMMAND = Command(
+    show,
+    "show how a text was made: requests, answers, checks, and what was refused",
+    "Shows a text of a release, a build or annotations: the request as it was sent, every answer with its finish reason, the checks with "
+    "their figures, repairs, scores and judgements. Sends nothing, and runs no code that the folder names.",
+    {
+        "WHERE": Option("a build folder, a release (a folder, or org/name@v1.0.0), or an annotation folder", type=str),
+        "name=ID": Option("a dialogue, a pair, a turn, a variant, a crossed item, or the beginning of a request's key", nargs="?"),
+        "--ledger PATH": "the ledger with the answers (default: the build's own)",
+        "reason=--rejected REASON": Option(
+            "list what was refused, for this reason or for any reason, and what was left out",
+            nargs="?", const="",
+        ),
+        "--limit N": Option("with --rejected: list at most N (default: 100, and a count of the rest)", type=whole),
+        "--reviews FILE": "a record of review import: also show the judgements of raters",
+        "--scenarios DIR": "a folder of scenarios of your own (default: those in WHERE)",
+        "--templates DIR": "a folder of prompt templates of your own (default: those of the build)",
+        "--rules DIR": "a folder of rules of your own (default: those in WHERE)",
+        "--json": "print everything as JSON",
+    },
+    EXAMPLES,
+    run=_run,
+)  # fmt: skip

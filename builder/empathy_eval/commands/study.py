@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
+from argparse import Namespace
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import InputError, Problem, input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import page_place, whole, write_page
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import ONE_OF, Option, page_place, write_page
 from empathy_eval.commands.score_tables import score_csv
-from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
+from empathy_eval.commands.study_plan import PLAN, not_of_ratings, run_plan
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.ratings import Reading
@@ -95,14 +96,6 @@ If ratings are numbers and labels are not: if all numbers are at least 1, 1 is t
 one label for each number, in ascending order. A note lists which number became which label.
 A gain is the change of a share, in percent of the baseline's share, with an interval by rater. docs/studies.md explains each figure.
 """
-RATERS = (
-    "a table of the raters, one per row: rater, and any of group, seconds, checks and checks_failed (of attention), sex, age ...; the "
-    "groups are compared by these columns, and figures of fewer than five raters are not shown"
-)
-BY = "also test the ratings of each stratum or valence separately; repeatable (default: both columns, if present)"
-ADD = (
-    "a table of a group that was added later; repeatable. It has other raters than the study and, if the study has blocks, the same blocks"
-)
 
 
 @takes_paths
@@ -159,52 +152,14 @@ def _studied(tables: Sequence[Path], later: Sequence[Path], people: Sequence[Pat
     return with_raters(studied_of(ratings, asked), ratings, known)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "study",
-        help="compare groups in a study in which each rater sees only one group",
-        description="Analyses a between-subjects study: chi-squared tests of all groups, of each category and of each pair of groups, and "
-        "gains over a baseline with intervals by rater. Repeats them by stratum, with corrections. Adds p-values from permutations of "
-        "raters, and the effects that the study could have detected.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("ratings", type=Path, nargs="*", metavar="RATINGS", help="the ratings, one per row; several tables are combined")
-    verb.add_argument("--baseline", metavar="GROUP", help="the group that the others are compared with")
-    verb.add_argument(
-        "--labels", metavar="NAMES", default="", help="names of the categories, lowest first, separated by commas: Bad,Okay,Good"
-    )
-    verb.add_argument("--criterion", metavar="NAME", help="the criterion to analyse, if the ratings have several")
-    verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
-    verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
-    verb.add_argument("--raters", type=Path, metavar="FILE", help=RATERS)
-    verb.add_argument("--permutations", type=whole, metavar="N", help="permutations of raters (default: 2000; 0: none)")
-    verb.add_argument("--seed", type=whole, metavar="N", help="the seed of the permutations (default: 0)")
-    verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect to detect, Cohen's w (default: 0.3)")
-    verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the significance level (default: 0.05)")
-    verb.add_argument("--power", type=float, default=0.95, metavar="P", help="the probability of detecting the effect (default: 0.95)")
-    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write a page of the results, and its figures beside it as OUT.json")
-    form = verb.add_mutually_exclusive_group()
-    form.add_argument("--json", action="store_true", help="print everything as JSON")
-    form.add_argument("--csv", action="store_true", help="print all figures as CSV, one per line")
-    add_plan(verb)
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
+def _run(options: Namespace) -> int:
     if options.plan:
         return run_plan(options)
     not_of_ratings(options)
-    if not options.ratings or options.baseline is None:
-        what = "no ratings are named" if not options.ratings else "no baseline is named"
+    if not options.table or options.baseline is None:
+        what = "no ratings are named" if not options.table else "no baseline is named"
         raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
-    chance = {name: value for name in ("permutations", "seed") if (value := getattr(options, name)) is not None}
-    found = study(
-        options.ratings, options.baseline, labels=options.labels, criterion=options.criterion, by=options.by, add=options.add,
-        effect=options.effect, alpha=options.alpha, power=options.power, raters=options.raters, page=options.page, **chance,
-    )  # fmt: skip
+    found = study(**COMMAND.given(options))
     if options.json:
         print(json_text(found.to_json()))
     else:
@@ -212,3 +167,35 @@ def run(options: argparse.Namespace) -> int:
         if options.page and not options.csv:
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0
+
+
+COMMAND = Command(
+    study,
+    "compare groups in a study in which each rater sees only one group",
+    "Analyses a between-subjects study: chi-squared tests of all groups, of each category and of each pair of groups, and gains over a "
+    "baseline with intervals by rater. Repeats them by stratum, with corrections. Adds p-values from permutations of raters, and the "
+    "effects that the study could have detected.",
+    {
+        "table=RATINGS": Option("the ratings, one per row; several tables are combined", nargs="*"),
+        "--baseline GROUP": Option("the group that the others are compared with", required=False),
+        "--labels NAMES": Option("names of the categories, lowest first, separated by commas: Bad,Okay,Good", action="store"),
+        "--criterion NAME": "the criterion to analyse, if the ratings have several",
+        "--by {stratum,valence}": "also test the ratings of each stratum or valence separately; repeatable (default: both columns, if "
+        "present)",
+        "--add FILE": "a table of a group that was added later; repeatable. It has other raters than the study and, if the study has "
+        "blocks, the same blocks",
+        "--raters FILE": "a table of the raters, one per row: rater, and any of group, seconds, checks and checks_failed (of attention), "
+        "sex, age ...; the groups are compared by these columns, and figures of fewer than five raters are not shown",
+        "--permutations N": "permutations of raters (default: 2000; 0: none)",
+        "--seed N": "the seed of the permutations (default: 0)",
+        "--effect W": "the effect to detect, Cohen's w (default: 0.3)",
+        "--alpha P": "the significance level (default: 0.05)",
+        "--power P": "the probability of detecting the effect (default: 0.95)",
+        "--page OUT.html": "write a page of the results, and its figures beside it as OUT.json",
+        "--json": Option("print everything as JSON", group=ONE_OF),
+        "--csv": Option("print all figures as CSV, one per line", group=ONE_OF),
+        **PLAN,
+    },
+    EXAMPLES,
+    run=_run,
+)

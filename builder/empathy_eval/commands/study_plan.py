@@ -9,31 +9,29 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.table_text import Text, lined, text_of
-from empathy_eval.commands.options import whole
+from empathy_eval.commands.command import given
+from empathy_eval.commands.options import Group, Option, Rows, whole
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.power import Plan
 
 # What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
 OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
-OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
+OF_RATINGS = ("table", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
 
 
-def add_plan(verb: argparse.ArgumentParser) -> None:
-    """Adds the options of a plan to the verb."""
-    group = verb.add_argument_group("planning a study", "these options go with --effect, --alpha, --power and --json")
-    group.add_argument("--plan", action="store_true", help="compute how many raters and items a study needs; takes no RATINGS")
-    group.add_argument("--groups", type=whole, metavar="N", help="the number of groups, including the baseline")
-    group.add_argument("--categories", type=whole, metavar="N", help="the number of categories of a rating")
-    group.add_argument("--per-rater", type=whole, metavar="N", help="ratings per rater (default: 10)")
-    group.add_argument(
-        "--icc",
-        type=float,
-        metavar="R",
-        help="the intraclass correlation of a rater's ratings, 0 to 1 (default: 0.1); `study` reports yours",
-    )
-    group.add_argument("--share", type=float, metavar="P", help="the baseline's share of a category, for the interval of a gain")
+_GROUP = Group("planning a study", "these options go with --effect, --alpha, --power and --json")
+PLAN: Rows = {
+    "--plan": Option("compute how many raters and items a study needs; takes no RATINGS", _GROUP),
+    "--groups N": Option("the number of groups, including the baseline", _GROUP, type=whole),
+    "--categories N": Option("the number of categories of a rating", _GROUP, type=whole),
+    "--per-rater N": Option("ratings per rater (default: 10)", _GROUP, type=whole),
+    "--icc R": Option(
+        "the intraclass correlation of a rater's ratings, 0 to 1 (default: 0.1); `study` reports yours", _GROUP, type=float
+    ),
+    "--share P": Option("the baseline's share of a category, for the interval of a gain", _GROUP, type=float),
+}  # fmt: skip
 
 
 def not_of_ratings(options: argparse.Namespace) -> None:
@@ -62,14 +60,13 @@ def run_plan(options: argparse.Namespace) -> int:
         raise InputError(problems)
     from empathy_eval.raters.study.power import study_plan
 
-    given = {name: value for name in OF_PLANS if (value := getattr(options, name)) is not None}
-    found = study_plan(options.effect, alpha=options.alpha, power=options.power, **given)
+    found = study_plan(**given(options, study_plan))
     print(json_text(found.to_json(), ascii_only=True) if options.json else found)
     return 0
 
 
 def _option(name: str) -> str:
-    return "RATINGS" if name == "ratings" else f"--{name.replace('_', '-')}"
+    return "RATINGS" if name == "table" else f"--{name.replace('_', '-')}"
 
 
 def plan_table(plan: Plan) -> Text:

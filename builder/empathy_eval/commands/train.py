@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import Text, lined, text_of
-from empathy_eval.commands.options import A_RELEASE, whole
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import RELEASE, Group, Option
 
 if TYPE_CHECKING:
     from empathy_eval.training.train import Model
@@ -39,6 +37,7 @@ CONTRASTS = (
     "empathetic>far_apathetic, empathetic>apathetic, fitting>other (the two pairs of each crossed item), or equal-closeness for the "
     "second and third; repeatable"
 )
+SOME_KINDS = Group("encoders and students")
 
 
 @takes_paths
@@ -85,57 +84,32 @@ def _done(progress: Callable[[int], None], pairs: int) -> None:
     progress(pairs)
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "train",
-        help="train a model of EmpathyScore on a release",
-        description="Trains a model to recognise empathetic replies on pairs of a release, and writes it for use by score and reports. "
-        "Reports its accuracy on the splits that it has not seen, beside words alone, length and positive words.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument("--out", type=Path, required=True, metavar="MODEL", help="the folder of the model; an older model in it is replaced")
-    verb.add_argument("--kind", choices=("plain", "encoder", "students"), default="plain", help=KINDS)
-    verb.add_argument("--contrasts", action="append", metavar="PAIRS", help=CONTRASTS)
-    verb.add_argument(
-        "--split",
-        action="append",
-        choices=("train", "validation", "test"),
-        help="train on this split (default: train); repeatable; the model is evaluated on the splits that are left out",
-    )
-    _add_of_kinds(verb.add_argument_group("encoders and students"))
-    verb.add_argument("--json", action="store_true", help="print the configuration and the metrics of the model as JSON")
-    verb.set_defaults(run=run)
-
-
-def _add_of_kinds(group: Any) -> None:
-    """What only some kinds take."""
-    group.add_argument("--encoder", metavar="FOLDER", help="a folder or a model on the Hub, only safetensors (default: a small one)")
-    group.add_argument(
-        "--teacher", metavar="NAME", help='the judge whose annotations by the rubric "teacher" students learn, flow and content'
-    )
-    group.add_argument(
-        "--also", action="extend", nargs="+", type=Path, default=[], metavar="CSV", help="CSV files of labelled data for content"
-    )
-    group.add_argument("--objective", choices=("both", "regression", "ranking"), help="the training objective of students (default: both)")
-    group.add_argument("--shared", action="store_true", help="use one encoder for flow and content instead of two")
-    group.add_argument(
-        "--max-tokens", type=whole, metavar="N", help="read the last N tokens of a conversation with its reply (default: 512)"
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
-    with staged("train"):
-        model = train(
-            options.release, options.out, kind=options.kind, contrasts=options.contrasts or ("reference>apathetic",),
-            split=options.split or ("train",), teacher=options.teacher, encoder=options.encoder, also=options.also,
-            objective=options.objective, shared=options.shared, max_tokens=options.max_tokens,
-        )  # fmt: skip
-    print(json_text(model.to_json()) if options.json else model)
-    return 0
+COMMAND = Command(
+    train,
+    "train a model of EmpathyScore on a release",
+    "Trains a model to recognise empathetic replies on pairs of a release, and writes it for use by score and reports. Reports its "
+    "accuracy on the splits that it has not seen, beside words alone, length and positive words.",
+    {
+        **RELEASE,
+        "--out MODEL": "the folder of the model; an older model in it is replaced",
+        "--kind {plain,encoder,students}": "the kind of model: plain (default), a weighted sum of counted features; encoder, the same "
+        "with embeddings of a frozen encoder; students, fine-tuned encoders",
+        "--contrasts PAIRS": '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
+        "empathetic>far_apathetic, empathetic>apathetic, fitting>other (the two pairs of each crossed item), or equal-closeness for the "
+        "second and third; repeatable",
+        "--split {train,validation,test}": "train on this split (default: train); repeatable; the model is evaluated on the splits that "
+        "are left out",
+        "--encoder FOLDER": Option("a folder or a model on the Hub, only safetensors (default: a small one)", group=SOME_KINDS, type=str),
+        "--teacher NAME": Option('the judge whose annotations by the rubric "teacher" students learn, flow and content', group=SOME_KINDS),
+        "--also CSV": Option("CSV files of labelled data for content", group=SOME_KINDS, action="extend", nargs="+"),
+        "--objective {both,regression,ranking}": Option("the training objective of students (default: both)", group=SOME_KINDS),
+        "--shared": Option("use one encoder for flow and content instead of two", group=SOME_KINDS),
+        "--max-tokens N": Option("read the last N tokens of a conversation with its reply (default: 512)", group=SOME_KINDS),
+        "--json": "print the configuration and the metrics of the model as JSON",
+    },
+    EXAMPLES,
+    staged=True,
+)
 
 
 def model_table(model: Model) -> Text:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_with
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.command import Command
+from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_with
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
@@ -45,42 +44,12 @@ def verify(
         )
 
 
-def add(verbs: Any) -> None:
-    """Adds the verb to the parser."""
-    verb = verbs.add_parser(
-        "verify",
-        help="check that a release is what it claims",
-        description="Recomputes a release: signature, files, rows, splits, duplicates, provenance, the checks of every text, toxicity, the "
-        "report's numbers, and page, card, figures and explorer. Reports all faults at once, each with its place; exit status 2 if there "
-        "is one. Runs only built-in and installed metrics; other metrics of the manifest are listed, not recomputed.",
-    )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument("--fast", action="store_true", help="leave out slow checks: toxicity, numbers of the report, figures, the explorer")
-    verb.add_argument(
-        "--strict", action="store_true",
-        help="exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages by another version "
-        "of this program; other versions of packages or definitions do not count",
-    )  # fmt: skip
-    verb.add_argument(
-        "--ledger", action="append", default=[], type=Path, metavar="FILE",
-        help="a ledger of the build or of annotate: compare every text, or every row of annotations, with the answers; repeatable; "
-        "annotations need all ledgers of annotate",
-    )  # fmt: skip
-    add_signer(verb)
-    add_trust(verb)
-    verb.add_argument("--json", action="store_true", help="print faults and notes as JSON; `kind` says which is which")
-    verb.set_defaults(run=run)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Runs the verb; returns the exit status."""
+def _shown(problems: list[Problem], release: str, strict: bool = False, json: bool = False) -> int:
     from empathy_eval.metrics.trust import NotRecomputed, Told
 
-    with staged("verify"):
-        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer)
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds
-    if options.json:
+    if json:
         told = [
             {"kind": kind, **{name: value for name, value in asdict(one).items() if name != "traceback"}}
             for kind, one in zip(kinds, problems, strict=True)
@@ -88,6 +57,28 @@ def run(options: argparse.Namespace) -> int:
         # The name of a file may hold what is no sign; as an escape it is JSON again.
         print(json_text(told).encode(errors="backslashreplace").decode())
     else:
-        claim = f"{options.release}: is what it claims" + (", except for what was not recomputed" if left else "")
+        claim = f"{release}: is what it claims" + (", except for what was not recomputed" if left else "")
         print("\n".join([*map(str, problems), *([] if faulty else [claim])]))
-    return 2 if faulty else 1 if left and options.strict else 0
+    return 2 if faulty else 1 if left and strict else 0
+
+
+COMMAND = Command(
+    verify,
+    "check that a release is what it claims",
+    "Recomputes a release: signature, files, rows, splits, duplicates, provenance, the checks of every text, toxicity, the report's "
+    "numbers, and page, card, figures and explorer. Reports all faults at once, each with its place; exit status 2 if there is one. Runs "
+    "only built-in and installed metrics; other metrics of the manifest are listed, not recomputed.",
+    {
+        **RELEASE,
+        "--fast": "leave out slow checks: toxicity, numbers of the report, figures, the explorer",
+        "--strict": "exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages by "
+        "another version of this program; other versions of packages or definitions do not count",
+        "ledgers=--ledger FILE": "a ledger of the build or of annotate: compare every text, or every row of annotations, with the "
+        "answers; repeatable; annotations need all ledgers of annotate",
+        **SIGNER,
+        **TRUSTED,
+        "--json": "print faults and notes as JSON; `kind` says which is which",
+    },
+    shown=_shown,
+    staged=True,
+)

@@ -1,4 +1,4 @@
-"""The ways to do a job that asks models: live, from the ledger alone, by hand, by batch, a part of it, or over a Ray cluster."""
+"""How a job that asks models is run: live, from the ledger alone, by hand, by batch, a part of it, or over a Ray cluster."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.options import add_engine, check_engine, warned_of, whole
+from empathy_eval.commands.command import given
+from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
 from empathy_eval.commands.progress import OfRun, shown
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
-    from empathy_eval.generation.build import Run
     from empathy_eval.generation.job import Job
     from empathy_eval.generation.summary import Course, Handed, Summary
 
@@ -26,8 +26,8 @@ LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Ways:
-    """How a job is done; none of it changes what comes of it. The names are those of the command line, ``part`` is ``--slice``."""
+class RunOptions:
+    """How a job that asks models is run; none of it changes what comes of it. The options ``RUN`` of the command line have its names."""
 
     ledger: str | Path | None = None
     offline: bool = False
@@ -57,7 +57,7 @@ class Ways:
             raise input_error("--no-wait", "needs --batch", "add --batch, or leave it out")
 
 
-def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
+def do(what: Recipe | Job, folder: Path, options: RunOptions) -> Handed:
     """Does a job in a folder. Works where an event loop is running too, as in a notebook.
 
     Raises:
@@ -65,22 +65,34 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     from empathy_eval.base.stopping import beside_loops
-    from empathy_eval.generation.build import Run
     from empathy_eval.generation.build_folder import LEDGER
-    from empathy_eval.generation.summary import Course
 
-    ledger = Path(ways.ledger) if ways.ledger else None
+    ledger = Path(options.ledger) if options.ledger else folder / LEDGER
+    _answers_taken(what, ledger)
+    return beside_loops(lambda: _done(what if options.offline else _warned(what, folder, ledger, options), folder, options))
+
+
+def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> Handed:
+    from empathy_eval.generation.build import Run, build
+    from empathy_eval.generation.summary import Course, Handed
+
     run = Run(
-        ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, keep_going=ways.keep_going, progress=ways.progress,
-        course=ways.course or Course(),
+        Path(options.ledger) if options.ledger else None, options.offline, options.budget_usd, options.budget_tokens, options.part,
+        keep_going=options.keep_going, progress=options.progress, course=options.course or Course(),
     )  # fmt: skip
-    way = _over_ray if ways.engine == "ray" else _here
-    _answers_taken(what, ledger or folder / LEDGER)
+    if options.engine == "ray":
+        from empathy_eval.generation.on_ray import build_on_ray, only_whole
 
-    def work() -> Handed:
-        return way(what if ways.offline else _warned(what, folder, ledger or folder / LEDGER, ways), folder, run, ways)
+        if options.batch or options.requests_to:
+            raise only_whole()
+        return Handed(build_on_ray(what, folder, run, address=options.ray_address), {})
+    if not (options.batch or options.requests_to):
+        return Handed(build(what, folder, run), {})
+    from empathy_eval.generation.by_batch import build_by_batch, hand_out
 
-    return beside_loops(work)
+    if options.requests_to:
+        return hand_out(what, folder, Path(options.requests_to), run)
+    return build_by_batch(what, folder, run, wait=options.wait, watch=options.watch)
 
 
 def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
@@ -94,7 +106,7 @@ def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
         merge(ledger, [answers])
 
 
-def _warned(what: Recipe | Job, folder: Path, ledger: Path, ways: Ways) -> Recipe | Job:
+def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions) -> Recipe | Job:
     """What is to be done, after it is said what a change asks again of answers that are there: before anything is sent.
 
     What that made of models of one's own is handed on with it, but not over Ray, where each task makes its own.
@@ -105,72 +117,10 @@ def _warned(what: Recipe | Job, folder: Path, ledger: Path, ways: Ways) -> Recip
 
     if not isinstance(what, Recipe) or not ledger.is_file():
         return what
-    found = what if ways.engine == "ray" else Dialogues(what).found().recipe
+    found = what if options.engine == "ray" else Dialogues(what).found().recipe
     if again := asked_again(found, ledger, [folder, ledger.parent]):
         LOG.warning("%s", plain(f"{ledger}: {again}"))
     return found
-
-
-def _over_ray(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
-    from empathy_eval.generation.on_ray import build_on_ray, only_whole
-    from empathy_eval.generation.summary import Handed
-
-    if ways.batch or ways.requests_to:
-        raise only_whole()
-    return Handed(build_on_ray(what, folder, run, address=ways.ray_address), {})
-
-
-def _here(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
-    if ways.requests_to:
-        from empathy_eval.generation.by_batch import hand_out
-
-        return hand_out(what, folder, Path(ways.requests_to), run)
-    if ways.batch:
-        from empathy_eval.generation.by_batch import build_by_batch
-
-        return build_by_batch(what, folder, run, wait=ways.wait, watch=ways.watch)
-    from empathy_eval.generation.build import build
-    from empathy_eval.generation.summary import Handed
-
-    return Handed(build(what, folder, run), {})
-
-
-def add_ways(verb: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
-    """Adds the ways of a verb that asks models; returns the group of those that stand in each other's place."""
-    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
-    way = verb.add_mutually_exclusive_group()
-    way.add_argument(
-        "--offline", action="store_true", help="use only answers from the ledger; an unanswered request is an error that names it"
-    )
-    way.add_argument(
-        "--requests-to",
-        type=Path,
-        metavar="FILE",
-        help="send nothing: write the unanswered requests in the batch format of providers (JSON lines) and stop. Import the answers with "
-        "`ledger import`, then run the same command again, until every request is answered",
-    )
-    way.add_argument(
-        "--batch",
-        action="store_true",
-        help="send requests in batches of the endpoint, in a few rounds; batches cost less and take up to a day",
-    )
-    verb.add_argument("--no-wait", action="store_true", help="with --batch: return while batches are under way; run it again to continue")
-    verb.add_argument(
-        "--budget-usd", type=float, metavar="USD", help="spend no more than this, including the cost of answers in the ledger"
-    )
-    verb.add_argument(
-        "--budget-tokens", type=whole, metavar="N", help="use no more tokens than this, including those of answers in the ledger"
-    )
-    verb.add_argument(
-        "--slice",
-        type=part,
-        metavar="K/N",
-        help="only fill the ledger, with the K-th of N disjoint parts of the plan; then use `ledger merge`, and run once without --slice",
-    )
-    verb.add_argument("--keep-going", action="store_true", help="do not stop if the first 20 items all fail")
-    add_engine(verb)
-    verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
-    return way
 
 
 def part(text: str) -> tuple[int, int]:
@@ -185,6 +135,28 @@ def part(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
+RUN: Rows = {
+    "--ledger PATH": "the ledger to use (default: DIR/ledger.sqlite)",
+    "--offline": Option("use only answers from the ledger; an unanswered request is an error that names it", group=ONE_OF),
+    "--requests-to FILE": Option(
+        "send nothing: write the unanswered requests in the batch format of providers (JSON lines) and stop. Import the answers with "
+        "`ledger import`, then run the same command again, until every request is answered",
+        group=ONE_OF,
+    ),
+    "--batch": Option("send requests in batches of the endpoint, in a few rounds; batches cost less and take up to a day", group=ONE_OF),
+    "wait=--no-wait": "with --batch: return while batches are under way; run it again to continue",
+    "--budget-usd USD": "spend no more than this, including the cost of answers in the ledger",
+    "--budget-tokens N": "use no more tokens than this, including those of answers in the ledger",
+    "part=--slice K/N": Option(
+        "only fill the ledger, with the K-th of N disjoint parts of the plan; then use `ledger merge`, and run once without --slice",
+        type=part,
+    ),
+    "--keep-going": "do not stop if the first 20 items all fail",
+    **ENGINE,
+    "--json": "print the closing summary as JSON",
+}
+
+
 @dataclass(frozen=True)
 class Closing:
     """What is said once a job is finished, beside its summary: in words, and by name as JSON values."""
@@ -193,8 +165,8 @@ class Closing:
     json: dict[str, Any]
 
 
-def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed], closing: Callable[[], Closing] | None = None) -> int:
-    """Does the work in the way that is asked for, with progress, and prints what came of it; returns the exit status.
+def done(options: argparse.Namespace, verb: str, work: Callable[[RunOptions], Handed], closing: Callable[[], Closing] | None = None) -> int:
+    """Does the work as it is to be run, with progress, and prints what came of it; returns the exit status.
 
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
@@ -211,13 +183,9 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
         gc.freeze()
-        ways = Ways(
-            options.ledger, options.offline, options.requests_to, options.batch, not options.no_wait, options.budget_usd,
-            options.budget_tokens, options.slice, options.engine, options.ray_address, watch=watch, course=course,
-            keep_going=options.keep_going,
-        )  # fmt: skip
-        handed = work(ways)
-    finished = not handed.requests and not options.slice
+        run = RunOptions(**given(options, RunOptions), watch=watch, course=course)
+        handed = work(run)
+    finished = not handed.requests and not run.part
     more, heard = closing() if closing and finished else None, heard_in_folder(options.out) if finished else []
     warned_of(heard)
     if options.json:
@@ -227,22 +195,21 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")
-        print(_next_step(options, handed.requests) if handed.requests else handed)
+        print(_next_step(run, options.out, handed.requests) if handed.requests else handed)
         if more:
             print(plain(f"\n{more.text}"))
-        if options.slice and not handed.requests:
+        if run.part and not handed.requests:
             print("only the ledger was filled: combine the parts with `ledger merge`, then run the command without --slice")
     return 1 if handed.lacking and not handed.requests else 0
 
 
-def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:
+def _next_step(run: RunOptions, out: Path, requests: Mapping[str, int]) -> str:
     """What was given out, and what to do now."""
-    given = [f"  {name}: {count:,} requests" for name, count in requests.items()]
-    if options.batch:
-        return "\n".join(["batches are under way:", *given, "run the same command again to import them, until every request is answered"])
-    ledger = options.ledger or options.out / "ledger.sqlite"
+    listed = [f"  {name}: {count:,} requests" for name, count in requests.items()]
+    if run.batch:
+        return "\n".join(["batches are under way:", *listed, "run the same command again to import them, until every request is answered"])
     return "\n".join(
-        [f"{sum(requests.values()):,} requests are written; nothing was sent:", *given]
+        [f"{sum(requests.values()):,} requests are written; nothing was sent:", *listed]
         + ["get the answers, import them and run this command again with another file, until every request is answered:"]
-        + [f"  empathy-eval ledger import {ledger} ANSWERS.jsonl"]
+        + [f"  empathy-eval ledger import {run.ledger or out / 'ledger.sqlite'} ANSWERS.jsonl"]
     )

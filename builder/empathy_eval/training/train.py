@@ -27,7 +27,7 @@ from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
 from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
 from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance, accuracies
-from empathy_eval.evaluation.inversion.results import MetricRow
+from empathy_eval.evaluation.inversion.results import Measured, MetricRow
 from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, Sums, log_odds
 from empathy_eval.metrics.empathy_score.model_folder import (

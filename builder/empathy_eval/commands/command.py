@@ -1,0 +1,125 @@
+"""Commands of the command line: a public call, the words for its parameters, and how its result is printed."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.json_text import json_text
+from empathy_eval.commands.options import Group, Option, Rows, whole
+from empathy_eval.commands.progress import staged
+
+# How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
+TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": float}
+# A parameter, flags, and choices or a name for the value.
+ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
+
+
+def printed(found: Any, json: bool = False) -> int:
+    """Prints a result as its table, or as JSON; returns the exit status."""
+    print(json_text(found.to_json()) if json else found)
+    return 0
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb: ``call`` does the work and ``shown`` prints what comes of it and gives the exit status; each takes the options of its names.
+
+    ``made`` has the parameters of the call that are made of other options, and what makes them. Where the work is ``staged``, its stages
+    are shown. ``run`` stands in for all of this where more is to be done. The verb is called as the call is, or has a ``name``.
+    """
+
+    call: Callable[..., Any]
+    help: str
+    description: str | None
+    rows: Rows
+    epilog: str | None = None
+    shown: Callable[..., int] = printed
+    made: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    staged: bool = False
+    run: Callable[[argparse.Namespace], int] | None = None
+    name: str = ""
+
+    def add(self, verbs: Any) -> None:
+        """Adds the verb to the parser."""
+        name, form = self.name or self.call.__name__, argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
+        verb = verbs.add_parser(name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
+        rows = {**self.rows, "--traceback": "print the full traceback when your own code fails"}
+        add_options(verb, rows, self.shown, self.call, *self.made.values())
+        verb.set_defaults(run=self)
+
+    def __call__(self, options: argparse.Namespace) -> int:
+        """Does what the command line asks for; returns the exit status."""
+        if self.run:
+            return self.run(options)
+        with staged(self.name or self.call.__name__) if self.staged else nullcontext():
+            found = self.call(**self.given(options))
+        return self.shown(found, **given(options, self.shown))
+
+    def given(self, options: argparse.Namespace) -> dict[str, Any]:
+        """The parameters of the call that the command line gives."""
+        return given(options, self.call) | {name: make(**given(options, make)) for name, make in self.made.items()}
+
+
+@dataclass(frozen=True)
+class CommandGroup:
+    """A verb that has verbs."""
+
+    name: str
+    help: str
+    description: str | None
+    commands: tuple[Command, ...]
+
+    def add(self, verbs: Any) -> None:
+        """Adds the verbs to the parser."""
+        inner = verbs.add_parser(self.name, help=self.help, description=self.description)
+        inner = inner.add_subparsers(title="verbs", metavar="VERB", required=True)
+        for command in self.commands:
+            command.add(inner)
+
+
+def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters of a call that the command line gives. An option that is not there is None, and the call has its default."""
+    return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
+
+
+def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> None:
+    """Adds the rows of parameters of these calls, the last of which says how it is read."""
+    parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
+    groups: dict[Group | None, Any] = {None: parser}
+    for row, words in rows.items():
+        option = words if isinstance(words, Option) else Option(words)
+        name, flags, choices, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]  # anything is a metavar
+        options = flags.split(", ") if flags else []
+        name = name or (options[-1].lstrip("-").replace("-", "_") if options else metavar.lower())
+        settings = _settings(parameters.get(name), placed=not options, switch=not (choices or metavar))
+        settings |= {"choices": choices.split(",")} if choices else {"metavar": metavar} if metavar else {}
+        settings |= option.settings | ({"dest": name} if options else {})
+        if option.group not in groups:
+            groups[option.group] = _group(parser, option.group)
+        groups[option.group].add_argument(*(options or [name]), **settings)
+
+
+def _group(parser: argparse.ArgumentParser, group: Group | None) -> Any:
+    if group and group.title:
+        return parser.add_argument_group(group.title, group.description)
+    return parser.add_mutually_exclusive_group(required=bool(group and group.required))
+
+
+def _settings(parameter: inspect.Parameter | None, *, placed: bool, switch: bool) -> dict[str, Any]:
+    """How argparse reads a parameter: its type by its annotation, and whether there may be several, or need not be one."""
+    if switch:
+        return {"action": "store_false" if parameter and parameter.default is True else "store_true", "default": None}
+    if parameter is None:
+        return {}
+    kind, needed = parameter.annotation, parameter.default is parameter.empty
+    settings = {"type": next((one for word, one in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
+    if placed:
+        return settings | ({"nargs": "+"} if "Sequence" in kind else {} if needed else {"nargs": "?"})
+    return settings | ({"action": "append"} if "Sequence" in kind else {}) | ({"required": True} if needed else {})
