@@ -11,7 +11,7 @@ from empathy_eval.base.errors import InputError, Problem, plain
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import Row, Text, lined, text_of
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import Option, page_place, write_page
+from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, write_page
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
@@ -89,9 +89,9 @@ def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[s
         raise InputError([Problem(name, "applies to the reliability page, but no page is written", "add --page OUT.html") for name in odd])
 
 
-def _printed(found: Agreement, page: Path | None = None, json: bool = False) -> int:
-    printed(found, json)
-    if page and not json:
+def _printed(found: Agreement, page: Path | None = None, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    printed(found, json, latex, markdown)
+    if page and not (json or latex or markdown):
         print(f"\npage: {plain(str(page))}\nfigures of the page: {plain(str(page.with_suffix('.json')))}")
     return 0
 
@@ -114,7 +114,8 @@ COMMAND = Command(
         "--crowd NAME": "for --page: a rater of the crowd; repeatable",
         "--crowd-as {mean,median}": "for --page: how the crowd's ratings become one (default: mean)",
         "rubrics=--rubric FILE|NAME": Option("for --page: a rubric, which groups criteria and gives their scales; repeatable", type=str),
-        "--json": "print all figures as JSON, each with its settings",
+        "--json": Option("print all figures as JSON, each with its settings", ONE_OF),
+        **PAPER,
     },
     EXAMPLES,
     _printed,

@@ -21,9 +21,9 @@ TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": f
 ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
 
-def printed(found: Any, json: bool = False) -> int:
-    """Prints a result as its table, or as JSON; returns the exit status."""
-    print(json_text(found.to_json()) if json else found)
+def printed(found: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    """Prints a result as its table, in one of the forms of it, or as JSON; returns the exit status."""
+    print(json_text(found.to_json()) if json else found.to_latex() if latex else found.to_markdown() if markdown else found)
     return 0
 
 

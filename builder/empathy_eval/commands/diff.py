@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import A_RELEASE, Option
+from empathy_eval.commands.options import A_RELEASE, ONE_OF, PAPER, Option
 
 if TYPE_CHECKING:
     from empathy_eval.releases.compare.diff import Diff
@@ -26,8 +26,8 @@ def diff(before: str | Path, after: str | Path) -> Diff:
     return diff(release_folder(before), release_folder(after))
 
 
-def _shown(found: Diff, json: bool = False) -> int:
-    printed(found, json)
+def _shown(found: Diff, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    printed(found, json, latex, markdown)
     return 2 if found.moved or found.unexplained else 0
 
 
@@ -40,7 +40,8 @@ COMMAND = Command(
     {
         "before=A": Option(f"the earlier release, {A_RELEASE}", type=str),
         "after=B": Option("the later release, in the same form", type=str),
-        "--json": "print the differences as JSON",
+        "--json": Option("print the differences as JSON", ONE_OF),
+        **PAPER,
     },
     shown=_shown,
 )

@@ -45,6 +45,12 @@ class Option:
 # The parameter stands before it if it is not called so: "metrics=--metric NAME".
 Rows = Mapping[str, str | Option]
 
+# How a result is printed for a paper or a page.
+PAPER: Rows = {
+    "--latex": Option("print the tables as LaTeX with booktabs, for a paper", ONE_OF),
+    "--markdown": Option("print the tables as Markdown", ONE_OF),
+}
+
 # How a release that is read may be named.
 A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
 # No count or seed is beyond it; whatever takes fewer says so itself.

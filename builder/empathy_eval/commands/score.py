@@ -13,12 +13,13 @@ from warnings import warn
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
+from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import (
     A_RELEASE,
     CACHE,
     ENGINE,
     ONE_OF,
+    PAPER,
     Option,
     cache_of,
     check_count,
@@ -66,7 +67,7 @@ def score(
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
-    rules: str | Path | None = None, limit: int | None = None, leaked: Callable[[str], object] = warn,
+    rules: str | Path | None = None, limit: int | None = None, figure: str | Path | None = None, leaked: Callable[[str], object] = warn,
 ) -> Scored:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
@@ -80,7 +81,8 @@ def score(
     ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or
     objects with which a sample of the replies is attacked, none of them (an empty list) all that are built in; their fixed texts are
     English, or those of the folder ``rules``. Without a ``split`` it is ``test`` where a metric was trained on the release, else ``all``.
-    With a ``limit`` so many pairs are measured, drawn by their ids, for a first look.
+    With a ``limit`` so many pairs are measured, drawn by their ids, for a first look. ``figure`` is a path without an ending, at which the
+    accuracies at equal closeness are drawn as SVG and PDF.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
@@ -93,7 +95,7 @@ def score(
     asked = ScoreOptions(
         release, metrics, [Path(one) for one in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts, judges,
         [Path(one) for one in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
-        Path(rules) if rules else None, limit,
+        Path(rules) if rules else None, limit, Path(figure) if figure else None,
     )  # fmt: skip
     asked.refuse_unfit()
     with scoring_with(cache, engine, ray_address, progress) as scoring:
@@ -122,6 +124,7 @@ class ScoreOptions:
     fairness: bool
     rules: Path | None
     limit: int | None
+    figure: Path | None
 
     @property
     def of_texts(self) -> bool:
@@ -151,7 +154,7 @@ class ScoreOptions:
             check_count("score: limit", self.limit, 1)
         alone = {
             "split": self.split, "strict": self.strict, "judges": self.judges, "annotations": self.annotations,
-            "attacks": self.attacks is not None, "fairness": self.fairness, "limit": self.limit,
+            "attacks": self.attacks is not None, "fairness": self.fairness, "limit": self.limit, "figure": self.figure,
         }  # fmt: skip
         beside_people = ("split", "judges", "annotations")
         unfit = [one for one, there in alone.items() if there and (self.of_texts or (self.ratings and one not in beside_people))]
@@ -208,6 +211,10 @@ def _of_release(asked: ScoreOptions, folder: Path, annotations: Annotations | No
         items=asked.items, shortcuts=asked.shortcuts, scoring=scoring, judges=asked.judges, annotations=annotations, attacks=attacks,
         fairness=fairness, limit=asked.limit,
     )  # fmt: skip
+    if asked.figure:
+        from empathy_eval.reports.charts import draw_accuracies
+
+        draw_accuracies(measured, asked.figure)
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
@@ -220,7 +227,7 @@ def _run(options: Namespace) -> int:
     if options.json:
         print(json_text({**measured.to_json(), "canary": heard}))
     else:
-        print(score_csv(measured) if options.csv else measured)
+        print(score_csv(measured)) if options.csv else printed(measured, latex=options.latex, markdown=options.markdown)
     warned_of(heard)
     return told_of(measured.faults)
 
@@ -265,6 +272,8 @@ COMMAND = Command(
         **ENGINE,
         "--json": Option("print everything as JSON", group=ONE_OF),
         "--csv": Option("print everything as CSV, one line per contrast, comparison or shortcut", group=ONE_OF),
+        **PAPER,
+        "--figure PATH": "also draw the accuracies at equal closeness beside the shortcut line, as PATH.svg and PATH.pdf",
     },
     EXAMPLES,
     made={"cache": cache_of},

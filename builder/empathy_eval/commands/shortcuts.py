@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.files import write_whole
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.printed import Printed
 from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import RELEASE, scoring_with
+from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_with
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit
@@ -54,8 +55,22 @@ def shortcuts(
         return found
 
 
-def _shown(found: Audit, features: bool = False, json: bool = False) -> int:
-    return printed(direction_table(found) if features and not json else found, json)
+def _shown(found: Audit, features: bool = False, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    return printed(Directions(found) if features and not json else found, json, latex, markdown)
+
+
+class Directions(Printed):
+    """The audit as the table of directions."""
+
+    def __init__(self, audit: Audit) -> None:
+        self._audit = audit
+
+    def head(self) -> Sequence[str]:
+        """What the audit is of."""
+        return self._audit.head()
+
+    def _table(self) -> Text:
+        return direction_table(self._audit)
 
 
 def direction_table(audit: Audit) -> Text:
@@ -142,7 +157,8 @@ COMMAND = Command(
         "--out LIST.json": "also write the frozen word list: weights of words alone, by which a build chooses among candidates "
         "(word_list: LIST.json)",
         "--features": "print the direction of each plain feature instead: how much more of it empathetic texts have than apathetic ones",
-        "--json": "print everything as JSON, each figure with its settings",
+        "--json": Option("print everything as JSON, each figure with its settings", ONE_OF),
+        **PAPER,
     },
     EXAMPLES,
     _shown,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import InputError, Problem, input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import ONE_OF, Option, page_place, write_page
+from empathy_eval.commands.command import Command, printed
+from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, write_page
 from empathy_eval.commands.score_tables import score_csv
 from empathy_eval.commands.study_plan import PLAN, not_of_ratings, run_plan
 
@@ -163,8 +163,8 @@ def _run(options: Namespace) -> int:
     if options.json:
         print(json_text(found.to_json()))
     else:
-        print(score_csv(found) if options.csv else found)
-        if options.page and not options.csv:
+        print(score_csv(found)) if options.csv else printed(found, latex=options.latex, markdown=options.markdown)
+        if options.page and not (options.csv or options.latex or options.markdown):
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0
 
@@ -194,6 +194,7 @@ COMMAND = Command(
         "--page OUT.html": "write a page of the results, and its figures beside it as OUT.json",
         "--json": Option("print everything as JSON", group=ONE_OF),
         "--csv": Option("print all figures as CSV, one per line", group=ONE_OF),
+        **PAPER,
         **PLAN,
     },
     EXAMPLES,

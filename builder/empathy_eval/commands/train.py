@@ -12,7 +12,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, Group, Option
+from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Group, Option
 
 if TYPE_CHECKING:
     from empathy_eval.training.train import Model
@@ -105,7 +105,8 @@ COMMAND = Command(
         "--objective {both,regression,ranking}": Option("the training objective of students (default: both)", group=SOME_KINDS),
         "--shared": Option("use one encoder for flow and content instead of two", group=SOME_KINDS),
         "--max-tokens N": Option("read the last N tokens of a conversation with its reply (default: 512)", group=SOME_KINDS),
-        "--json": "print the configuration and the metrics of the model as JSON",
+        "--json": Option("print the configuration and the metrics of the model as JSON", ONE_OF),
+        **PAPER,
     },
     EXAMPLES,
     staged=True,

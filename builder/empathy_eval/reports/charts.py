@@ -13,6 +13,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import room_for
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.evaluation.corpus.groupings import AS_RELEASED
@@ -145,6 +146,9 @@ def _chart(
     return Chart(name, {key: words for key, words in legend.items() if key in there}, list(rows), ticks, middle, label)
 
 
+# The forms of figures: of a report, and for a paper; and what is left out of a file so that its bytes are the same on every run.
+PAGE, PAPER = ("svg", "png"), ("svg", "pdf")
+UNTOLD = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
 # Of the Okabe-Ito palette, told apart by all common kinds of colour vision; markers and places differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
 STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), STANCE_NEAR: (ORANGE, "^"), STANCE_FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
@@ -152,9 +156,21 @@ PHASES = {"exploration": BLUE, "comforting": YELLOW, "action": GREEN}
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "empathy-eval", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans"}
 
 
-def draw_chart(chart: Chart, folder: Path) -> None:
+def draw_accuracies(measured: Measured, path: Path) -> None:
+    """The accuracies at equal closeness beside the shortcut line, as ``path.svg`` and ``path.pdf``.
+
+    Raises:
+        InputError: if no metric has one, as where there are no controls.
+    """
+    chart = accuracies(measured)
+    if chart is None:
+        raise input_error("score: figure", "no metric has an accuracy at equal closeness", "score a release with controls, or leave it out")
+    draw_chart(replace(chart, name=path.name), path.parent, PAPER)
+
+
+def draw_chart(chart: Chart, folder: Path, forms: Sequence[str] = PAGE) -> None:
     """A row of marks for each metric on one axis, with intervals where there are any."""
-    with _figure(folder, chart.name, (7.2, 0.42 * len(chart.rows) + 1.4)) as (figure, axes):
+    with _figure(folder, chart.name, (7.2, 0.42 * len(chart.rows) + 1.4), forms=forms) as (figure, axes):
         axes.axvline(chart.middle, color=GREY, linewidth=1, zorder=1)
         for place, (_, marks) in enumerate(chart.rows):
             for mark in marks:
@@ -212,15 +228,15 @@ def draw_course(course: dict[str, Any], folder: Path) -> None:
 
 
 @contextmanager
-def _figure(folder: Path, name: str, size: tuple[float, float], rows: int = 1) -> Iterator[tuple[Any, Any]]:
-    """A figure to draw in, that is then written as ``name.svg`` and ``name.png``."""
+def _figure(folder: Path, name: str, size: tuple[float, float], rows: int = 1, forms: Sequence[str] = PAGE) -> Iterator[tuple[Any, Any]]:
+    """A figure to draw in, that is then written in each form."""
     with room_for(folder), matplotlib.rc_context(SETTINGS):
         folder.mkdir(parents=True, exist_ok=True)
         # Without pyplot there is no backend to choose, which would be the caller's too.
         figure = Figure(figsize=size, layout="constrained")
         yield figure, figure.subplots(rows, sharex=True)
-        figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
-        figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
+        for form in forms:
+            figure.savefig(folder / f"{name}.{form}", dpi=200, metadata=dict.fromkeys(UNTOLD[form]))
 
 
 def _bare(axes: Any, grid: str) -> None:
