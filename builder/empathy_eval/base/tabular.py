@@ -186,31 +186,3 @@ class Writer:
         if self._rows:
             self._flush()
         self._writer.close()
-
-
-class Rows:
-    """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._file = path, pq.ParquetFile(path)
-        self._name = self._file.schema_arrow.names[0]
-        self._group_of: dict[str, int] = {}
-        for group in range(self._file.num_row_groups):
-            names = self._table(group, [self._name]).column(0).to_pylist()
-            self._group_of.update(dict.fromkeys(names, group))
-        self._group, self._rows = -1, dict[str, TableRow]()
-
-    def get(self, name: str) -> TableRow | None:
-        """The row of that id. Ids that come in the order of the file read each group once."""
-        group = self._group_of.get(name)
-        if group is None:
-            return None
-        if group != self._group:
-            self._group, self._rows = group, {row[self._name]: row for row in self._table(group).to_pylist()}
-        return self._rows[name]
-
-    def _table(self, group: int, columns: list[str] | None = None) -> pa.Table:
-        with readable(self._path):
-            table = self._file.read_row_group(group, columns=columns)
-            table.validate(full=True)
-            return table
