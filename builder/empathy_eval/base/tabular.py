@@ -96,8 +96,8 @@ WHOLE = "name the folder of a release; if it is one, fetch it again whole"
 MOST_ROWS, MOST_BYTES = 100_000, 2**29
 
 
-def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The record batches of a parquet file of a release, all columns or the named ones.
+def table_batches(path: Path, columns: list[str] | None = None, rows: int = 1000) -> Iterator[pa.RecordBatch]:
+    """The record batches of a parquet file of a release, all columns or the named ones, so many rows at a time.
 
     Raises:
         InputError: if it is not there, is damaged, lacks a column, or has two of one name.
@@ -110,7 +110,7 @@ def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.R
             twice = next(name for place, name in enumerate(names) if name in names[:place])
             raise input_error(path, f'has the column "{twice[:80]}" twice', WHOLE)
         refuse_absurd(path, table.metadata)
-        for batch in table.iter_batches(1000, columns=columns):
+        for batch in table.iter_batches(rows, columns=columns):
             batch.validate(full=True)
             yield batch
 

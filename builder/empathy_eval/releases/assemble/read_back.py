@@ -31,7 +31,7 @@ KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
 # The tables that lie beside the configs, in a file each.
 BESIDE = ("provenance", "candidates")
 # Rows that are held at once of each file.
-SLICE = 100
+SLICE = 25
 # A table and its split, None of one beside the configs.
 File = tuple[str, str | None]
 # A row with its number in its file.
@@ -85,11 +85,10 @@ def _by_dialogue(folder: Path, file: File) -> Iterator[tuple[tuple[Any, ...], st
 def numbered(path: Path, columns: list[str] | None = None) -> Iterator[Numbered]:
     """The rows of a file with their numbers, with all columns or the named ones."""
     number = 0
-    for batch in table_batches(path, columns):
-        for start in range(0, len(batch), SLICE):
-            for row in batch.slice(start, SLICE).to_pylist():
-                yield number, row
-                number += 1
+    for batch in table_batches(path, columns, SLICE):
+        for row in batch.to_pylist():
+            yield number, row
+            number += 1
 
 
 def _dialogue_of(row: TableRow) -> str:

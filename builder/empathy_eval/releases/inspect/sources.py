@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -143,66 +143,6 @@ IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,})(?:-r[1-9]\d{0,3})
 Rows = tuple[Mapping[str, Any], ...]
 
 
-class Source(Protocol):
-    """A release or a build. ``header`` is its manifest or what its build wrote, ``ledger`` where its answers lie, if it has them itself.
-
-    ``finished`` if its outcomes are all there: a build that is under way is known by its ledger alone.
-    """
-
-    @property
-    def named(self) -> str: ...  # noqa: D102
-    @property
-    def header(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def ledger(self) -> Path | None: ...  # noqa: D102
-    @property
-    def finished(self) -> bool: ...  # noqa: D102
-    @property
-    def released(self) -> bool: ...  # noqa: D102
-
-    def dialogue_ids(self) -> list[str]:
-        """Those whose outcome is there."""
-        ...
-
-    def outcome(self, dialogue_id: str) -> Outcome | None:
-        """What became of a dialogue."""
-        ...
-
-    def outcomes(self) -> Iterator[Outcome]:
-        """All of them."""
-        ...
-
-    def left_out(self) -> dict[str, tuple[str, str]]:
-        """By id why a dialogue is not released, as far as that was decided: a reason that is counted, and the words for it."""
-        ...
-
-    def taken(self) -> set[str]:
-        """The keys of all requests whose answers are released; none of a build."""
-        ...
-
-    def said(self, place: Place) -> dict[str, Rows]:
-        """What was said of a pair or a dialogue, by what it is called."""
-        ...
-
-    def keyed(self, prefix: str) -> list[Place]:
-        """The places of requests whose key begins so: two at most."""
-        ...
-
-
-def source_of(folder: Path) -> Source:
-    """The release or the build of a folder.
-
-    Raises:
-        InputError: if it is neither, or what it says of itself is not valid.
-    """
-    if (folder / MANIFEST).is_file():
-        return Released(folder)
-    if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
-        return Built(folder)
-    what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
-    raise input_error(folder, what, "name the folder of a release, a build or annotations")
-
-
 class Built:
     """The folder of a build; it may be under way."""
 
@@ -258,6 +198,24 @@ class Built:
     def keyed(self, prefix: str) -> list[Place]:
         """Those of texts that were taken and of answers that were not."""
         return [place for one in self._read(f'"{prefix}'.encode()) for place in places(one, prefix)][:2]
+
+
+# What lies in a folder, read as outcomes. Of a build that is under way, which is not ``finished``, the ledger alone is known.
+Source = Released | Built
+
+
+def source_of(folder: Path) -> Source:
+    """The release or the build of a folder.
+
+    Raises:
+        InputError: if it is neither, or what it says of itself is not valid.
+    """
+    if (folder / MANIFEST).is_file():
+        return Released(folder)
+    if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
+        return Built(folder)
+    what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
+    raise input_error(folder, what, "name the folder of a release, a build or annotations")
 
 
 def places(outcome: Outcome, prefix: str) -> Iterator[Place]:
