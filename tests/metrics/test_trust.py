@@ -142,7 +142,7 @@ def test_an_entry_point_in_the_folder_where_a_verb_runs_is_not_installed(folder:
 def test_verify_exits_1_when_strict_and_its_json_tells_a_program(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "release", "--strict", "--json"]) == 1
     (told,) = json.loads(capsys.readouterr().out)
-    assert (told["kind"], told["metric"]) == ("not_recomputed", NAME) and {"where", "what", "fix"} <= told.keys()
+    assert (told["severity"], told["about"]) == ("unchecked", NAME) and {"where", "what", "fix"} <= told.keys()
     assert main(["verify", "release", "--fast", "--strict"]) == 0
     assert not (here / "ran").exists()
 
