@@ -8,12 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.metrics.scoring import PLAIN
 from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.releases.assemble.manifest import is_before, manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.verify import verify
 from empathy_eval.reports.report import page_text, tables_text
@@ -42,12 +43,10 @@ def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
     (folder / "report" / "index.html").write_text(page_text(retold(tables)), encoding="utf-8")
     manifest = {**read_manifest(folder), **more}
     papers_anew(folder, manifest)
-    if is_before(manifest):
-        (folder / "eval.yaml").unlink(missing_ok=True)
     manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"] if (folder / name).is_file()}
     (folder / "manifest.json").write_text(manifest_text(sealed(manifest)), encoding="utf-8")
 
 
-def report_faults(folder: Path) -> list[Problem]:
+def report_faults(folder: Path) -> list[Finding]:
     """What ``verify`` finds of the numbers of a report alone."""
     return list(verify._report(folder, read_manifest(folder), (), PLAIN))

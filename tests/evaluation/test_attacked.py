@@ -27,9 +27,7 @@ from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.metrics.length import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.verify.report import comparable, disagreements
-from empathy_eval.releases.verify.verify import verify
 from empathy_eval.statistics.resampling import Clusters
 
 from tests.doubles.on_the_page import unseen
@@ -283,11 +281,9 @@ def test_verify_finds_a_changed_figure_and_takes_a_report_of_before(released: tu
 
 
 @pytest.mark.e2e
-def test_a_release_of_before_without_the_table_is_verified(light: Path, tmp_path: Path) -> None:
+def test_a_release_without_the_table_is_found(light: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(light, tmp_path / "release"))
     tables = read_tables(folder)
     assert tables.pop("attacks")
     told_anew(folder, tables)
-    assert any("attacks" in one.where for one in report_faults(folder)), "this version makes it"
-    told_anew(folder, tables, builder="0.1.0")
-    assert [one for one in verify(folder) if not isinstance(one, NotRecomputed)] == []
+    assert any("attacks" in one.where for one in report_faults(folder))

@@ -31,8 +31,6 @@ from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.metrics.protocol import MeanMetric
-from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.verify.verify import verify
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.estimate import Tested as WithP
 from empathy_eval.statistics.ranking import Duels, holm
@@ -244,7 +242,7 @@ def test_every_form_says_the_same(light: Path, capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.e2e
-def test_the_report_has_the_tables_and_one_of_before_verifies_without_them(light: Path, tmp_path: Path) -> None:
+def test_the_report_has_the_tables_and_verify_misses_them(light: Path, tmp_path: Path) -> None:
     old = shutil.copytree(light, tmp_path / "old")
     path = old / "report" / "tables.json"
     tables = json.loads(path.read_text())
@@ -257,5 +255,5 @@ def test_the_report_has_the_tables_and_one_of_before_verifies_without_them(light
     told_anew(old, wrong)
     assert any("fairness" in str(one) for one in report_faults(old))
     del tables["fairness"]
-    told_anew(old, tables, builder="0.1.0")
-    assert [one for one in verify(old) if not isinstance(one, NotRecomputed)] == []
+    told_anew(old, tables)
+    assert any("fairness" in str(one) for one in report_faults(old))

@@ -23,7 +23,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.evaluation.external.score import score
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.bertscore import BertScore
-from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.metrics.trust import chosen
 from empathy_eval.metrics.weights import folder_of, published
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
@@ -142,7 +142,7 @@ def test_an_entry_point_in_the_folder_where_a_verb_runs_is_not_installed(folder:
 def test_verify_exits_1_when_strict_and_its_json_tells_a_program(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "release", "--strict", "--json"]) == 1
     (told,) = json.loads(capsys.readouterr().out)
-    assert (told["kind"], told["metric"]) == ("not_recomputed", NAME) and {"where", "what", "fix"} <= told.keys()
+    assert (told["severity"], told["about"]) == ("unchecked", NAME) and {"where", "what", "fix"} <= told.keys()
     assert main(["verify", "release", "--fast", "--strict"]) == 0
     assert not (here / "ran").exists()
 
@@ -156,7 +156,7 @@ def test_a_trusted_metric_is_recomputed_with_all_the_others(here: Path, capsys: 
 def test_a_callable_of_the_standard_library_is_not_called(here: Path) -> None:
     names = ["os:getcwd", "subprocess:run", "beside_the_release:Warmth", "no-such-metric"]
     named(here / "release", metrics=["bleu", *names, "dist-1"])
-    assert [one.metric for one in verify(here / "release") if isinstance(one, NotRecomputed)] == names
+    assert [one.about for one in verify(here / "release") if one.severity != "fault"] == names
     named(here / "release", metrics=["bleu", "no-such-metric", "dist-1"], **{"subprocess:run": {"args": ["touch", "ran"]}})
     told = 'report: has unknown "subprocess:run"\n  Fix: use one of bleu, no-such-metric, dist-1, met'
     assert told in "\n".join(map(str, verify(here / "release")))
@@ -173,7 +173,7 @@ def test_settings_of_a_stranger_are_used_by_a_metric_of_ones_own_only_when_it_is
     )
     named(here / "release", **{NAME: {"word": "cruel"}})
     (left,) = chosen(json.loads((here / "release" / "manifest.json").read_text())["configuration"]["report"]).left
-    assert left.metric == NAME
+    assert left.about == NAME
     score_it = ["score", "release", "--no-cache", "--json", "--metric"]
     assert main([*score_it, NAME]) == 2
     said = capsys.readouterr().err
@@ -195,7 +195,7 @@ def test_a_doctored_number_is_seen_beside_a_metric_that_is_not_recomputed(here: 
         "BLEU-4", "Warmth", "Dist-1",
     ]  # fmt: skip
     change_tables(here / "release", doctor)
-    said = [str(one) for one in verify(here / "release") if not isinstance(one, NotRecomputed)]
+    said = [str(one) for one in verify(here / "release") if one.severity == "fault"]
     assert len(said) == 2 and "BLEU-4: scores: empathetic: says 0.9" in said[0] and "Dist-1: differences" in said[1]
 
 
@@ -205,7 +205,7 @@ def test_p_values_are_compared_and_those_after_holm_are_not(here: Path) -> None:
         tables["inversion"][2]["differences"]["empathetic - apathetic"].update(p=0.0123)
 
     change_tables(here / "release", doctor)
-    (wrong,) = [str(one) for one in verify(here / "release") if not isinstance(one, NotRecomputed)]
+    (wrong,) = [str(one) for one in verify(here / "release") if one.severity == "fault"]
     assert "Dist-1" in wrong and "p: says 0.0123" in wrong
 
 
@@ -248,13 +248,13 @@ def test_a_model_that_is_neither_listed_nor_at_hand_is_not_loaded(model: str, he
     settings = {"metrics": ["bleu", "bertscore"], "bertscore": {"model": model, "layer": 1}}
     (left,) = chosen(settings).left
     assert (
-        left.metric == "bertscore"
+        left.about == "bertscore"
         and ("available" if model.startswith("sha256") and model.strip() == model else "its settings are not accepted") in left.what
     )
     named(here / "release", **settings)
-    assert [one.metric for one in metrics_of(read_manifest(here / "release"))[1]] == ["bertscore"]
+    assert [one.about for one in metrics_of(read_manifest(here / "release"))[1]] == ["bertscore"]
     if model in VERIFIED:
-        assert "bertscore" in {one.metric for one in verify(here / "release") if isinstance(one, NotRecomputed)}
+        assert "bertscore" in {one.about for one in verify(here / "release") if one.severity != "fault"}
     with pytest.raises(
         InputError,
         match="are not available" if model.startswith("sha256") and model.strip() == model else "settings for it that are not accepted",

@@ -32,9 +32,8 @@ from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import BETWEEN, Design
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
-from empathy_eval.releases.verify.design import canary_faults
 from empathy_eval.releases.verify.verify import verify
-from empathy_eval.reports.explorer import explore_page, write_page
+from empathy_eval.reports.explorer import write_page
 
 from tests.doubles.judge import JudgeServer
 from tests.doubles.models import Recorder
@@ -139,32 +138,15 @@ def test_no_request_of_a_build_or_of_a_judge_and_no_template_holds_it(
     assert all(canary in (tmp_path / name / "build.json").read_text() for name in ("teacher", "warmer"))
 
 
-def without(folder: Path, copy: Path) -> Path:
-    """A release as the version before made it: no canary anywhere."""
-    shutil.copytree(folder, copy)
-    for path in copy.rglob("*.parquet"):
-        pq.write_table(pq.read_table(path).replace_schema_metadata(), path)
-    manifest = {name: value for name, value in read_manifest(folder).items() if name != "canary"} | {"builder": "0.1.0"}
-    (copy / "manifest.json").write_text(manifest_text(sealed(manifest)))
-    return copy
-
-
 def test_what_is_loaded_is_the_same_as_without_it(light: Path, tmp_path: Path) -> None:
-    before = without(light, tmp_path / "before")
+    bare = Path(shutil.copytree(light, tmp_path / "bare"))
+    for path in bare.rglob("*.parquet"):
+        pq.write_table(pq.read_table(path).replace_schema_metadata(), path)
     for config in ("pairs", "preferences_near"):
-        ours, theirs = (datasets.load_dataset(str(one), config, cache_dir=str(tmp_path / one.name)) for one in (light, before))
+        ours, theirs = (datasets.load_dataset(str(one), config, cache_dir=str(tmp_path / one.name)) for one in (light, bare))
         assert ours.keys() == theirs.keys() and ours
         for split in ours:
             assert ours[split].features == theirs[split].features and list(ours[split]) == list(theirs[split])
-
-
-def test_what_is_made_of_a_release_of_before_has_none(light: Path, tmp_path: Path) -> None:
-    before = without(light, tmp_path / "before")
-    facts = read_manifest(before)
-    assert not list(canary_faults(before, facts))
-    assert canary_of("empathy-eval-demo") not in explore_page(before, facts)
-    export_review(before, tmp_path / "review", DESIGNS["within"])
-    assert not [one for one in (tmp_path / "review").rglob("*") if one.is_file() and canary_of("empathy-eval-demo") in decoded(one)]
 
 
 def test_the_canary_hangs_on_the_name_alone(light: Path, demo: Configuration) -> None:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from empathy_eval.base.errors import Problem
 from empathy_eval.design.dataset import SIGNATURE, read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.releases.assemble.signing import read_public_key, read_secret_key, sign
@@ -45,11 +44,11 @@ def original(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Orig
 
 def told(folder: Path, **how: Any) -> list[str]:
     """What verify says, whatever the folder is called."""
-    return [f"{type(one).__name__}: {one}".replace(str(folder), "") for one in verify(folder, **how)]
+    return [f"{one.severity}: {one}".replace(str(folder), "") for one in verify(folder, **how)]
 
 
 def faults(said: Collection[str]) -> list[str]:
-    return [one for one in said if one.startswith(Problem.__name__)]
+    return [one for one in said if one.startswith("fault: ")]
 
 
 def forged(original: Original, folder: Path, forgery: Forgery) -> Path:

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest, digest_bytes
+from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import Writer
 from empathy_eval.commands.build import build as build_with_checks
 from empathy_eval.completions.ledger import Ledger
@@ -301,13 +301,6 @@ def test_what_a_folder_carries_and_nobody_can_read_is_told_and_the_packaged_is_u
     (folder / "design" / "taxonomy.yaml").write_text("phases: [")
     shown = show(folder, "003-seed-t01")
     assert any("taxonomy.yaml" in one and "the packaged scenarios are used" in one for one in shown.notes) and shown.texts
-
-
-def test_hashes_of_files_as_builds_of_before_have_them_are_no_change(light: Path, tmp_path: Path) -> None:
-    header = json.loads((light / "manifest.json").read_text())
-    old = {name: digest_bytes((data_folder("rules") / name).read_bytes().partition(b"\n")[2]) for name in header["rules"]}
-    assert recipe_again({**header, "rules": old}, None, None, None).changed == recipe_again(header, None, None, None).changed
-    assert "rules: safety.yaml" in recipe_again({**header, "rules": old | {"safety.yaml": "0" * 64}}, None, None, None).changed
 
 
 def test_scenarios_that_are_brought_are_counted_by_the_words_of_the_texts_language(light: Path, tmp_path: Path) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.signs import unseen
 from empathy_eval.cli import main
-from empathy_eval.metrics.trust import NotRecomputed, Told
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed, software
 from empathy_eval.releases.hub.publish import publish
 from empathy_eval.releases.inspect.serving import _file
@@ -29,7 +29,7 @@ def copy(light: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(light, tmp_path / "release"))
 
 
-def faults(folder: Path) -> list[Problem]:
+def faults(folder: Path) -> list[Finding]:
     return verify(folder, fast=True)
 
 
@@ -184,11 +184,11 @@ def test_a_hidden_link_that_leads_out_is_told_too(copy: Path) -> None:
 def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forge(copy, software=software() | {"numpy": "1.0.0"})
     (found,) = faults(copy)
-    assert isinstance(found, Told) and f"made with numpy 1.0.0, here {software()['numpy']}" in found.what
+    assert found.severity == "note" and f"made with numpy 1.0.0, here {software()['numpy']}" in found.what
     assert main(["verify", "--fast", "--strict", str(copy)]) == 0
     assert capsys.readouterr().out.endswith("is what it claims\n")
     assert main(["verify", "--fast", "--json", str(copy)]) == 0
-    assert [one["kind"] for one in json.loads(capsys.readouterr().out)] == ["told"]
+    assert [one["severity"] for one in json.loads(capsys.readouterr().out)] == ["note"]
 
 
 @pytest.mark.parametrize(
@@ -201,5 +201,5 @@ def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureF
 )
 def test_software_that_the_files_do_not_come_of_is_a_fault(change: dict[str, str | None], told: str, copy: Path) -> None:
     forge(copy, software={name: one for name, one in {**software(), **change}.items() if one})
-    assert told in said(copy) and not all(isinstance(one, NotRecomputed) for one in faults(copy))
+    assert told in said(copy) and not all(one.severity != "fault" for one in faults(copy))
     assert pq.read_metadata(copy / "candidates.parquet").created_by

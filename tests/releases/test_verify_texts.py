@@ -10,7 +10,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.dataset import CANDIDATES, SPLITS, file_of, read_manifest
-from empathy_eval.releases.verify.texts import text_faults
+from empathy_eval.releases.verify.content import content_faults
+from empathy_eval.releases.verify.texts import checked_under
 
 from tests.releases.test_verify import change_rows
 
@@ -24,7 +25,8 @@ def copy(light: Path, tmp_path: Path) -> Path:
 
 
 def said(folder: Path) -> list[str]:
-    return [str(one) for one in text_faults(folder, read_manifest(folder))]
+    facts = read_manifest(folder)
+    return [str(one) for one in content_faults(folder, facts, checked_under(folder, facts))]
 
 
 def split_with(folder: Path, config: str, wanted: Callable[[Row], object] = bool) -> tuple[Path, int]:
@@ -48,8 +50,8 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a short helper turn": ("dialogues", lambda row: helper_of(row).update(text="I see."), "too_short"),
     "a short variant": ("pairs", lambda row: row.update(empathetic="Mm."), "too_short"),
     "white space": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\n"), "white space"),
-    "a control sign": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\x07."), "control_sign"),
-    "a sign unseen": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\u200b."), "hidden_sign: a text holds U+200B"),
+    "a control sign": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\x07."), "holds U+0007, which nobody sees"),
+    "a sign unseen": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\u200b."), "holds U+200B"),
     "a copy": ("pairs", lambda row: row.update(apathetic=row["reference"]), "edit_ratio_zero"),
     "a far text that is near": ("pairs", lambda row: row.update(empathetic=row["reference"]), "overlap_high"),
     "a near text that is far": ("pairs", lambda row: row.update(apathetic=row["empathetic"]), "edit_ratio_high"),
@@ -58,16 +60,20 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a first person": ("dialogues", lambda row: row.update(description=f"{row['description']} I know."), "description_person"),
     "another opening": ("dialogues", lambda row: row.update(description="A person is sad."), "description_opening"),
     "phases out of order": ("dialogues", lambda row: row.update(turns=row["turns"][::-1]), "phase"),
-    "another phase": ("dialogues", lambda row: helper_of(row).update(phase="action"), "which is not of the phase action"),
+    "another phase": (
+        "dialogues",
+        lambda row: helper_of(row).update(phase="action"),
+        "[phase] is 'action', but the rest of",
+    ),
     "the same strategy": (
         "pairs",
         lambda row: row.update(empathetic_strategy=row["strategy"]),
         "another strategy of the same phase is required",
     ),
     "an unknown manner": ("pairs", lambda row: row.update(apathetic_manner="rude"), "which the taxonomy does not have"),
-    "a ratio of a control": ("controls", lambda row: row.update(near_empathetic_edit_ratio=0.01), "near_empathetic_edit_ratio is 0.01"),
-    "an overlap of a control": ("controls", lambda row: row.update(far_apathetic_overlap=0.01), "far_apathetic_overlap is 0.01"),
-    "harm in a control": ("controls", lambda row: row.update(far_apathetic=HARM), "far_apathetic of"),
+    "a ratio of a control": ("controls", lambda row: row.update(near_empathetic_edit_ratio=0.01), "near_empathetic_edit_ratio is '0.01'"),
+    "an overlap of a control": ("controls", lambda row: row.update(far_apathetic_overlap=0.01), "far_apathetic_overlap is '0.01'"),
+    "harm in a control": ("controls", lambda row: row.update(far_apathetic=HARM), "far_apathetic: unsafe_"),
     "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is allowed"),
     "harm in a crossed reply": ("crossed", lambda row: row.update(reply_2=HARM), "unsafe_"),
     "a crossed reply of twice the length": ("crossed", lambda row: row.update(reply_2=f"{row['reply_2']} " * 2), "curated"),
@@ -80,7 +86,7 @@ def test_what_a_build_refuses_is_named(copy: Path, name: str) -> None:
     config, forge, what = FORGERIES[name]
     path, place = split_with(copy, config)
     change_rows(path, lambda rows: forge(rows[place]))
-    assert any(what in one and "dialogues" in one for one in said(copy)), said(copy)
+    assert any(what in one for one in said(copy)), said(copy)
 
 
 def test_a_pointer_to_help_that_a_variant_lost_is_named(seeds: Path, tmp_path: Path) -> None:
@@ -140,4 +146,4 @@ def test_a_text_that_was_not_released_is_refused_for_what_it_says(copy: Path, te
 
 def test_checks_of_ones_own_are_named_and_not_run(light: Path) -> None:
     manifest = read_manifest(light) | {"checks": {"no.such:thing": "version:1"}}
-    assert ["no.such:thing" in str(one) for one in text_faults(light, manifest)] == [True]
+    assert ["no.such:thing" in str(one) for one in content_faults(light, manifest, None)] == [True]

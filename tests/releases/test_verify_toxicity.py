@@ -12,7 +12,6 @@ import pytest
 from empathy_eval.completions.models.toxicity_scorer import load_scorer
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.dataset import CANDIDATES, file_of, read_manifest
-from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.verify import toxicity as verify_toxicity
 from empathy_eval.releases.verify.toxicity import toxicity_faults
 
@@ -78,7 +77,7 @@ def test_a_score_that_is_not_of_its_text_is_named_with_its_place_and_both_number
     path = next(one for split in ("train", "test") if pq.read_metadata(one := file_of(copy, config, split)).num_rows)
     change_rows(path, forge)
     (found,) = toxicity_faults(copy, of(copy))
-    assert found.where == f"{path}: row 0" and said in found.what, found
+    assert found.where.startswith(f"{copy}: ") and said in found.what, found
 
 
 def test_a_release_has_the_scores_of_its_texts(light: Path) -> None:
@@ -114,7 +113,7 @@ def test_what_is_scored_in_several_batches_is_found_in_each(copy: Path, monkeypa
 
 def test_other_weights_are_told_and_nothing_is_scored(light: Path) -> None:
     (told,) = toxicity_faults(light, {**of(light), "toxicity_weights": "0" * 64})
-    assert isinstance(told, NotRecomputed) and "000000000000" in told.what
+    assert told.severity != "fault" and "000000000000" in told.what
 
 
 def test_where_nothing_was_scored_nothing_is_told(light: Path) -> None:
@@ -127,4 +126,4 @@ def test_no_weights_are_loaded_by_a_path_that_a_manifest_names(light: Path, monk
     monkeypatch.setattr(verify_toxicity, "load_scorer", lambda config: pytest.fail("weights are loaded"))
     for path in ({}, {"checkpoint": "theirs.ckpt"}, {"config": "theirs"}, {"checkpoint": "theirs.ckpt", "config": "theirs"}):
         (told,) = toxicity_faults(light, of(light, scorer="detoxify", at_most=0.5, **path))
-        assert isinstance(told, NotRecomputed) and "at a path" in told.what
+        assert told.severity != "fault" and "at a path" in told.what

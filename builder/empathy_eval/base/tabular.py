@@ -92,8 +92,8 @@ WHOLE = "name the folder of a release; if it is one, fetch it again whole"
 MOST_ROWS, MOST_BYTES = 100_000, 2**29
 
 
-def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The record batches of a parquet file of a release, all columns or the named ones.
+def table_batches(path: Path, columns: list[str] | None = None, rows: int = 1000) -> Iterator[pa.RecordBatch]:
+    """The record batches of a parquet file of a release, all columns or the named ones, so many rows at a time.
 
     Raises:
         InputError: if it is not there, is damaged, lacks a column, or has two of one name.
@@ -106,7 +106,7 @@ def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.R
             twice = next(name for place, name in enumerate(names) if name in names[:place])
             raise input_error(path, f'has the column "{twice[:80]}" twice', WHOLE)
         refuse_absurd(path, table.metadata)
-        for batch in table.iter_batches(1000, columns=columns):
+        for batch in table.iter_batches(rows, columns=columns):
             batch.validate(full=True)
             yield batch
 
@@ -182,31 +182,3 @@ class Writer:
         if self._rows:
             self._flush()
         self._writer.close()
-
-
-class Rows:
-    """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._file = path, pq.ParquetFile(path)
-        self._name = self._file.schema_arrow.names[0]
-        self._group_of: dict[str, int] = {}
-        for group in range(self._file.num_row_groups):
-            names = self._table(group, [self._name]).column(0).to_pylist()
-            self._group_of.update(dict.fromkeys(names, group))
-        self._group, self._rows = -1, dict[str, TableRow]()
-
-    def get(self, name: str) -> TableRow | None:
-        """The row of that id. Ids that come in the order of the file read each group once."""
-        group = self._group_of.get(name)
-        if group is None:
-            return None
-        if group != self._group:
-            self._group, self._rows = group, {row[self._name]: row for row in self._table(group).to_pylist()}
-        return self._rows[name]
-
-    def _table(self, group: int, columns: list[str] | None = None) -> pa.Table:
-        with readable(self._path):
-            table = self._file.read_row_group(group, columns=columns)
-            table.validate(full=True)
-            return table

@@ -13,18 +13,19 @@ from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_with
 
 if TYPE_CHECKING:
-    from empathy_eval.base.errors import Problem
+    from empathy_eval.base.findings import Finding
 
 
 @takes_paths
 def verify(
     release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
     signer: str | Path | None = None, progress: Callable[[int], None] | None = None,
-) -> list[Problem]:  # fmt: skip
-    """All faults of a release (a folder, or a Hub name such as ``org/name@v1.0.0``); an empty list if it is what it claims.
+) -> list[Finding]:  # fmt: skip
+    """All that is found of a release (a folder, or a Hub name such as ``org/name@v1.0.0``), faults first; it is what it claims if no
+    finding has the severity ``fault``.
 
-    ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a
-    :class:`~empathy_eval.metrics.trust.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
+    ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a finding
+    says that it is ``unchecked``. ``trusted`` are metrics of the manifest that may be run too.
     ``signer`` is a public key of minisign, as a file or as its line of base64: the release must be signed by it; without it a signature
     is told as not checked. With the ``ledgers`` of its build every text is held against the answers, with those that
     :func:`empathy_eval.annotate` filled every row of what judges said.
@@ -44,16 +45,11 @@ def verify(
         )
 
 
-def _shown(problems: list[Problem], release: str, strict: bool = False, json: bool = False) -> int:
-    from empathy_eval.metrics.trust import NotRecomputed, Told
-
-    kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
-    faulty, left = "fault" in kinds, "not_recomputed" in kinds
+def _shown(problems: list[Finding], release: str, strict: bool = False, json: bool = False) -> int:
+    severities = {one.severity for one in problems}
+    faulty, left = "fault" in severities, "unchecked" in severities
     if json:
-        told = [
-            {"kind": kind, **{name: value for name, value in asdict(one).items() if name != "traceback"}}
-            for kind, one in zip(kinds, problems, strict=True)
-        ]
+        told = [{name: value for name, value in asdict(one).items() if name != "traceback"} for one in problems]
         # The name of a file may hold what is no sign; as an escape it is JSON again.
         print(json_text(told).encode(errors="backslashreplace").decode())
     else:
@@ -77,7 +73,7 @@ COMMAND = Command(
         "answers; repeatable; annotations need all ledgers of annotate",
         **SIGNER,
         **TRUSTED,
-        "--json": "print faults and notes as JSON; `kind` says which is which",
+        "--json": "print faults and notes as JSON; `severity` says which is which",
     },
     shown=_shown,
     staged=True,

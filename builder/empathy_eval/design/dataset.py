@@ -19,7 +19,7 @@ from empathy_eval.design.personas import VOICES
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
 
-# How the variants of a pair are made what they are; null where that was not planned, and releases of before do not have them.
+# How the variants of a pair are made what they are; null where that was not planned.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
 # Curated crossed items have neither.
@@ -92,11 +92,6 @@ def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:
     return COLUMNS | {config: columns for config, columns in OPTIONAL.items() if config in counts}
 
 
-def contract(config: str, names: Collection[str]) -> pa.Schema:
-    """The columns of a config whose file has these: releases of before need not have what they could not plan."""
-    return pa.schema([one for one in configs_of([config])[config] if one.name in names or one.name not in (*WAYS, FAR_WAY)])
-
-
 PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
 
 
@@ -166,7 +161,7 @@ def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPL
 
 
 MANIFEST, TABLES = "manifest.json", "tables.json"
-# What a manifest calls the form of all that a release holds. Releases of before do not say theirs.
+# What a manifest calls the form of all that a release holds.
 FORMAT = 2
 # Of the manifest, which names every other file and cannot name this one.
 SIGNATURE = f"{MANIFEST}.minisig"

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.findings import Finding
 from empathy_eval.metrics.registry import known, names_of, unfit
 from empathy_eval.metrics.weights import at_hand, is_hash
 
@@ -15,24 +15,12 @@ FIX = "review its code, then allow it with --trust-metrics"
 
 
 @dataclass(frozen=True)
-class NotRecomputed(Problem):
-    """What of a release was not checked here, and is no fault. ``metric`` names it: a metric, a signature, toxicity, pages."""
-
-    metric: str
-
-
-@dataclass(frozen=True)
-class Told(NotRecomputed):
-    """What is told of a release beside its numbers, such as definitions of its own: no number stands unchecked for it."""
-
-
-@dataclass(frozen=True)
 class Chosen:
     """The metrics of a manifest that are measured, those whose settings are trusted too, and what is left out."""
 
     names: tuple[str, ...]
     own: frozenset[str]
-    left: tuple[NotRecomputed, ...]
+    left: tuple[Finding, ...]
 
 
 def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = (), pinned: Sequence[str] = ()) -> Chosen:
@@ -47,7 +35,9 @@ def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: 
     """
     names = list(pinned) if pinned and not settings.get("metrics") else names_of(settings, without)
     why = {name: reason for name in names if name not in trusted and (reason := _reason(name, settings))}
-    left = [NotRecomputed(WHERE, f'"{name}" is not recomputed: {why[name]}', f"{FIX} '{name}'", name) for name in names if name in why]
+    left = [
+        Finding(WHERE, f'"{name}" is not recomputed: {why[name]}', f"{FIX} '{name}'", "unchecked", name) for name in names if name in why
+    ]
     return Chosen(tuple(name for name in names if name not in why), frozenset(trusted) & set(names), tuple(left))
 
 

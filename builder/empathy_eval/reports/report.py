@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.printed import Printed
 from empathy_eval.design.canary import in_json
@@ -30,7 +31,7 @@ from empathy_eval.evaluation.measure import Beside, of_scores, of_texts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
 from empathy_eval.metrics.registry import Found, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.metrics.trust import chosen
 from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
 from empathy_eval.reports.page import judges_charts, page
@@ -65,7 +66,7 @@ class Report(Printed):
     about: dict[str, Any]
     told: dict[str, Any]
     scores: TextScores | None = field(default=None, repr=False, compare=False)
-    left: tuple[NotRecomputed, ...] = ()
+    left: tuple[Finding, ...] = ()
 
     @property
     def provenance(self) -> Provenance | None:
@@ -117,7 +118,7 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         return replace(report, measured=report.measured.of(provenance))
 
 
-def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[NotRecomputed, ...]]:
+def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[Finding, ...]]:
     """The metrics that a manifest may have run here, and those that it may not.
 
     Raises:

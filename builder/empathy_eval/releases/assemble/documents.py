@@ -15,7 +15,6 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, configs_of
-from empathy_eval.releases.assemble.manifest import is_before
 from empathy_eval.reports.card import card_text, changelog_text, eval_text
 from empathy_eval.reports.report import Report
 
@@ -98,4 +97,4 @@ def papers(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, str
 
 def asks_to_choose(facts: dict[str, Any]) -> bool:
     """Whether a release has what a model is asked to choose from: a list of no tasks is no benchmark's."""
-    return not is_before(facts) and bool({"preferences_near", "preferences_far", "crossed"} & facts["counts"].keys())
+    return bool({"preferences_near", "preferences_far", "crossed"} & facts["counts"].keys())

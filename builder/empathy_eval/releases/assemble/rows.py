@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import TableRow
@@ -17,8 +17,9 @@ from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcom
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
-def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(config, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, its crossed items."""
+def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
+    """(table, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, its crossed items, then what
+    stands in the provenance and among the candidates."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -32,8 +33,10 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
             row = row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
             yield "controls", row
         yield from preference_rows(row)
-    for item in outcome.crossed:
-        yield "crossed", _crossed_row(dialogue, item)
+    crossed = [_crossed_row(dialogue, item) for item in outcome.crossed]
+    yield from (("crossed", row) for row in crossed)
+    yield from (("provenance", row) for row in _provenance_rows(dialogue, outcome.pairs, crossed))
+    yield from (("candidates", row) for row in _candidate_rows(outcome))
 
 
 def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> TableRow:
@@ -137,48 +140,27 @@ def preference_rows(row: TableRow) -> Iterator[tuple[str, TableRow]]:
             yield config, {"pair_id": row["pair_id"], "scenario": row["scenario"], "prompt": prompt, **replies}
 
 
-def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
-    """The request keys of the dialogue, of each variant (none if rules made it) with the hash of its text, of crossed items of models."""
-    dialogue = outcome.dialogue
-    if dialogue is None:
-        return
+def _provenance_rows(dialogue: Dialogue, pairs: Sequence[Pair], crossed: Sequence[TableRow]) -> Iterator[TableRow]:
+    """The request keys of the dialogue, of each variant (none if rules made it) with the hash of its text, of crossed items of models: the
+    writer's request, then the judge's."""
     base = {"dialogue_id": dialogue.dialogue_id}
-    yield {
-        **base,
-        "pair_id": None,
-        "what": "dialogue",
-        "method": dialogue.source,
-        "model": dialogue.model,
-        "request_key": dialogue.request_key,
-        TEXT_HASH: None,
-    }
-    for pair in outcome.pairs:
+    how = {"method": dialogue.source, "model": dialogue.model, "request_key": dialogue.request_key}
+    yield {**base, "pair_id": None, "what": "dialogue", **how, TEXT_HASH: None}
+    for pair in pairs:
         for what in VARIANTS:
             made: Variant | None = getattr(pair, what)
             if made:
+                by = {"method": made.method, "model": made.model, "request_key": made.request_key}
                 identity = pair_id(dialogue.dialogue_id, pair.turn)
-                yield {
-                    **base,
-                    "pair_id": identity,
-                    "what": what,
-                    "method": made.method,
-                    "model": made.model,
-                    "request_key": made.request_key,
-                    TEXT_HASH: digest_bytes(made.text.encode()),
-                }
-    for item in outcome.crossed:
-        yield from crossed_requests(_crossed_row(dialogue, item))
+                yield {**base, "pair_id": identity, "what": what, **by, TEXT_HASH: digest_bytes(made.text.encode())}
+    for row in crossed:
+        place = {**base, "pair_id": pair_id(dialogue.dialogue_id, row["turn"]), "what": "crossed"}
+        for number, key in enumerate(row["request_keys"]):
+            how = {"method": "judge", "model": row["judge"]} if number else {"method": "model", "model": row["writer"]}
+            yield {**place, **how, "request_key": key, TEXT_HASH: None}
 
 
-def crossed_requests(row: TableRow) -> Iterator[TableRow]:
-    """The provenance of a row of ``crossed``: the writer's request, then the judge's; none of a curated one."""
-    place = {"dialogue_id": row["dialogue_id"], "pair_id": pair_id(row["dialogue_id"], row["turn"]), "what": "crossed"}
-    for number, key in enumerate(row["request_keys"]):
-        how = {"method": "judge", "model": row["judge"]} if number else {"method": "model", "model": row["writer"]}
-        yield {**place, **how, "request_key": key}
-
-
-def candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
+def _candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
     """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged.
 
     Where one of several was chosen, that one has the number that none of them has.

@@ -16,9 +16,9 @@ from typing import Any
 
 from empathy_eval.base.errors import Problem, input_error, missing_package
 from empathy_eval.base.files import write_whole
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.parsing import Refused
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
-from empathy_eval.metrics.trust import NotRecomputed
 
 # Of any file of this kind: its lines hold a few hundred.
 MOST_BYTES = 4096
@@ -128,25 +128,24 @@ def sign(folder: Path, manifest: dict[str, Any], key: SecretKey | None) -> None:
     write_whole(folder / SIGNATURE, f"{COMMENT}signature from minisign secret key\n{first}\n{TRUSTED}{comment}\n{last}\n")
 
 
-def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey | None) -> Iterator[Problem]:
+def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey | None) -> Iterator[Finding]:
     """What is wrong with the signature of a release; without a signer's key, that one is there and was not checked."""
     path = folder / SIGNATURE
     if signer is None:
         if path.is_file():
-            yield NotRecomputed(
-                str(path), "was not checked: no public key of a signer was given", "name the key with --signer", "signature"
-            )
+            what = "was not checked: no public key of a signer was given"
+            yield Finding(str(path), what, "name the key with --signer", "unchecked", "signature")
         return
     if not path.is_file():
-        yield Problem(str(path), "is missing: the release is not signed", ASK)
+        yield Finding(str(path), "is missing: the release is not signed", ASK)
         return
     try:
         comment = _signed(folder / MANIFEST, path, signer)
     except (OSError, ValueError) as error:
-        yield Problem(str(path), f"is not valid: {_why(error)}", ASK)
+        yield Finding(str(path), f"is not valid: {_why(error)}", ASK)
         return
     if comment != _names(manifest):
-        yield Problem(str(path), f'is the signature of "{comment[:100]}", not of "{_names(manifest)}"', ASK)
+        yield Finding(str(path), f'is the signature of "{comment[:100]}", not of "{_names(manifest)}"', ASK)
 
 
 def _signed(manifest: Path, path: Path, signer: PublicKey) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,7 +28,7 @@ from empathy_eval.releases.assemble.annotations import add_annotations, read_all
 from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.assemble.predecessors import predecessors, refuse_another
-from empathy_eval.releases.assemble.rows import candidate_rows, provenance_rows, rows
+from empathy_eval.releases.assemble.rows import derive
 from empathy_eval.releases.assemble.selection import Selection, select, withdrawn_counts
 from empathy_eval.releases.assemble.signing import key_to_sign, sign
 from empathy_eval.reports.explorer import PAGE, explore_page
@@ -161,35 +160,35 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files, and what the build was made under; returns the number of rows by config and split, empty splits too."""
-    taxonomy, count, about = load_taxonomy(), candidates_of(header["configuration"]), in_json(called(header["configuration"]))
+    taxonomy, about = load_taxonomy(), in_json(called(header["configuration"]))
     _write_words(build_dir, folder, header["configuration"])
     write_carried(folder, carried_by(build_dir, header))
-    data: dict[tuple[str, str], Writer] = {}
-    counts: dict[str, Counter[str]] = {}
+    writers = dict[tuple[str, str], Writer]()
+    counts = dict[str, dict[str, int]]()
     stage("writing rows", len(selection.dialogue_ids), "dialogues")
     with contextlib.ExitStack() as stack:
+        beside = {"provenance": provenance_columns(candidates_of(header["configuration"])), "candidates": CANDIDATES}
+        for table, columns in beside.items():
+            writers[table, ""] = stack.enter_context(Writer(folder / f"{table}.parquet", columns, about))
 
         def begin(config: str) -> None:
+            counts[config] = dict.fromkeys(SPLITS, 0)
             for split in SPLITS:
-                data[config, split] = stack.enter_context(Writer(file_of(folder, config, split), configs_of([config])[config], about))
-            counts[config] = Counter(dict.fromkeys(SPLITS, 0))
+                writers[config, split] = stack.enter_context(Writer(file_of(folder, config, split), configs_of([config])[config], about))
 
         for config in COLUMNS:
             begin(config)
-        provenance = stack.enter_context(Writer(folder / "provenance.parquet", provenance_columns(count), about))
-        candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES, about))
         for outcome in accepted(build_dir, checked=True):
             if outcome.dialogue_id not in selection.dialogue_ids:
                 continue
             split, scenario = split_of(outcome.dialogue_id), header["scenarios"][outcome.dialogue_id[:3]]["name"]
-            for config, row in rows(outcome, scenario, taxonomy):
-                if config not in counts:  # one that not every release has
-                    begin(config)
-                data[config, split].add(row)
-                counts[config][split] += 1
+            for table, row in derive(outcome, scenario, taxonomy):
+                if table in beside:
+                    writers[table, ""].add(row)
+                    continue
+                if table not in counts:  # a config that not every release has
+                    begin(table)
+                writers[table, split].add(row)
+                counts[table][split] += 1
             advance()
-            for row in provenance_rows(outcome):
-                provenance.add(row)
-            for row in candidate_rows(outcome):
-                candidates.add(row)
-    return {config: {split: count[split] for split in SPLITS} for config, count in counts.items()}
+    return counts

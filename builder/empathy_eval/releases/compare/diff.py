@@ -18,8 +18,8 @@ from empathy_eval.design.errata import before as stands_for
 from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.assemble.annotations import identity_of
-from empathy_eval.releases.verify.provenance import place_of
-from empathy_eval.releases.verify.rows import left_out
+from empathy_eval.releases.assemble.read_back import place_of
+from empathy_eval.releases.verify.content import left_out
 
 # By config the name of its items, and what they say: what stands in the dialogue too is held there.
 SAID: dict[str, tuple[str, Callable[[TableRow], Any]]] = {

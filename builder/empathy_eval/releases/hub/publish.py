@@ -15,11 +15,11 @@ from huggingface_hub.hf_api import RepoFile
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
 from empathy_eval.base.files import leading_out
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.assemble.signing import secret_keys
 from empathy_eval.releases.hub.repository import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
 
@@ -73,7 +73,7 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
     found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
-    left = tuple(one for one in found if isinstance(one, NotRecomputed))
+    left = tuple(one for one in found if isinstance(one, Finding) and one.severity != "fault")
     if problems := [one for one in found if one not in left]:
         raise InputError(problems)
     # The Hub's library shows what it sends.

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
-from empathy_eval.base.files import data_folder, entries
-from empathy_eval.base.hashing import digest, digest_bytes
+from empathy_eval.base.files import entries
+from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.base.version import __version__
@@ -181,7 +181,7 @@ def recipe_again(
         recipe = Recipe(config, catalogue, prompts, language=under.language())
     except EmpathyEvalError as error:
         return Again(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
-    return Again(recipe, tuple(_changed(header, recipe, scenarios)), (*under.notes, *_not_run(config)))
+    return Again(recipe, tuple(_changed(header, recipe)), (*under.notes, *_not_run(config)))
 
 
 def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:
@@ -199,16 +199,7 @@ def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:
     return words
 
 
-def _of_bytes(path: Path | None) -> set[str]:
-    """The hashes that a build of before may have of a file: of its bytes, and of those without a first line that names its schema."""
-    if path is None or not path.is_file():
-        return set()
-    said = path.read_bytes()
-    first, _, rest = said.partition(b"\n")
-    return {digest_bytes(said), digest_bytes(rest if first.startswith(b"# yaml-language-server:") else said)}
-
-
-def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) -> Iterator[str]:
+def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
     """What hashes tell to be another here."""
     schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in recipe.kinds)}
     here = {
@@ -217,14 +208,12 @@ def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) 
         "rules": recipe.language.hashes,
         "scenario_files": recipe.scenario_files,
     }
-    files = {("scenario_files", name): (scenarios or data_folder("scenarios")) / name for name in recipe.catalogue.files}
-    files |= {("rules", f"{name}.yaml"): Path(one.where) for name, one in recipe.language.rules.items()}
     for name, hashes in here.items():
         there = header.get(name)
         if there is None:
             continue
         others = sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))
-        if others := [one for one in others if there.get(one) not in _of_bytes(files.get((name, one)))]:
+        if others:
             yield f"{name.replace('_', ' ')}: {', '.join(others)}"
     if header.get("seeds", recipe.catalogue.seed_hash) != recipe.catalogue.seed_hash:
         yield "the seed dialogues of the scenarios"

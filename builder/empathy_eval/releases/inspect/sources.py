@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,9 +14,6 @@ import pyarrow.compute as pc
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
-from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
-from empathy_eval.completions.requests import LONGEST
-from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import (
     CANDIDATES,
     JUDGED,
@@ -32,15 +27,12 @@ from empathy_eval.design.dataset import (
     split_of,
 )
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, SELF_CHAT
-from empathy_eval.design.personas import VOICES
-from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, read_build
-from empathy_eval.generation.outcomes import VARIANTS, Candidate, Crossed, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import VARIANTS, Outcome
+from empathy_eval.releases.assemble.read_back import BESIDE, candidate_of, outcome_of, path_of, read_back, tables_of
 from empathy_eval.releases.inspect.texts import KIND_OF, Place
 
 ITEMS = "report/items.parquet"
-# What files beside the data have at least.
-BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES, ITEMS: pa.schema([("pair_id", pa.string())])}
 
 
 def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
@@ -77,83 +69,27 @@ class Released:
         """Those that are released."""
         return column(self._folder, "dialogues", "dialogue_id")
 
-    @cached_property
-    def _abbreviations(self) -> dict[str, str]:
-        return {one.name: one.abbreviation for one in load_taxonomy().strategies}
-
-    def _rows(self, config: str, name: str, value: str) -> list[TableRow]:
-        """The rows of a config about a dialogue or a pair, each valid."""
-        path = file_of(self._folder, config, split_of(value.partition("-t")[0]))
-        rows = rows_where(path, pa.schema([configs_of([config])[config].field(name)]), name, value)
+    def _rows(self, table: str, dialogue_id: str) -> list[TableRow]:
+        """The rows of a table about a dialogue, each valid."""
+        path = path_of(self._folder, table, None if table in BESIDE else split_of(dialogue_id))
+        columns = {**configs_of([table]), "provenance": PROVENANCE, "candidates": CANDIDATES}[table]
+        by, value = ("pair_id", f"{dialogue_id}-t") if table == "candidates" else ("dialogue_id", dialogue_id)
+        rows = rows_where(path, pa.schema([columns.field(by)]), by, value, begins=table == "candidates")
         for row in rows:
-            check(row, f"{config}_row", f"{path}: {value}")
+            check(row, f"{table}_row", f"{path}: {dialogue_id}")
         return rows
-
-    def _beside(self, name: str, of: str, value: str, *, begins: bool = False) -> list[TableRow]:
-        """Rows of a file beside the data, which releases of before need not have."""
-        path = self._folder / name
-        return rows_where(path, BESIDE[name], of, value, begins=begins) if path.is_file() else []
 
     def outcome(self, dialogue_id: str) -> Outcome | None:
         """A dialogue with its pairs, the keys of its provenance, and its texts that were not released."""
-        rows = self._rows("dialogues", "dialogue_id", dialogue_id)
-        if not rows:
-            return None
-        made = {(one["pair_id"], one["what"]): one for one in self._beside("provenance.parquet", "dialogue_id", dialogue_id)}
-        row = rows[0]
-        turns = tuple(Turn(one["role"], one["text"], self._strategy(one["strategy"])) for one in row["turns"])
-        dialogue = Dialogue(
-            dialogue_id, row["scenario_id"], row["description"], turns, tuple(row["flags"]), row["source"], row["model"],
-            made.get((None, "dialogue"), {}).get("request_key") or "", *map(row.get, VOICES),
-        )  # fmt: skip
-        controls = {one["pair_id"]: one for one in self._rows("controls", "dialogue_id", dialogue_id)}
-        pairs = [self._pair({**one, **controls.get(one["pair_id"], {})}, made) for one in self._rows("pairs", "dialogue_id", dialogue_id)]
-        return Outcome(
-            dialogue_id, row["scenario_id"], "accepted", (), dialogue, tuple(pairs), (), tuple(self._candidates(dialogue_id)),
-            crossed=tuple(self._crossed(dialogue_id)),
-        )  # fmt: skip
-
-    def _crossed(self, dialogue_id: str) -> Iterator[Crossed]:
-        """The crossed items of a dialogue, where the release has some."""
-        for row in self._rows(CROSSED.name, "dialogue_id", dialogue_id) if CROSSED.name in self.header["counts"] else ():
-            told = {one.name: row[one.name] for one in fields(Crossed) if one.name in row}
-            yield Crossed(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
+        return outcome_of(dialogue_id, {table: self._rows(table, dialogue_id) for table in tables_of(self.header)}, self.header)
 
     def outcomes(self) -> Iterator[Outcome]:
         """All dialogues, without their pairs: only texts that were not released are told of them."""
-        by_dialogue: dict[str, list[Candidate]] = {}
-        path = self._folder / "candidates.parquet"
-        for batch in table_batches(path) if path.is_file() else ():
-            for row in batch.to_pylist():
-                by_dialogue.setdefault(_parts(row, path)[0], []).append(_candidate(row, path))
-        for dialogue_id, candidates in by_dialogue.items():
-            yield Outcome(dialogue_id, int(dialogue_id[:3]), "accepted", candidates=tuple(candidates))
-
-    def _candidates(self, dialogue_id: str) -> Iterator[Candidate]:
-        for row in self._beside("candidates.parquet", "pair_id", f"{dialogue_id}-t", begins=True):
-            yield _candidate(row, self._folder / "candidates.parquet")
-
-    def _strategy(self, name: str | None) -> str | None:
-        return None if name is None else self._abbreviations.get(name, name)
-
-    def _pair(self, row: TableRow, made: Mapping[tuple[str | None, str], TableRow]) -> Pair:
-        """A pair, with what the provenance says of its variants."""
-        near, far = (row["near_model"], row["strategy"]), (row["far_model"], row["empathetic_strategy"])
-        planned = {
-            "apathetic": (*near, "apathetic_manner"), "empathetic": (*far, "empathetic_device"),
-            "near_empathetic": (*near, ""), "far_apathetic": (*far, "far_apathetic_manner"),
-        }  # fmt: skip
-        reference, language = row["reference"], self.header["configuration"].get("language", ENGLISH)
-        scores = {**row["toxicity"], **{name: row.get(f"{name}_toxicity") for name in CONTROLS}}
-        variants: dict[str, Any] = {}
-        for name, (model, strategy, way) in planned.items():
-            if text := row.get(name):
-                short = max(len(reference), len(text)) <= LONGEST
-                ratios = (edit_ratio(reference, text, language), overlap(reference, text, language)) if short else (0.0, 0.0)
-                told = made.get((row["pair_id"], name), {"method": "unknown", "model": model, "request_key": None})
-                how = (told["method"], told["model"], *ratios, scores[name], told["request_key"], row.get(way))
-                variants[name] = Variant(text, self._strategy(strategy) or "", *how)
-        return Pair(row["turn"], tuple(row["flags"]), row["toxicity"]["reference"], **variants)
+        for stored in read_back(self._folder, ["candidates"]):
+            for number, row in (rows := stored.rows["candidates", None]):
+                check(row, "candidates_row", f"{self._folder / 'candidates.parquet'}: row {number}")
+            candidates = tuple(candidate_of(row, row["attempt"]) for _, row in rows)
+            yield Outcome(stored.dialogue_id, int(stored.dialogue_id[:3]), "accepted", candidates=candidates)
 
     def left_out(self) -> dict[str, tuple[str, str]]:
         """Those that were withdrawn, are near-duplicates of others, or were removed by reviewers."""
@@ -180,14 +116,16 @@ class Released:
             elif config == "annotations":
                 found[config] = [one for one in rows_where(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
         if place.turn is not None:
-            found["scores"] = self._beside(ITEMS, "pair_id", place.name)
+            found["scores"] = rows_where(self._folder / ITEMS, pa.schema([("pair_id", pa.string())]), "pair_id", place.name)
         return {name: tuple(rows) for name, rows in found.items() if rows}
 
     def keyed(self, prefix: str) -> list[Place]:
         """Those of the provenance."""
         found = dict[str, Place]()
-        for row in self._beside("provenance.parquet", "request_key", prefix, begins=True):
-            turn = None if row["pair_id"] is None else _parts(row, self._folder / "provenance.parquet")[1]
+        path = self._folder / "provenance.parquet"
+        for row in rows_where(path, PROVENANCE, "request_key", prefix, begins=True):
+            check(row, "provenance_row", f"{path}: {prefix}")
+            turn = None if row["pair_id"] is None else parts_of(row["pair_id"])[1]
             kind = "self_chat" if row["what"] == "dialogue" else KIND_OF.get(row["what"], row["what"])
             kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
             found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
@@ -201,83 +139,8 @@ def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
     return {name: ("withdrawn", f"withdrawn on {one['date']}{kinds[name]}: {one['reason']}") for name, one in named}
 
 
-def _candidate(row: TableRow, path: Path) -> Candidate:
-    kind, text, reasons = KIND_OF.get(str(row.get("variant"))), row.get("text"), row.get("reasons")
-    if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
-        raise input_error(path, "a row does not match the data contract", WHOLE)
-    return Candidate(kind, _parts(row, path)[1], text, tuple(reasons), row.get("attempt"))
-
-
-def _parts(row: TableRow, path: Path) -> tuple[str, int]:
-    """The dialogue and the place of the turn of a row's pair."""
-    try:
-        return parts_of(row["pair_id"])
-    except (KeyError, ValueError, AttributeError) as error:
-        raise input_error(path, f"a row has no valid pair id: {str(row.get('pair_id'))[:80]!r}", WHOLE) from error
-
-
 IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,})(?:-r[1-9]\d{0,3})?)"')
 Rows = tuple[Mapping[str, Any], ...]
-
-
-class Source(Protocol):
-    """A release or a build. ``header`` is its manifest or what its build wrote, ``ledger`` where its answers lie, if it has them itself.
-
-    ``finished`` if its outcomes are all there: a build that is under way is known by its ledger alone.
-    """
-
-    @property
-    def named(self) -> str: ...  # noqa: D102
-    @property
-    def header(self) -> Mapping[str, Any]: ...  # noqa: D102
-    @property
-    def ledger(self) -> Path | None: ...  # noqa: D102
-    @property
-    def finished(self) -> bool: ...  # noqa: D102
-    @property
-    def released(self) -> bool: ...  # noqa: D102
-
-    def dialogue_ids(self) -> list[str]:
-        """Those whose outcome is there."""
-        ...
-
-    def outcome(self, dialogue_id: str) -> Outcome | None:
-        """What became of a dialogue."""
-        ...
-
-    def outcomes(self) -> Iterator[Outcome]:
-        """All of them."""
-        ...
-
-    def left_out(self) -> dict[str, tuple[str, str]]:
-        """By id why a dialogue is not released, as far as that was decided: a reason that is counted, and the words for it."""
-        ...
-
-    def taken(self) -> set[str]:
-        """The keys of all requests whose answers are released; none of a build."""
-        ...
-
-    def said(self, place: Place) -> dict[str, Rows]:
-        """What was said of a pair or a dialogue, by what it is called."""
-        ...
-
-    def keyed(self, prefix: str) -> list[Place]:
-        """The places of requests whose key begins so: two at most."""
-        ...
-
-
-def source_of(folder: Path) -> Source:
-    """The release or the build of a folder.
-
-    Raises:
-        InputError: if it is neither, or what it says of itself is not valid.
-    """
-    if (folder / MANIFEST).is_file():
-        return Released(folder)
-    if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
-        return Built(folder)
-    what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
-    raise input_error(folder, what, "name the folder of a release, a build or annotations")
 
 
 class Built:
@@ -335,6 +198,24 @@ class Built:
     def keyed(self, prefix: str) -> list[Place]:
         """Those of texts that were taken and of answers that were not."""
         return [place for one in self._read(f'"{prefix}'.encode()) for place in places(one, prefix)][:2]
+
+
+# What lies in a folder, read as outcomes. Of a build that is under way, which is not ``finished``, the ledger alone is known.
+Source = Released | Built
+
+
+def source_of(folder: Path) -> Source:
+    """The release or the build of a folder.
+
+    Raises:
+        InputError: if it is neither, or what it says of itself is not valid.
+    """
+    if (folder / MANIFEST).is_file():
+        return Released(folder)
+    if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
+        return Built(folder)
+    what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
+    raise input_error(folder, what, "name the folder of a release, a build or annotations")
 
 
 def places(outcome: Outcome, prefix: str) -> Iterator[Place]:

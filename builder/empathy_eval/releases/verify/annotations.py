@@ -8,17 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.findings import Finding, faults_of
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import Rows, TableRow, table_batches
+from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, TEXT_HASH, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric, rubric_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.annotations import teacher_of
 from empathy_eval.releases.assemble.annotations import WHAT, identity_of, keys_of
-from empathy_eval.releases.verify.provenance import place_of
-from empathy_eval.releases.verify.rows import RESTORE, read_rows
+from empathy_eval.releases.assemble.read_back import numbered, place_of
 
 # By how much probabilities may miss 1.
 ROUNDED = 1e-6
@@ -28,20 +28,22 @@ Judged = tuple[str, str]
 Asked = tuple[Any, ...]
 
 
-def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Rows of what judges said are valid, once there, of texts of the release, by those whom the manifest names, and as many as it says."""
     judged = dict[Judged, Rubric]()
     yield from _judges(manifest, judged)
     yield from _unnamed(folder, manifest)
     yield from _people(manifest, judged)
-    requests, there, seen = _requests(folder), set[Asked](), set[Any]()
+    requests, there, seen = set[Asked](), set[Asked](), set[Any]()
+    yield from _requests(folder, requests)
     entries = {(said["teacher"], said["rubric"]): said for said in manifest.get("annotations", ())}
     found: dict[Judged, Counter[str]] = defaultdict(Counter)
     cases: dict[Judged, set[str]] = defaultdict(set)
     for config, split in [(config, split) for config in JUDGED if config in manifest["counts"] for split in SPLITS]:
-        texts, before = _Texts(folder, split), tuple[Any, ...]()
-        for place, row in read_rows(folder, config, split):
-            if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+        path, texts, before = file_of(folder, config, split), _there(folder, split), tuple[Any, ...]()
+        for number, row in numbered(path):
+            place = f"{path}: row {number}"
+            if wrong := [Finding(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
                 yield from wrong
                 continue
             about, keys = (config, *identity_of(row)), _asked(config, row)
@@ -52,16 +54,16 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
             whats += _asked_for(row, name, entries.get(by))
             before, last = (by[1], by[0], *place_of(parts_of(name)[0] if row["pair_id"] else name), name), before
             whats += ["is not in order"] if last > before else []
-            yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
+            yield from (Finding(place, f'"{name}": {what}') for what in whats)
             there |= keys
             seen.add(about)
             found[by][config] += 1
             cases[by].add(name)
     if lost := requests - there:
-        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row has", RESTORE)
+        yield Finding(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row has")
     for said in manifest.get("annotations", ()):
         by = (said["teacher"], said["rubric"])
-        yield from (Problem(_entry(said), what, RESTORE) for what in _summed(said, dict(found[by]), len(cases[by])))
+        yield from (Finding(_entry(said), what) for what in _summed(said, dict(found[by]), len(cases[by])))
 
 
 def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> list[str]:
@@ -89,73 +91,82 @@ def _entry(said: dict[str, Any]) -> str:
     return f"manifest.json: annotations: {said['teacher']}, {said['rubric']}"
 
 
-def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
+def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Finding]:
     """Gathers the rubrics of the manifest by judge and name; each is there once, and is the one of its hash."""
     entries = manifest.get("annotations", ())
     if [*entries] != sorted(entries, key=lambda one: (one["rubric"], one["teacher"])):
-        yield Problem("manifest.json: annotations", "are not in order", RESTORE)
+        yield Finding("manifest.json: annotations", "are not in order")
     for number, said in enumerate(entries):
         by, place = (said["teacher"], said["rubric"]), f"manifest.json: annotations[{number}]"
         if by in judged:
-            yield Problem(place, f'the judge "{by[0]}" with the rubric "{by[1]}" is listed twice', RESTORE)
+            yield Finding(place, f'the judge "{by[0]}" with the rubric "{by[1]}" is listed twice')
         if said["teacher"] != (asked := teacher_of(said["judge"])):
-            yield Problem(place, f'names the judge "{said["teacher"]}", but the judge that was asked is "{asked}"', RESTORE)
+            yield Finding(place, f'names the judge "{said["teacher"]}", but the judge that was asked is "{asked}"')
         try:
             judged[by] = rubric_of(said["says"])
         except InputError as error:
-            yield from error.problems
+            yield from faults_of(error.problems)
             continue
         if (judged[by].name, judged[by].hash) != (said["rubric"], said["rubric_hash"]):
-            yield Problem(place, f'the content of the rubric "{said["rubric"]}" does not match its hash', RESTORE)
+            yield Finding(place, f'the content of the rubric "{said["rubric"]}" does not match its hash')
 
 
-def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Files of configs that the manifest does not count."""
     for config in OPTIONAL.keys() - manifest["counts"].keys():
         if any(name.startswith(f"data/{config}/") for name in manifest["files"]):
-            yield Problem(str(folder / "data" / config), "is not counted in the manifest", RESTORE)
+            yield Finding(str(folder / "data" / config), "is not counted in the manifest")
 
 
-def _requests(folder: Path) -> set[Asked]:
-    """All requests of judges in the provenance."""
-    path, whats = folder / "provenance.parquet", set(WHAT.values())
-    rows = (row for batch in table_batches(path, PROVENANCE.names) for row in batch.to_pylist())
-    return {tuple(row[name] for name in PROVENANCE.names) for row in rows if row["what"] in whats}
+def _requests(folder: Path, requests: set[Asked]) -> Iterator[Finding]:
+    """Gathers all requests of judges in the provenance, which stand at its end."""
+    path = folder / "provenance.parquet"
+    for number, row in numbered(path):
+        if row["what"] in WHAT.values():
+            requests.add(_about(row))
+        elif requests:
+            yield Finding(f"{path}: row {number}", "comes after the rows of judges")
+            return
+
+
+def _about(row: TableRow) -> Asked:
+    return tuple(row.get(name) for name in (*PROVENANCE.names, TEXT_HASH))
 
 
 def _asked(config: str, row: TableRow) -> set[Asked]:
     """The requests behind a row, as the provenance has them."""
     place = {"dialogue_id": row.get("dialogue_id") or parts_of(row["pair_id"])[0], "pair_id": row["pair_id"], "what": WHAT[config]}
     values = {**place, "method": "judge", "model": row["teacher"]}
-    return {tuple(({**values, "request_key": key})[name] for name in PROVENANCE.names) for key in keys_of(config, row)}
+    return {_about({**values, "request_key": key}) for key in keys_of(config, row)}
 
 
-def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
+def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Finding]:
     """Figures on judges and people that no record or no judge of this release is behind."""
     if (people := manifest.get("judges_and_people")) is None:
         return
     place = "manifest.json: judges_and_people"
     if not manifest.get("reviews") or not judged:
-        yield Problem(place, "needs both reviews and annotations, but one of them is missing", RESTORE)
+        yield Finding(place, "needs both reviews and annotations, but one of them is missing")
     known = {f"{teacher}/{name}": {one.name for one in rubric.criteria} for (teacher, name), rubric in judged.items()}
     for judge, criteria in people["judges"].items():
         if strange := sorted(criteria.keys() - known.get(judge, set())):
-            yield Problem(f"{place}: {judge}", f"names {', '.join(strange)}, which no judge of the release has rated", RESTORE)
+            yield Finding(f"{place}: {judge}", f"names {', '.join(strange)}, which no judge of the release has rated")
     for row in people["tags"]["rows"]:
         if row["right"] + sum(row["instead"].values()) != row["judged"]:
-            yield Problem(
-                f"{place}: tags: {row['strategy']}", "has counts of right and other tags that do not add up to the judged tags", RESTORE
-            )
+            yield Finding(f"{place}: tags: {row['strategy']}", "has counts of right and other tags that do not add up to the judged tags")
 
 
-class _Texts:
-    """The texts of a split."""
-
-    def __init__(self, folder: Path, split: str) -> None:
-        self.dialogues, self.pairs, self.controls = (Rows(file_of(folder, config, split)) for config in ("dialogues", "pairs", "controls"))
+# What is judged: the ids of each config.
+IDS = {"dialogues": "dialogue_id", "pairs": "pair_id", "controls": "pair_id"}
+There = dict[str, set[str]]
 
 
-def _placed(row: TableRow, split: str, texts: _Texts) -> Iterator[str]:
+def _there(folder: Path, split: str) -> There:
+    """The ids of what can be judged in a split."""
+    return {config: {row[name] for _, row in numbered(file_of(folder, config, split), [name])} for config, name in IDS.items()}
+
+
+def _placed(row: TableRow, split: str, there: There) -> Iterator[str]:
     """What a row says of a text that is not there, or not in this split."""
     name = row["pair_id"]
     dialogue_id, turn = parts_of(name) if name else (row["dialogue_id"], None)
@@ -165,15 +176,15 @@ def _placed(row: TableRow, split: str, texts: _Texts) -> Iterator[str]:
     if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
         yield "its dialogue or turn is not that of its id"
     if name is None:
-        if texts.dialogues.get(dialogue_id) is None:
+        if dialogue_id not in there["dialogues"]:
             yield "is not a dialogue of the release"
         if row["variant"] is not None:
             yield "is a whole dialogue, but has a variant"
         return
-    if texts.pairs.get(name) is None:
+    if name not in there["pairs"]:
         yield "is not a pair of the release"
     for column in ("variant", "variant_1", "variant_2"):
-        if column in row and (row[column] is None or (row[column] in CONTROLS and texts.controls.get(name) is None)):
+        if column in row and (row[column] is None or (row[column] in CONTROLS and name not in there["controls"])):
             yield f"has no text {row[column]}"
 
 

@@ -11,9 +11,11 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.findings import RESTORE, Finding, faults_of
 from empathy_eval.base.parsing import text_of
 from empathy_eval.base.tabular import schema_of
+from empathy_eval.base.version import __version__
 from empathy_eval.design.canary import CANARY, canary_of, notice_of
 from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, written, wrong_in
 from empathy_eval.design.configuration import language_of
@@ -22,22 +24,18 @@ from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import Language, load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.metrics.trust import Told
-from empathy_eval.releases.assemble.manifest import SOFTWARE, is_before, is_ours, software
-from empathy_eval.releases.verify.rows import RESTORE
+from empathy_eval.releases.assemble.manifest import SOFTWARE, software
 from empathy_eval.reports.explorer import PAGE
 
 # Beside all tables these hold texts: the card an example, the report and its tables some, the page of the explorer a sample.
 WITH_TEXTS = ("README.md", f"report/{TABLES}", "report/index.html", PAGE)
 
 
-def canary_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Another canary than that of the name, and files with texts that do not hold the line with it. A release of before has none."""
-    if is_before(manifest):
-        return
+def canary_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
+    """Another canary than that of the name, and files with texts that do not hold the line with it."""
     if (told := manifest.get(CANARY)) != (canary := canary_of(manifest["name"])):
         what = f'"{told}" is not the canary of "{manifest["name"]}"' if told else f'has no canary; the canary of its name is "{canary}"'
-        yield Problem(f"{folder / MANIFEST}: {CANARY}", what, RESTORE)
+        yield Finding(f"{folder / MANIFEST}: {CANARY}", what)
         return
     notice = notice_of(manifest) or ""
     for name in sorted(manifest["files"]):
@@ -46,13 +44,13 @@ def canary_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         try:
             holds = _holds(folder / name, notice)
         except InputError as error:
-            yield from error.problems
+            yield from faults_of(error.problems)
             continue
         except (OSError, ValueError) as error:
-            yield Problem(str(folder / name), f"cannot be read: {error}", RESTORE)
+            yield Finding(str(folder / name), f"cannot be read: {error}")
             continue
         if not holds:
-            yield Problem(str(folder / name), f'does not hold the line with the canary "{canary}"', RESTORE)
+            yield Finding(str(folder / name), f'does not hold the line with the canary "{canary}"')
 
 
 def _holds(path: Path, notice: str) -> bool:
@@ -66,16 +64,16 @@ WRITER = re.compile(r"parquet-cpp-arrow version (\d+\.\d+\.\d+)")
 PLAIN = re.compile(r"\d+\.\d+\.\d+")
 
 
-def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Files that other software wrote than the manifest says; that other versions are here is told and no fault."""
     said = manifest["software"]
     where = f"{folder / 'manifest.json'}: software"
-    if is_ours(manifest):
+    if manifest["builder"] == __version__:
         for name in sorted(said.keys() ^ {"python", *SOFTWARE}):
             if name in said:
-                yield Problem(where, f'"{name[:80]}" is not software that a manifest names', RESTORE)
+                yield Finding(where, f'"{name[:80]}" is not software that a manifest names')
             elif name in ("python", "pyarrow", "numpy"):
-                yield Problem(where, f'does not name "{name}", which every release needs', RESTORE)
+                yield Finding(where, f'does not name "{name}", which every release needs')
     yield from _writers(folder, manifest)
     yield from _unread(folder, manifest)
     here = software()
@@ -86,10 +84,10 @@ def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     ]
     if others:
         what = f"was made with {'; '.join(others)}"
-        yield Told(where, what, "nothing needs to be done: numbers are compared within their tolerances", "software")
+        yield Finding(where, what, "nothing needs to be done: numbers are compared within their tolerances", "note", "software")
 
 
-def _writers(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def _writers(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Parquet files that another version wrote than the one that is named."""
     named = manifest["software"].get("pyarrow", "")
     if not PLAIN.fullmatch(named):
@@ -99,10 +97,10 @@ def _writers(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         wrote = WRITER.fullmatch(created or "")
         if not wrote or wrote[1] != named:
             what = f'was written by "{str(created)[:80]}", but the manifest says pyarrow {named}'
-            yield Problem(str(folder / name), what, RESTORE)
+            yield Finding(str(folder / name), what)
 
 
-def _unread(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def _unread(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Parquet files with bytes that are in no column: nobody reads them, and everybody downloads them."""
     for name in sorted(one for one in manifest["files"] if one.endswith(".parquet")):
         path = folder / name
@@ -111,7 +109,7 @@ def _unread(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         held = sum(group.column(number).total_compressed_size for group in groups for number in range(group.num_columns))
         # Four letters before the columns; after them the description, its length, and four letters again.
         if more := path.stat().st_size - (4 + held + table.serialized_size + 8):
-            yield Problem(str(path), f"has {more:,} bytes that are in no column", RESTORE)
+            yield Finding(str(path), f"has {more:,} bytes that are in no column")
 
 
 KINDS = {TEMPLATES: "templates", RULE_FILES: "rules"}
@@ -122,58 +120,41 @@ MOST_REPEATED = 2
 
 @dataclass(frozen=True)
 class Under:
-    """What the texts of a release were made and checked under; None where that is neither packaged nor to be had from the release."""
+    """What the texts of a release were made and checked under. ``language`` is None where its rules are not to be used."""
 
     language: Language | None
-    catalogue: Catalogue | None
+    catalogue: Catalogue
 
 
-def carries(manifest: Mapping[str, Any]) -> bool:
-    """Whether a release has, or should have, what it was built under."""
-    return not is_before(dict(manifest)) or any(name.startswith(f"{DESIGN}/") for name in manifest["files"])
-
-
-def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Definitions that are not those of the manifest; where they are not those of this program, that is told."""
-    if not carries(manifest):
-        yield from _of_before(folder, manifest)
-        return
     there = {name.removeprefix(f"{DESIGN}/") for name in manifest["files"] if name.startswith(f"{DESIGN}/")}
-    wrong = list(wrong_in(folder / DESIGN, manifest, there, RESTORE))
-    if not is_before(manifest) and "definitions" not in manifest:
-        wrong.append(Problem(str(folder / MANIFEST), 'has no "definitions"', RESTORE))
+    wrong = list(faults_of(wrong_in(folder / DESIGN, manifest, there, RESTORE)))
+    if "definitions" not in manifest:
+        wrong.append(Finding(str(folder / MANIFEST), 'has no "definitions"'))
     if not wrong:
         try:
             under = built_under(folder, manifest)
         except InputError as error:
-            wrong = list(error.problems)
-    wrong = wrong or [*_otherwise(folder / DESIGN, there, manifest)]
+            wrong = list(faults_of(error.problems))
+    wrong = wrong or [*_otherwise(folder / DESIGN, there)]
     yield from wrong
     if wrong:
         return
     own = _own_files(folder / DESIGN, there)
     for kind, names in own.items():
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        yield Told(str(folder / DESIGN), f"was built with its own {kind}: {shown}", READ_THEM, kind)
+        yield Finding(str(folder / DESIGN), f"was built with its own {kind}: {shown}", READ_THEM, "note", kind)
     if under.language is None:
         what = "its rules are not applied to the texts: they hold regular expressions, or repetitions that take unbounded time"
-        yield Told(str(folder / DESIGN / RULE_FILES), what, "write the rules as words", "rules of texts")
+        yield Finding(str(folder / DESIGN / RULE_FILES), what, "write the rules as words", "note", "rules of texts")
 
 
-def _otherwise(own: Path, there: Set[str], manifest: Mapping[str, Any]) -> Iterator[Problem]:
+def _otherwise(own: Path, there: Set[str]) -> Iterator[Finding]:
     """Definitions that say what they should in another form than that in which they are written: with a comment, say."""
-    for path in sorted(there) if is_ours(dict(manifest)) else ():
+    for path in sorted(there):
         if not path.startswith(f"{TEMPLATES}/") and text_of(own / path) != written(said_in(own, path)[0]):
-            yield Problem(str(own / path), "is not in the form in which release writes definitions", RESTORE)
-
-
-def _of_before(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
-    """What of a release that carries nothing is not here either."""
-    under = built_under(folder, manifest)
-    for kind, found in (("rules", under.language), ("scenarios", under.catalogue)):
-        if found is None:
-            what = f"was built with {kind} that are neither in the release nor packaged, so they are not applied to its texts"
-            yield Told(str(folder), what, "verify it with the program that made it", kind)
+            yield Finding(str(own / path), "is not in the form in which release writes definitions")
 
 
 def built_under(folder: Path, manifest: Mapping[str, Any]) -> Under:
@@ -186,15 +167,11 @@ def built_under(folder: Path, manifest: Mapping[str, Any]) -> Under:
         InputError: if what it carries is not valid; all problems of a kind at once.
     """
     code, own = language_of(manifest["configuration"]), folder / DESIGN
-    packaged, there = load_language(code), carries(manifest)
-    language: Language | None = packaged
-    if packaged.hashes != manifest["rules"]:
-        language = load_language(code, own / RULE_FILES) if there and (own / RULE_FILES).is_dir() else None
-        language = language if language is not None and bounded(language) else None
-    catalogue: Catalogue | None = _catalogue()
-    if not _is_packaged(own if there else None, manifest):
-        catalogue = load_catalogue(own, code, SCENARIOS) if there else None
-    return Under(language, catalogue)
+    language: Language | None = load_language(code)
+    if language is not None and language.hashes != manifest["rules"]:
+        carried = load_language(code, own / RULE_FILES) if (own / RULE_FILES).is_dir() else None
+        language = carried if carried is not None and bounded(carried) else None
+    return Under(language, _catalogue() if _is_packaged(own, manifest) else load_catalogue(own, code, SCENARIOS))
 
 
 @cache
@@ -202,15 +179,15 @@ def _catalogue() -> Catalogue:
     return load_catalogue()
 
 
-def _is_packaged(own: Path | None, manifest: Mapping[str, Any]) -> bool:
+def _is_packaged(own: Path, manifest: Mapping[str, Any]) -> bool:
     """Whether the scenarios, the seed dialogues and what goes with them are this program's."""
     here = _catalogue()
     names = {f"{one.number:03d}": one.name for one in here.scenarios}
     files = {name: value for name, value in manifest.get("scenario_files", {}).items() if name != CROSSED}
     same = manifest["seeds"] == here.seed_hash and files == {name: value for name, value in here.files.items() if name != CROSSED}
     same = same and all(names.get(number) == one["name"] for number, one in manifest["scenarios"].items())
-    if not same or own is None:
-        return same
+    if not same:
+        return False
     found = {path.name: said_in(own, f"{SCENARIOS}/{path.name}")[0] for path in (own / SCENARIOS).iterdir()}
     return found == {name: value for name, value in _definitions().items() if name in found}
 

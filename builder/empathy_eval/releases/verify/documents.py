@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import re
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from itertools import zip_longest
 from os.path import commonprefix
 from pathlib import Path
@@ -17,18 +15,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jinja2 import TemplateError
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.findings import Finding, faults_of
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
-from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.releases.assemble.manifest import is_ours
-from empathy_eval.releases.verify.rows import RESTORE
 from empathy_eval.reports.explorer import FOLDER, FORMAT, HELD, HOME, PAGE, about_of, explore_page, sample_of
 from empathy_eval.reports.report import Report, page_text, tables_text
 from empathy_eval.reports.report_from_json import retold
@@ -39,7 +35,7 @@ NAMES_ONE = re.compile(r"\bid\s*=\s*[\"']?(about|sample)\b", re.IGNORECASE)
 CODE = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>|<style>.*?</style>|<script(?: type="module")?>.*?</script>', re.DOTALL)
 
 
-def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Where the page of a release is not the one that this version makes of it: by bytes where this version made it.
 
     Else its scripts and style are those of a version that is known, the rest of it is what this version writes, and what it says and embeds
@@ -49,19 +45,19 @@ def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     try:
         told, anew = text_of(path), explore_page(folder, facts)
     except (InputError, ValueError) as error:
-        yield from error.problems if isinstance(error, InputError) else [Problem(str(path), f"cannot be read: {error}", RESTORE)]
+        yield from faults_of(error.problems) if isinstance(error, InputError) else [Finding(str(path), f"cannot be read: {error}")]
         return
     if told == anew:
         return
-    if is_ours(manifest) and manifest["software"].get("pyarrow") == pa.__version__:
+    if manifest["builder"] == __version__ and manifest["software"].get("pyarrow") == pa.__version__:
         at = next((place for place, pair in enumerate(zip(told, anew, strict=False)) if pair[0] != pair[1]), min(len(told), len(anew)))
-        yield Problem(str(path), f"differs from the page that this version makes of the release, from character {at:,} on", RESTORE)
+        yield Finding(str(path), f"differs from the page that this version makes of the release, from character {at:,} on")
         return
     code = code_of(told)
     if code not in known_code():
-        yield Problem(str(path), f"has scripts that no known version has (SHA-256 {code[:16]}...)", RESTORE)
+        yield Finding(str(path), f"has scripts that no known version has (SHA-256 {code[:16]}...)")
     if _shell(told) != _shell(anew):
-        yield Problem(str(path), "has other elements than the page that this version makes", RESTORE)
+        yield Finding(str(path), "has other elements than the page that this version makes")
     yield from _held_faults(folder, facts, path)
 
 
@@ -80,16 +76,17 @@ def _shell(page: str) -> str:
     return HELD.sub("", CODE.sub("", page))
 
 
-def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Problem]:
+def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Finding]:
     """What a page says of its release and embeds of its texts otherwise than the release does.
 
-    A page of another format is no fault, and is not compared: a :class:`~empathy_eval.metrics.trust.NotRecomputed` says so.
+    A page of another format is no fault, and is not compared, which is said.
     """
     try:
         held = _held(text_of(path))
         if (its := held["about"].get("format")) != FORMAT:
             what = f"has the format {str(its)[:40]!r}, but this program has {FORMAT}: its content is not compared"
-            yield NotRecomputed(str(path), what, "verify it with the program that made it, or make the page again with explore", "explorer")
+            fix = "verify it with the program that made it, or make the page again with explore"
+            yield Finding(str(path), what, fix, "unchecked", "explorer")
             return
         told = {name: pq.ParquetFile(pa.BufferReader(base64.b64decode(one))) for name, one in held["sample"]["files"].items()}
         sample = sample_of(folder, facts)
@@ -97,15 +94,15 @@ def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Pr
         other = [name for name in told.keys() | sample.tables.keys() if not _same(path, told.get(name), sample.tables.get(name))]
         changed = [name for name in [*about, *(held["about"].keys() - about.keys())] if held["about"].get(name) != about.get(name)]
     except InputError as error:
-        yield from error.problems
+        yield from faults_of(error.problems)
         return
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
-        yield Problem(str(path), f"does not have the content of an explorer page: {error}", RESTORE)
+        yield Finding(str(path), f"does not have the content of an explorer page: {error}")
         return
     for name in changed:
-        yield Problem(f"{path}: about: {name}", "differs from the release", RESTORE)
+        yield Finding(f"{path}: about: {name}", "differs from the release")
     for name in sorted(other):
-        yield Problem(f"{path}: sample: {name}", "does not hold the rows of the release", RESTORE)
+        yield Finding(f"{path}: sample: {name}", "does not hold the rows of the release")
 
 
 def _held(page: str) -> dict[str, Any]:
@@ -131,8 +128,8 @@ UNFIT = (TemplateError, TypeError, ValueError, AttributeError, ArithmeticError, 
 SHOWN = 100
 
 
-def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Where what is read is not what this version makes of manifest, data and tables: by bytes where it made the release, else by value.
+def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
+    """Where what is read is not, to the byte, what this version makes of manifest, data and tables.
 
     The numbers of the tables themselves are held against the data elsewhere.
     """
@@ -142,18 +139,16 @@ def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         report = retold(tables)
         wanted = {f"report/{TABLES}": tables_text(tables), **_made_again(folder, manifest, report)}
     except InputError as error:
-        yield from error.problems
+        yield from faults_of(error.problems)
         return
     except UNFIT as error:
-        yield Problem(str(path), f"are not the tables of a report: {error}"[:300], RESTORE)
+        yield Finding(str(path), f"are not the tables of a report: {error}"[:300])
         return
     for name, text in wanted.items():
-        yield from _differing(folder / name, text, exact=is_ours(manifest))
-    if not is_ours(manifest):
-        what = (
-            f'was made by version "{manifest["builder"]}" and this is version {__version__}: page, card and figures are compared by value'
-        )
-        yield NotRecomputed(str(folder / MANIFEST), what, "verify it with the version that made it as well", "builder")
+        yield from _differing(folder / name, text)
+    if manifest["builder"] != __version__:
+        what = f'was made by version "{manifest["builder"]}" and this is version {__version__}, which may write page and card otherwise'
+        yield Finding(str(folder / MANIFEST), what, "verify it with the version that made it as well", "unchecked", "builder")
 
 
 def _made_again(folder: Path, manifest: dict[str, Any], report: Report) -> dict[str, str]:
@@ -161,26 +156,19 @@ def _made_again(folder: Path, manifest: dict[str, Any], report: Report) -> dict[
     return {REPORT_PAGE: page_text(report), **papers(folder, facts, report)}
 
 
-def _differing(path: Path, wanted: str, *, exact: bool) -> Iterator[Problem]:
-    """The first place at which a file says something else; white space of a page or between values of JSON counts where ``exact``."""
+def _differing(path: Path, wanted: str) -> Iterator[Finding]:
+    """The first line at which a file says something else."""
     try:
         told = text_of(path)
     except (OSError, ValueError) as error:
-        yield Problem(str(path), f"cannot be read: {error}", RESTORE)
+        yield Finding(str(path), f"cannot be read: {error}")
         return
-    if told == wanted:
-        return
-    parts = str.splitlines if exact else PARTS.get(path.suffix, _lines)
-    try:
-        pairs = list(zip_longest(parts(told), parts(wanted)))
-    except (ValueError, RecursionError) as error:
-        yield Problem(str(path), f"cannot be read: {error}", RESTORE)
-        return
-    one, other = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
-    if exact or one != other:
+    if told != wanted:
+        pairs = zip_longest(told.splitlines(), wanted.splitlines())
+        one, other = next((pair for pair in pairs if pair[0] != pair[1]), ("other ends of lines", None))
         # Long lines that begin alike are shown from shortly before they differ.
         alike = max(len(commonprefix([one or "", other or ""])) - SHOWN // 4, 0)
-        yield Problem(str(path), f"says {_shown(one, alike)} where the release gives {_shown(other, alike)}", RESTORE)
+        yield Finding(str(path), f"says {_shown(one, alike)} where the release gives {_shown(other, alike)}")
 
 
 def _shown(part: str | None, start: int) -> str:
@@ -189,60 +177,3 @@ def _shown(part: str | None, start: int) -> str:
     if len(part) <= SHOWN:
         return f'"{part}"'
     return f'"{"..." if start else ""}{part[start : start + SHOWN]}{"..." if start + SHOWN < len(part) else ""}"'
-
-
-def _lines(text: str) -> list[str]:
-    """The lines as they are: what is indented, or has an empty line before it, is another thing in YAML and Markdown."""
-    return text.replace("\r\n", "\n").split("\n")
-
-
-def _elements(text: str) -> list[str]:
-    """Everything that a page holds, one after the other: elements with their attributes, texts, comments."""
-    parser = _Parts()
-    parser.feed(text)
-    parser.close()
-    return parser.parts
-
-
-def _values(text: str) -> list[str]:
-    return _lines(json.dumps(json_value(text), indent=1, sort_keys=True))
-
-
-PARTS = {".html": _elements, ".json": _values}
-
-
-class _Parts(HTMLParser):
-    """What a page holds, as its start tags, end tags, texts and everything else."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.parts: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """An element with its attributes."""
-        self.parts.append(f"<{tag} {attrs}>" if attrs else f"<{tag}>")
-
-    def handle_endtag(self, tag: str) -> None:
-        """The end of an element."""
-        self.parts.append(f"</{tag}>")
-
-    def handle_data(self, data: str) -> None:
-        """A text; neighbours are one."""
-        if words := " ".join(data.split()):
-            self.parts.append(words)
-
-    def handle_comment(self, data: str) -> None:
-        """A comment, which nobody sees and a program may."""
-        self.parts.append(f"<!--{data}-->")
-
-    def handle_decl(self, decl: str) -> None:
-        """What a page says it is."""
-        self.parts.append(f"<!{decl}>")
-
-    def handle_pi(self, data: str) -> None:
-        """An instruction."""
-        self.parts.append(f"<?{data}>")
-
-    def unknown_decl(self, data: str) -> None:
-        """A section of another kind."""
-        self.parts.append(f"<![{data}]>")

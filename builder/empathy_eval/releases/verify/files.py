@@ -8,21 +8,20 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem
 from empathy_eval.base.files import entries, leading_out
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.carried import DESIGN, SCENARIOS, hashes_of, known
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.releases.assemble.documents import asks_to_choose
-from empathy_eval.releases.assemble.manifest import is_before
-from empathy_eval.releases.verify.rows import RESTORE
 
-# What every release holds beside its data. Those of before there was a page to browse them have none, and no scores of texts.
-REPORT = {f"report/{TABLES}", "report/index.html"}
-ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", *REPORT}
-LATER = {"candidates.parquet", "explore/index.html", "report/items.parquet"}
+# What every release holds beside its data.
+ALWAYS = {
+    "README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", "candidates.parquet", "explore/index.html",
+    f"report/{TABLES}", "report/index.html", "report/items.parquet",
+}  # fmt: skip
 # Figures hang on the report: which are there is looked at beside it.
 FIGURE_NAMES = ("accuracies", "course", "effects", "judges", "lengths", "ranks", "scenarios")
 FIGURES = {f"report/figures/{name}.{kind}" for name in FIGURE_NAMES for kind in ("png", "svg")}
@@ -38,10 +37,10 @@ LINK = "replace the link with the file itself, as `cp -rL` or `hf download --loc
 OUT = "remove it from the release"
 
 
-def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """No link leads out; else every file is the one the manifest names, and none is there that it does not name."""
     if links := leading_out(folder):
-        yield from (Problem(str(link), "is a link that leads out of the release", LINK) for link in links)
+        yield from (Finding(str(link), "is a link that leads out of the release", LINK) for link in links)
         return
     named = manifest["files"]
     there, empty = dict[str, Path](), dict[Path, None]()
@@ -51,30 +50,30 @@ def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         if kind == "folder":
             empty[path] = None
         elif kind == "device":
-            yield Problem(str(path), "is neither a file nor a folder", OUT)
+            yield Finding(str(path), "is neither a file nor a folder", OUT)
         elif name in named and path.is_file():
             there[name] = path
         elif not (_excused(name, named) and path.is_file()):
-            yield Problem(str(path), "is not in the manifest", OUT)
-    yield from (Problem(str(path), "is an empty folder, or cannot be read", OUT) for path in sorted(empty))
+            yield Finding(str(path), "is not in the manifest", OUT)
+    yield from (Finding(str(path), "is an empty folder, or cannot be read", OUT) for path in sorted(empty))
     yield from _misnamed(folder, manifest)
     for name in sorted(named):
         if name not in there:
-            yield Problem(str(folder / name), "is missing", RESTORE)
+            yield Finding(str(folder / name), "is missing")
         else:
             yield from _changed(there[name], named[name])
 
 
-def _changed(path: Path, value: str) -> Iterator[Problem]:
+def _changed(path: Path, value: str) -> Iterator[Finding]:
     """A file that is not the one of that hash, or too large to be one."""
     most = MOST_BYTES.get(path.suffix, MOST_OF_TEXT)
     try:
         if path.stat().st_size > most:
-            yield Problem(str(path), f"is larger than {most:,} bytes", RESTORE)
+            yield Finding(str(path), f"is larger than {most:,} bytes")
         elif digest_file(path) != value:
-            yield Problem(str(path), "is not the file that was released (its SHA-256 differs from the manifest)", RESTORE)
+            yield Finding(str(path), "is not the file that was released (its SHA-256 differs from the manifest)")
     except OSError as error:
-        yield Problem(str(path), f"cannot be read: {error.strerror}", RESTORE)
+        yield Finding(str(path), f"cannot be read: {error.strerror}")
 
 
 def _excused(name: str, named: Mapping[str, Any]) -> bool:
@@ -83,35 +82,33 @@ def _excused(name: str, named: Mapping[str, Any]) -> bool:
     return name in BESIDE or bool(note and (note["of"] is None or note["of"] in {*named, *BESIDE}))
 
 
-def _misnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def _misnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Names of the manifest that no file of a release has, and those that it lacks."""
     named, needed = manifest["files"].keys(), _needed(manifest)
     for name in sorted(needed - named):
-        yield Problem(str(folder / name), "is not named by the manifest", RESTORE)
+        yield Finding(str(folder / name), "is not named by the manifest")
     for name in sorted(named - needed):
         if not all(PART.fullmatch(part) for part in name.split("/")):
-            yield Problem(f"{folder / MANIFEST}: files", f"names {name[:200]!a}, which is not a valid file name of a release", OUT)
+            yield Finding(f"{folder / MANIFEST}: files", f"names {name[:200]!a}, which is not a valid file name of a release", OUT)
         elif not _possible(name, manifest):
-            yield Problem(str(folder / name), "is named by the manifest, but no release has such a file", OUT)
+            yield Finding(str(folder / name), "is named by the manifest, but no release has such a file", OUT)
     alike = Counter(name.casefold() for name in named)
     for name in sorted(named):
         if alike[name.casefold()] > 1:
-            yield Problem(str(folder / name), "differs from the name of another file only in upper and lower case", OUT)
+            yield Finding(str(folder / name), "differs from the name of another file only in upper and lower case", OUT)
 
 
 def _needed(manifest: dict[str, Any]) -> set[str]:
     """The files that must be there, by the facts of the manifest."""
     data = {file_of(Path(), config, split).as_posix() for config in configs_of(manifest["counts"]) for split in SPLITS}
     words = {WORD_LIST} if candidates_of(manifest["configuration"]) > 1 else set()
-    if is_before(manifest):
-        return ALWAYS | data | words
     words |= {"eval.yaml"} if asks_to_choose(manifest) else set()
-    return ALWAYS | LATER | data | words | {f"{DESIGN}/{path}" for path in hashes_of(manifest) if known(path)}
+    return ALWAYS | data | words | {f"{DESIGN}/{path}" for path in hashes_of(manifest) if known(path)}
 
 
 def _possible(name: str, manifest: dict[str, Any]) -> bool:
     """Whether a file may be there that need not."""
-    if name in FIGURES | LATER:
+    if name in FIGURES:
         return True
     if scenario := SCENARIO.fullmatch(name):
         return scenario[1] in manifest["scenarios"]

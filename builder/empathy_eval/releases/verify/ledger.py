@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.completions.asker import judged
 from empathy_eval.completions.ledger import Ledger
@@ -21,24 +21,22 @@ from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics, r
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.metrics.trust import NotRecomputed, Told
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.replay import Ledgers, Replay
 from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, identity_of, released_cases, told_of
-from empathy_eval.releases.verify.design import built_under
-from empathy_eval.releases.verify.provenance import COLUMNS, KIND_OF, SEPARATOR, made_rows, texts_of
+from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, numbered, outcome_of, read_back, tables_of
 from empathy_eval.releases.verify.report import shown
-from empathy_eval.releases.verify.rows import RESTORE, Cursor, read_rows
+from empathy_eval.releases.verify.requests import SEPARATOR, texts_of
 
 Place = tuple[str, int | None]
 # By config and what it is about, the rows of a case.
 Said = dict[tuple[str, tuple[Any, ...]], TableRow]
 
 
-def answer_faults(folder: Path, manifest: dict[str, Any], ledgers: Ledgers) -> list[Problem]:
+def answer_faults(folder: Path, manifest: dict[str, Any], ledgers: Ledgers) -> list[Finding]:
     """All that the rows of annotations say otherwise than the answers of their ledgers, or do not say.
 
-    Annotations whose requests cannot be known here are no fault: a :class:`~empathy_eval.metrics.trust.NotRecomputed` names them.
+    Annotations whose requests cannot be known here are no fault, and are named as unchecked.
 
     Raises:
         JobError: if a ledger is damaged.
@@ -56,19 +54,19 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[
     found: dict[tuple[str, str], dict[Place, Said]] = defaultdict(lambda: defaultdict(dict))
     for config in [one for one in JUDGED if one in manifest["counts"]]:
         for split in SPLITS:
-            for _, row in read_rows(folder, config, split):
+            for _, row in numbered(file_of(folder, config, split)):
                 found[row["teacher"], row["rubric"]][_place(row["pair_id"] or row["dialogue_id"])][config, identity_of(row)] = row
     return found
 
 
-def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers: Ledgers, catalogue: Catalogue) -> Iterator[Problem]:
+def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers: Ledgers, catalogue: Catalogue) -> Iterator[Finding]:
     """The faults of the annotations by one judge and rubric."""
     where = f"{folder}: {said['teacher']}, {said['rubric']}"
     try:
         replay = Replay(said, catalogue, where, ledgers)
     except InputError as error:
         yield from (
-            NotRecomputed(one.where, f"not compared with the ledger: {one.what}", one.fix, said["teacher"]) for one in error.problems
+            Finding(one.where, f"not compared with the ledger: {one.what}", one.fix, "unchecked", said["teacher"]) for one in error.problems
         )
         return
     yield from _unsent(where, said)
@@ -77,14 +75,14 @@ def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers
     answered = replay.again(one for one in released_cases(folder, said, rows.keys() | asked) if one.pair_id not in shown)
     by_place: dict[Place, Annotated] = {(one.dialogue_id, one.turn): one for one in answered}
     if not any(by_place[place].status == "accepted" for place in rows if place in by_place):
-        yield Problem(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")
+        yield Finding(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")
         return
     for place, found in rows.items():
         yield from _compared(folder, said, place, found, by_place.get(place))
     yield from _lost(where, said, rows, by_place, asked)
 
 
-def _unsent(where: str, said: dict[str, Any]) -> Iterator[Problem]:
+def _unsent(where: str, said: dict[str, Any]) -> Iterator[Finding]:
     """What a rubric that goes by the name of one that is here says otherwise, where no request and so no answer tells of it."""
 
     def beside(rubric: Rubric) -> dict[str, str | None]:
@@ -97,15 +95,15 @@ def _unsent(where: str, said: dict[str, Any]) -> Iterator[Problem]:
     if others := [name for name in there if name in here and there[name] != here[name]]:
         what = f'not compared with the ledger: no request holds {_some(others)}, and the packaged rubric "{said["rubric"]}"'
         fix = "ask who made the release, or verify with the version that made it"
-        yield NotRecomputed(where, f"{what} has other values", fix, said["teacher"])
+        yield Finding(where, f"{what} has other values", fix, "unchecked", said["teacher"])
 
 
-def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, answered: Annotated | None) -> Iterator[Problem]:
+def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, answered: Annotated | None) -> Iterator[Finding]:
     """What the rows of a case say otherwise than the answers."""
     if answered is None or answered.status != "accepted":
         path = file_of(folder, next(iter(found))[0], split_of(place[0]))
         why = answered.reasons[0] if answered else "it is an example of the rubric"
-        yield Problem(f"{path}: {_named(place)}", f"the ledger has no answer about this text: {why}", RESTORE)
+        yield Finding(f"{path}: {_named(place)}", f"the ledger has no answer about this text: {why}")
         return
     told = {(config, identity_of(row)): row for config, row in annotation_rows(answered, said, load_taxonomy())}
     for key in sorted(found.keys() | told.keys(), key=str):
@@ -113,31 +111,31 @@ def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, ans
         where = f"{file_of(folder, key[0], split_of(place[0]))}: {about}"
         if key not in found or key not in told:
             what = "is missing: the ledger holds its answer" if key not in found else "is not an answer of the ledger"
-            yield Problem(where, what, RESTORE)
+            yield Finding(where, what)
             continue
         for name, value in told[key].items():
             if name in found[key] and found[key][name] != value:
-                yield Problem(f"{where}: {name}", f"says {shown(found[key][name])}, but the answer says {shown(value)}", RESTORE)
+                yield Finding(f"{where}: {name}", f"says {shown(found[key][name])}, but the answer says {shown(value)}")
 
 
 def _lost(
     where: str, said: dict[str, Any], rows: dict[Place, Said], answered: dict[Place, Annotated], asked: set[Place]
-) -> Iterator[Problem]:
+) -> Iterator[Finding]:
     """Cases that the ledger answers and the release is silent about, unless the ledger was filled for a larger sample."""
     others = [one for place, one in answered.items() if place not in rows and one.status == "accepted"]
     silent = [one for one in others if not told_of([one])["counts"]]
     lost = [_named((one.dialogue_id, one.turn)) for one in others if told_of([one])["counts"]]
     if strange := [name for name in said["left_out"] if _place(name) not in asked or _place(name) in answered]:
-        yield Problem(where, f"lists as left out what no judge was asked about, or what the release holds: {_some(strange)}", RESTORE)
+        yield Finding(where, f"lists as left out what no judge was asked about, or what the release holds: {_some(strange)}")
     whole = said["turns"] is not None and said["cases"] + len(said["left_out"]) >= said["turns"]
     if lost and not whole:
-        yield Problem(where, f"has no row of {_some(lost)}, which the ledger answers", RESTORE)
+        yield Finding(where, f"has no row of {_some(lost)}, which the ledger answers")
     if not len(rows) <= said["cases"] <= len(rows) + len(silent):
-        yield Problem(where, f"says {said['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}", RESTORE)
+        yield Finding(where, f"says {said['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}")
     elif said["cases"] == len(rows) + len(silent):
         anew = told_of([answered[place] for place in rows if place in answered] + silent)
         yield from (
-            Problem(f"{where}: {name}", f"says {shown(said[name])}, but the ledger gives {shown(value)}", RESTORE)
+            Finding(f"{where}: {name}", f"says {shown(said[name])}, but the ledger gives {shown(value)}")
             for name, value in anew.items()
             if said[name] != value
         )
@@ -160,7 +158,7 @@ OF_A_BUILD = f"SELECT 1 FROM sound_completions WHERE kind IN ({ASKED}) LIMIT 1" 
 TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 
 
-def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path]) -> list[Problem]:
+def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path]) -> list[Finding]:
     """All that the rows of a release say otherwise than the answers of its ledgers: those of its build, and those of its annotations.
 
     What is held against no ledger, as none of its kind was given, is told.
@@ -177,21 +175,21 @@ def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
             what = f"{folder} has no annotations to compare, and no given ledger is of a build"
             raise input_error("--ledger", what, "leave it out, or give the ledger of the build")
         found = _of_build(folder, manifest, builds) if builds else []
+        if "annotations" not in manifest:
+            return found
         if builds and not judges.judged():
-            return [*found, *([_untold(folder, "what judges said", "of its annotations")] if "annotations" in manifest else [])]
-        return [*found, *(answer_faults(folder, manifest, judges) if "annotations" in manifest else [])]
+            about, fix = "what judges said", "give it with --ledger too"
+            what = f"{about}: not compared with a ledger, because none of its annotations was given"
+            return [*found, Finding(str(folder), what, fix, "note", about)]
+        return [*found, *answer_faults(folder, manifest, judges)]
 
 
-def _untold(folder: Path, what: str, of: str) -> Problem:
-    return Told(str(folder), f"{what}: not compared with a ledger, because none {of} was given", "give it with --ledger too", what)
-
-
-def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> list[Problem]:
+def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> list[Finding]:
     """All texts that are not what their requests brought."""
     answers = _Answers(Ledgers(builds))
     found = list(_texts(folder, manifest, answers))
     if found and not answers.found:
-        return [Problem(str(folder), "none of the given ledgers holds its answers", "give the ledger of its build with --ledger")]
+        return [Finding(str(folder), "none of the given ledgers holds its answers", "give the ledger of its build with --ledger")]
     return [*found, *answers.cheaper(folder, manifest), *_candidates(folder, manifest, builds)]
 
 
@@ -203,7 +201,7 @@ class _Answers:
     found: int = 0
     used: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def wrong(self, row: TableRow, text: str | None, names: Mapping[str, str], fresh: bool) -> str | None:
+    def wrong(self, row: TableRow, text: str | None, fresh: bool) -> str | None:
         """What is wrong with a row of the provenance; what was not taken before in its dialogue is counted."""
         completion = self.ledgers.get(row["request_key"])
         if completion is None:
@@ -215,25 +213,25 @@ class _Answers:
             return f'was answered by "{completion.model[:80]}", but the release names "{row["model"]}"'
         kind = SELF_CHAT.name if row["what"] == "dialogue" else CROSSED.name if row["what"] == "crossed" else KIND_OF[row["what"]].name
         kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
-        return None if said_by(completion, kind, names) == text else "differs from the answer to its request"
+        return None if said_by(completion, kind) == text else "differs from the answer to its request"
 
-    def cheaper(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    def cheaper(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
         """Models that are said to have used less than their answers to what is released alone. What else was asked no key tells."""
         for model, used in sorted(self.used.items()):
             said = manifest["summary"]["usage"].get(model, {})
             for name in ("requests", *TOKENS):
                 if said.get(name, 0) < used[name]:
                     what = f"{name} is {said.get(name, 0)}, but the released answers of the ledger alone used {used[name]}"
-                    yield Problem(f"{folder / 'manifest.json'}: summary: usage: {model}", what, RESTORE)
+                    yield Finding(f"{folder / 'manifest.json'}: summary: usage: {model}", what)
 
 
-def said_by(completion: Completion, kind: str, names: Mapping[str, str]) -> str | None:
-    """What an answer says, as a build reads it, in one text; ``names`` are those of strategies; None if it is none that a build takes."""
+def said_by(completion: Completion, kind: str) -> str | None:
+    """What an answer says, as a build reads it, in one text; None if it is none that a build takes."""
 
     async def read(value: Any) -> str:
         if kind == SELF_CHAT.name:
             told, turns = self_chat.said_in(value)
-            return SEPARATOR.join([told, *(f"{one.role}: {one.text}: {names.get(one.strategy or '')}" for one in turns)])
+            return SEPARATOR.join([told, *(f"{one.role}: {one.text}: {one.strategy or ''}" for one in turns)])
         if kind == CROSSED.name:
             return SEPARATOR.join(crossed_by_models.said_in(value).values())
         return str(value["choice"]) if kind == CROSSED_CHECK.name else rewriting.said_in(value)
@@ -246,27 +244,22 @@ def said_by(completion: Completion, kind: str, names: Mapping[str, str]) -> str 
     return None
 
 
-def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterator[Problem]:
+def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterator[Finding]:
     """Row by row of the provenance, which is known to be what the tables give."""
-    path = folder / "provenance.parquet"
-    catalogue = built_under(folder, manifest).catalogue
-    taxonomy = catalogue.taxonomy if catalogue else load_taxonomy()
-    named = {one.abbreviation: one.name for one in taxonomy.strategies}
-    configs = [name for name in ("dialogues", "pairs", "controls", "crossed") if name in manifest["counts"]]
-    cursors = {(config, split): Cursor(read_rows(folder, config, split, COLUMNS[config])) for config in configs for split in SPLITS}
-    for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
-        there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
-        taken, texts = set[str | None](), texts_of(there)
-        for row in group:
-            if row["method"] == "rules":
+    for stored in read_back(folder, tables_of(manifest)):
+        rows = stored.by_table()
+        outcome = outcome_of(stored.dialogue_id, rows, manifest)
+        taken, texts = set[str | None](), texts_of(outcome) if outcome else {}
+        for row in rows["provenance"]:
+            if row["method"] == RULES:
                 continue
             text = texts.get((row["pair_id"], row["what"]), texts.get(row["request_key"]))
-            if what := answers.wrong(row, text, named, row["request_key"] not in taken):
-                yield Problem(f"{path}: {row['pair_id'] or dialogue_id}, {row['what']}", what, RESTORE)
+            if what := answers.wrong(row, text, row["request_key"] not in taken):
+                yield Finding(f"{folder / 'provenance.parquet'}: {row['pair_id'] or stored.dialogue_id}, {row['what']}", what)
             taken.add(row["request_key"])
 
 
-def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger]) -> Iterator[Problem]:
+def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger]) -> Iterator[Finding]:
     """Texts that were refused, or not chosen, and that no answer says: of whichever dialogue, for equal requests have one answer.
 
     What rules made has no answer.
@@ -278,8 +271,6 @@ def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger
             kind = KIND_OF[row["variant"]].name
             if kind not in told:
                 found = (one for ledger in ledgers for _, one in ledger.rows("kind = ?", (kind,)))
-                told[kind] = {hash(said_by(one, kind, {})) for one in found}
+                told[kind] = {hash(said_by(one, kind)) for one in found}
             if hash(row["text"]) not in told[kind] and not (by_rules and kind == NEAR_APATHETIC.name and row["attempt"] == 1):
-                yield Problem(
-                    f"{path}: {row['pair_id']}, {row['variant']}", f"no answer of the ledger holds text {row['attempt']}", RESTORE
-                )
+                yield Finding(f"{path}: {row['pair_id']}, {row['variant']}", f"no answer of the ledger holds text {row['attempt']}")

@@ -4,69 +4,61 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.findings import RESTORE, Finding, faults_of
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.base.tabular import table_batches
+from empathy_eval.base.version import __version__
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
 from empathy_eval.design.dataset import MANIFEST, cells, file_of, split_of
-from empathy_eval.design.errata import Planned, errata_faults, errata_named, first_of, revision_of, unknown_errata, withdrawn_dialogues
+from empathy_eval.design.errata import Planned, errata_faults, errata_named, first_of, revision_of, unknown_errata
 from empathy_eval.design.kinds import CROSSED, KINDS, kinds_of_build
 from empathy_eval.design.planning import plan_of
 from empathy_eval.design.quotas import places, planned, quotas
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
 from empathy_eval.releases.assemble.duplicates import PREFERENCE
-from empathy_eval.releases.assemble.manifest import is_ours
 from empathy_eval.releases.assemble.predecessors import disorder
 from empathy_eval.releases.verify.design import built_under
-from empathy_eval.releases.verify.rows import RESTORE
 
 # A plan of strangers beyond this is not reckoned again.
 MOST_DIALOGUES = 5_000_000
 
 
-def taken_out(manifest: Mapping[str, Any]) -> dict[str, int] | None:
-    """How many dialogues and pairs were withdrawn, as a manifest tells it; None for one of before, which does not."""
-    counts: dict[str, int] | None = manifest.get("withdrawn_counts", {"dialogues": 0, "pairs": 0} if "format" in manifest else None)
-    return counts
-
-
-def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration) -> Iterator[Problem]:
+def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration) -> Iterator[Finding]:
     """Errata that are not complete, that name what is not planned, or that are not counted."""
     where, configuration = str(folder / MANIFEST), manifest["configuration"]
-    if is_ours(manifest):
-        yield from errata_faults(where, configuration)
-    if "format" in manifest and ("withdrawn_counts" in manifest) != bool(manifest["withdrawn"]):
-        yield Problem(f"{where}: withdrawn_counts", f"does not match {len(manifest['withdrawn'])} withdrawals", RESTORE)
+    yield from faults_of(errata_faults(where, configuration))
+    if ("withdrawn_counts" in manifest) != bool(manifest["withdrawn"]):
+        yield Finding(f"{where}: withdrawn_counts", f"does not match {len(manifest['withdrawn'])} withdrawals")
     # A plan that is larger is told elsewhere.
     if errata_named(configuration) and config.dialogues <= MOST_DIALOGUES and config.surplus <= 1:
         planned = _planned_replacements(folder, manifest, config)
-        yield from (replace(one, fix=RESTORE) for one in unknown_errata(where, configuration, planned))
+        yield from (Finding(one.where, one.what) for one in unknown_errata(where, configuration, planned))
 
 
 def _planned_replacements(folder: Path, manifest: dict[str, Any], config: Configuration) -> Planned:
     """The plan of a release: dialogues that it holds by their turns, others as they are drawn again."""
     catalogue, there = built_under(folder, manifest).catalogue, _roles(folder, errata_named(manifest["configuration"]))
-    drawn = places(config, catalogue) if catalogue and config.plan == "drawn" else None
+    drawn = places(config, catalogue) if config.plan == "drawn" else None
 
     def roles(name: str) -> Sequence[str] | None:
         if name in there:
             return there[name]
         try:
-            plan = plan_of(config, catalogue, name, drawn) if catalogue else None
+            plan = plan_of(config, catalogue, name, drawn)
         except InputError:  # no course of turns was found: the plan is none that was built
             return None
         if plan:
             return [turn.role for turn in plan.turns]
-        # Nobody else has the seeds of a stranger, nor what a release of before was drawn from.
+        # Nobody else has the seeds of a stranger.
         seed = config.plan == "seeds" and first_of(name)[:3] in manifest["scenarios"] and first_of(name)[3:] == "-seed"
-        return [] if seed or catalogue is None else None
+        return [] if seed else None
 
     return Planned(lambda: cells(folder, "dialogues", "dialogue_id"), roles)
 
@@ -78,18 +70,18 @@ def _roles(folder: Path, named: set[str]) -> dict[str, list[str]]:
         for batch in table_batches(file_of(folder, "dialogues", split), ["dialogue_id", "turns"]):
             for row in batch.to_pylist():
                 if row["dialogue_id"] in named:
-                    found[row["dialogue_id"]] = [turn["role"] for turn in row["turns"]]
+                    found[row["dialogue_id"]] = [turn["role"] for turn in row["turns"] or () if turn]
     return found
 
 
-def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """What does not add up, or does not follow from the configuration, by its place in the manifest."""
     try:
         config = configuration_of(folder, manifest)
+        released = list(cells(folder, "dialogues", "dialogue_id"))
     except InputError as error:
-        yield from error.problems
+        yield from faults_of(error.problems)
         return
-    released = list(cells(folder, "dialogues", "dialogue_id"))
     yield from errata_misfits(folder, manifest, config)
     whats = [
         *_named(manifest, config),
@@ -99,7 +91,7 @@ def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
         *disorder(manifest),
         *_left_out(manifest, set(released)),
     ]
-    yield from (Problem(f"{folder / MANIFEST}: {where}", what, RESTORE) for where, what in whats)
+    yield from (Finding(f"{folder / MANIFEST}: {where}", what) for where, what in whats)
 
 
 def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
@@ -123,7 +115,7 @@ def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[st
         "withdrawn": manifest["configuration"].get("withdrawn", []),
         "partial": manifest["summary"]["missing"] > 0,
     }
-    if is_ours(manifest):
+    if manifest["builder"] == __version__:
         kinds = kinds_of_build(config.crossed > 0)
         wanted["schemas"] = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in kinds)}
     unscored = manifest["configuration"]["checks"]["toxicity"] == "none"
@@ -140,7 +132,7 @@ def _pinned(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """The metrics that the report is said to have, where they are not those that the configuration names."""
     told, settings = [one["metric"] for one in manifest.get("metrics", ())], manifest["configuration"]["report"]
     wanted = [one for one in dict.fromkeys(settings.get("metrics") or told) if one not in manifest.get("without", ())]
-    if "format" in manifest and (told != wanted or not told):
+    if told != wanted or not told:
         yield "metrics", f"says {', '.join(told)[:80] or 'nothing'}, but the configuration gives {', '.join(wanted)[:80] or 'some'}"
 
 
@@ -158,8 +150,6 @@ def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, rele
         if config.dialogues > MOST_DIALOGUES or config.surplus > 1:
             bounds = f"at most {MOST_DIALOGUES:,} and 1 can be checked"
             yield "configuration", f"plans {config.dialogues:,} dialogues and a surplus of {config.surplus:g}; {bounds}"
-            return
-        if catalogue is None:
             return
         wanted, total = {f"{number:03d}": quota for number, quota in quotas(config, catalogue).items()}, planned(config, catalogue)
     if there != wanted:
@@ -182,20 +172,18 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
         parts = f"{summary['accepted']} accepted, {summary['rejected']} rejected and {summary['missing']} missing"
         yield "summary", f"says {summary['planned']} planned, but {parts}"
     removed = (manifest.get("reviews") or {}).get("removed", [])
-    # What was removed or is a duplicate was accepted; what is withdrawn need not have been.
+    # What was removed or is a duplicate was accepted.
     least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
-    gone = taken_out(manifest)
-    least, most = (least + gone["dialogues"],) * 2 if gone else (least, least + len(withdrawn_dialogues(manifest["withdrawn"])))
-    if not least <= summary["accepted"] <= most:
-        give = f"{least} to {most}" if least < most else least
-        yield "summary: accepted", f"says {summary['accepted']}, but the data and the left-out dialogues give {give}"
+    gone = manifest.get("withdrawn_counts", {"dialogues": 0, "pairs": 0})
+    if summary["accepted"] != (given := least + gone["dialogues"]):
+        yield "summary: accepted", f"says {summary['accepted']}, but the data and the left-out dialogues give {given}"
     # A pair can be withdrawn from a dialogue that stays.
     whole = summary["accepted"] == counts["dialogues"] and all("pair_id" not in one for one in manifest["withdrawn"])
     for name in ("pairs", "controls", "crossed"):
         told, there = summary.get(name, 0), counts.get(name, 0)
         if told < there or (whole and told != there):
             yield f"summary: {name}", f"says {told}, but the data holds {there}"
-    if gone and summary["accepted"] == counts["dialogues"] + gone["dialogues"] and summary["pairs"] != counts["pairs"] + gone["pairs"]:
+    if summary["accepted"] == counts["dialogues"] + gone["dialogues"] and summary["pairs"] != counts["pairs"] + gone["pairs"]:
         yield "summary: pairs", f"says {summary['pairs']}, but the data holds {counts['pairs']} and {gone['pairs']} were withdrawn"
     if summary["controls"] > summary["pairs"]:
         yield "summary: controls", f"says {summary['controls']}, but there are only {summary['pairs']} pairs"

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.findings import Finding, faults_of
 from empathy_eval.base.tabular import readable, refuse_absurd
 from empathy_eval.evaluation.crossed.shortcuts import LAST, WHOLE
 from empathy_eval.evaluation.inversion.rows import FIGURES
 from empathy_eval.evaluation.inversion.text_scores import NAMED, WORD_MARGIN, TextScores
-from empathy_eval.releases.verify.rows import RESTORE
 
 # A number may differ by this much from its recomputation; BERTScore's embeddings vary with the machine, and a figure that counts
 # ranks or exchanges jumps by a whole text where two scores are all but equal: by 0.005, and a share of few texts by one of those that the
@@ -30,8 +30,6 @@ SHORTCUTS = {"embedding": 2e-3}
 SHARES = ("accuracy", "ties", "own_ties", "rises", "falls", *FIGURES)
 COUNTED = ("p", "holm", "auc", "effect", "in_effects", *SHARES)
 JUMP, TEXTS = 5e-3, ("eligible", "items", "pairs")
-# Version 0.1.0 left it to the machine how a resampled sum of counts that lies half-way is rounded: an end of such an interval, by metric.
-HALF_WAY, ENDS = {"BLEU-4": 1e-3}, ("low", "high")
 
 
 def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT, jump: float = JUMP) -> Iterator[tuple[str, str]]:
@@ -58,18 +56,6 @@ def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXA
             yield from disagreements(one, other, _at(where, _name(other, place)), tolerance, jump)
     elif not _same(told, found, tolerance):
         yield where, f"says {shown(told)}, but the data gives {shown(found)}"
-
-
-def eased(told: Any, found: Any, reach: float = 0.0) -> Any:
-    """Tables of version 0.1.0, in which ends of intervals within HALF_WAY of their recomputation are that."""
-    if isinstance(told, dict) and isinstance(found, dict):
-        reach = HALF_WAY.get(str(found.get("metric")), reach)
-        near = {name for name in ENDS if reach and name in told and name in found and _same(told[name], found[name], reach)}
-        return {name: found[name] if name in near else eased(value, found.get(name), reach) for name, value in told.items()}
-    if isinstance(told, list) and isinstance(found, list):
-        # What is more in one of them is told of elsewhere.
-        return [eased(*both, reach) for both in zip(told, found, strict=False)] + told[len(found) :]
-    return told
 
 
 def _at(where: str, name: str) -> str:
@@ -157,21 +143,21 @@ def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 DIGITS = 2e-7
 
 
-def item_faults(path: Path, scores: TextScores, others: Collection[str] = ()) -> Iterator[Problem]:
+def item_faults(path: Path, scores: TextScores, others: Collection[str] = ()) -> Iterator[Finding]:
     """Of each metric, and of word margins, the first value that is not the one that the texts give; ``others`` are metrics not run."""
     try:
         with readable(path), pq.ParquetFile(path) as table:
             refuse_absurd(path, table.metadata)
             yield from _unlike(path, table, scores, others)
     except InputError as error:
-        yield from error.problems
+        yield from faults_of(error.problems)
 
 
-def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Collection[str]) -> Iterator[Problem]:
+def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Collection[str]) -> Iterator[Finding]:
     told = [one for one in table.schema_arrow if one.name not in others]
     if not pa.schema(told).equals(scores.schema):
         differ = ", ".join(f'"{name}"' for name in sorted({one.name for one in told} ^ set(scores.schema.names))) or "their types or order"
-        yield Problem(str(path), f"does not have the columns of the metrics: {differ}", RESTORE)
+        yield Finding(str(path), f"does not have the columns of the metrics: {differ}")
         return
     first, many, before = dict[str, tuple[int, str]](), Counter[str](), 0
     for number, anew in enumerate(scores.groups()):
@@ -180,7 +166,7 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
         group.validate(full=True)
         if group.num_rows != anew.num_rows or any(not group.column(name).equals(anew.column(name)) for name, _ in NAMED):
             row = before + _other_row(group, anew)
-            yield Problem(f"{path}: row {row}", "belongs to another text than the data has in this row", RESTORE)
+            yield Finding(f"{path}: row {row}", "belongs to another text than the data has in this row")
             return
         for name in (WORD_MARGIN, *scores.scores):
             for row in _differing(name, group, anew).tolist():
@@ -188,10 +174,10 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
                 first.setdefault(name, (before + row, _said(name, group.slice(row, 1), anew.slice(row, 1))))
         before += anew.num_rows
     if table.metadata.num_rows != before:
-        yield Problem(str(path), f"has {table.metadata.num_rows} rows, but the data gives {before}", RESTORE)
+        yield Finding(str(path), f"has {table.metadata.num_rows} rows, but the data gives {before}")
     for name, (row, said) in first.items():
         more = f", and {many[name] - 1} more values of this column differ" if many[name] > 1 else ""
-        yield Problem(f"{path}: row {row}", said + more, RESTORE)
+        yield Finding(f"{path}: row {row}", said + more)
 
 
 def _differing(name: str, told: pa.Table, anew: pa.Table) -> NDArray[np.int64]:

@@ -8,26 +8,25 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.raters.review.human_evaluation import LEVEL, PLACES, RATED
 from empathy_eval.raters.review.record import CRITERIA
-from empathy_eval.releases.verify.rows import RESTORE
 
 # Half of what rounding takes from a mean, and a little.
 ROUNDED = 0.51 * 10**-PLACES
 Said = Iterator[tuple[str, str]]
 
 
-def review_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def review_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Numbers of a review that no record gives."""
     if not (said := manifest["reviews"]):
         return
     for where, what in (*_people(said), *_ratings(said), *_kappas(said), *_crossed(said), *_signed(manifest)):
-        yield Problem(f"{folder / MANIFEST}: reviews: {where}", what, RESTORE)
+        yield Finding(f"{folder / MANIFEST}: reviews: {where}", what)
 
 
 def _people(said: dict[str, Any]) -> Said:

@@ -1,0 +1,164 @@
+"""The tables of a release: read back to the outcomes behind them, derived again, and compared dialogue by dialogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.findings import Finding
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import TableRow
+from empathy_eval.design.dataset import PREFERRED, split_of
+from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.releases.assemble.read_back import BESIDE, File, Numbered, Stored, outcome_of, path_of, place_of, read_back, tables_of
+from empathy_eval.releases.assemble.rows import derive
+from empathy_eval.releases.verify.requests import Requests
+from empathy_eval.releases.verify.texts import Checked, text_faults
+
+# What tells the rows of a dialogue apart; in other tables it is the pair.
+IDENTITY = {
+    "dialogues": ("dialogue_id",), "crossed": ("crossed_id",), "provenance": ("pair_id", "what"),
+    "candidates": ("pair_id", "variant", "attempt"),
+}  # fmt: skip
+# How far a measure may be from the one that a text gives.
+EXACT = 1e-9
+
+
+def content_faults(folder: Path, manifest: dict[str, Any], under: Checked | None) -> Iterator[Finding]:
+    """Rows that do not come from the outcomes that the release gives, or are missing; requests that cannot have brought its texts; and
+    texts that a build would have refused, if they are to be checked ``under`` something.
+
+    Tables are read once, side by side, and a dialogue of them is in memory at a time.
+    """
+    if own := ", ".join(manifest.get("checks", {})):
+        what, fix = f"its own checks are code and were not run: {own}", "ask the publisher for these checks, and build the release again"
+        yield Finding(str(folder), what, fix, "note", "checks")
+    contents, last = Contents(folder, manifest, under, Requests(folder, manifest)), tuple[Any, ...]()
+    for stored in read_back(folder, tables_of(manifest, preferred=True)):
+        place = place_of(stored.dialogue_id)
+        if place <= last:
+            yield Finding(_first(folder, stored), f'"{stored.dialogue_id}" is not in the order of the plan, or is there twice')
+        last = max(place, last)
+        yield from contents.faults(stored)
+    yield from contents.requests.in_all()
+
+
+@dataclass(frozen=True)
+class Contents:
+    """The tables of a release, what its texts are checked ``under``, and its requests as far as they are gathered."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    under: Checked | None
+    requests: Requests
+
+    @cached_property
+    def gone(self) -> set[str]:
+        """What is in no table."""
+        return left_out(self.manifest)
+
+    def faults(self, stored: Stored) -> Iterator[Finding]:
+        """All that is wrong with a dialogue."""
+        if wrong := [*_invalid(self.folder, stored)]:
+            yield from wrong
+            return
+        rows, where = stored.by_table(), _first(self.folder, stored)
+        outcome = outcome_of(stored.dialogue_id, rows, self.manifest)
+        if outcome is None:
+            yield Finding(where, f'"{stored.dialogue_id}" has no dialogue in this place')
+            return
+        yield from _unequal(self.folder, stored, outcome, self.manifest)
+        named = {stored.dialogue_id, *(row["pair_id"] for name in ("pairs", "candidates") for row in rows.get(name, ()))}
+        for left in sorted(named & self.gone):
+            yield Finding(where, f'"{left}" is in the data, but is listed as left out')
+        yield from self.requests.of(outcome, rows.get("provenance", ()))
+        for what in text_faults(outcome, self.under) if self.under else ():
+            yield Finding(where, f'"{stored.dialogue_id}": {what}')
+
+
+def left_out(manifest: Mapping[str, Any]) -> set[str]:
+    """The dialogues and pairs that a manifest says to be in no config: withdrawn, removed by review, or near-duplicates."""
+    removed, corrected = (manifest.get("reviews") or {}).get("removed", []), manifest["configuration"].get("corrected", ())
+    whole = withdrawn_dialogues([*manifest["withdrawn"], *removed])
+    return whole | withdrawn_pairs(manifest["withdrawn"], corrected) | set(manifest["duplicates"])
+
+
+def _first(folder: Path, stored: Stored) -> str:
+    """Where the first row of a dialogue is: in ``dialogues``, if it has one there."""
+    file = next((one for one in stored.rows if one[0] == "dialogues"), next(iter(stored.rows)))
+    return f"{path_of(folder, *file)}: row {stored.rows[file][0][0]}"
+
+
+def _invalid(folder: Path, stored: Stored) -> Iterator[Finding]:
+    """Rows that are not valid each for itself, or are in another split than that of the dialogue."""
+    for (table, split), rows in stored.rows.items():
+        form, own = f"{'preferences' if table in PREFERRED else table}_row", split_of(stored.dialogue_id)
+        for number, row in rows:
+            place = f"{path_of(folder, table, split)}: row {number}"
+            for where, what, fix in violations(row, form):
+                yield Finding(f"{place}: {where}", what, fix, config=table, row=number, column=where)
+            if split not in (None, own):
+                what = f'"{stored.dialogue_id}" belongs to the split {own} by its id'
+                yield Finding(place, what, "never move a row to another split", config=table, row=number)
+
+
+def _unequal(folder: Path, stored: Stored, outcome: Outcome, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+    """Where the rows of a dialogue are not those that its outcome gives."""
+    derived = dict[File, list[TableRow]]()
+    scenario = manifest["scenarios"].get(stored.dialogue_id[:3], {}).get("name", "")
+    for table, row in derive(outcome, scenario, load_taxonomy()):
+        derived.setdefault((table, None if table in BESIDE else split_of(stored.dialogue_id)), []).append(row)
+    for file in dict.fromkeys([*stored.rows, *derived]):
+        path = path_of(folder, *file)
+        yield from _differing(path, file[0], stored.rows.get(file, ()), derived.get(file, ()), stored.dialogue_id)
+
+
+def _differing(path: Path, table: str, found: Sequence[Numbered], derived: Sequence[TableRow], about: str) -> Iterator[Finding]:
+    """Rows of one file that are missing, that nothing gives, or that say something else."""
+    names = IDENTITY.get(table, ("pair_id",))
+    both = [[tuple(row[name] for name in names) for row in rows] for rows in ([row for _, row in found], derived)]
+    at = next((at for at, (one, other) in enumerate(zip_longest(*both)) if one != other), None)
+    if at is not None:
+        one, other = (_named(some[at]) if at < len(some) else "nothing more" for some in both)
+        number = found[at][0] if at < len(found) else None
+        where = str(path) if number is None else f"{path}: row {number}"
+        yield Finding(where, f'"{about}" has {one} where the rest of the release gives {other}', config=table, row=number)
+        return
+    for (number, row), given in zip(found, derived, strict=True):
+        for column, value in row.items():
+            if not _same(value, wanted := given.get(column)):
+                place, its, other = _inside(column, value, wanted)
+                about = _named(tuple(row[name] for name in names))
+                what = f'"{about}": {place} is {_shown(its)}, but the rest of the release gives {_shown(other)}'
+                where = f"{path}: row {number}"
+                yield Finding(where, what, config=table, row=number, column=column, found=its, derived=other)
+
+
+def _same(found: Any, derived: Any) -> bool:
+    return bool(found == derived or (isinstance(found, float) and isinstance(derived, float) and abs(found - derived) <= EXACT))
+
+
+def _inside(place: str, found: Any, derived: Any) -> tuple[str, Any, Any]:
+    """The first part of a value that differs, with its place."""
+    if isinstance(found, list) and isinstance(derived, list) and len(found) == len(derived):
+        parts: list[tuple[object, Any, Any]] = [*zip(range(len(found)), found, derived, strict=True)]
+    elif isinstance(found, dict) and isinstance(derived, dict) and found.keys() == derived.keys():
+        parts = [(name, value, derived[name]) for name, value in found.items()]
+    else:
+        return place, found, derived
+    return next((_inside(f"{place}[{part}]", one, other) for part, one, other in parts if not _same(one, other)), (place, found, derived))
+
+
+def _named(identity: tuple[Any, ...]) -> str:
+    return ", ".join(str(one) for one in identity if one is not None)
+
+
+def _shown(value: Any) -> str:
+    text = str(value)
+    return repr(text if len(text) <= 100 else f"{text[:97]}...")

@@ -1,0 +1,86 @@
+"""Every cell and every row of the tables: what is changed in one of them is found by reading back and deriving again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.releases.assemble.read_back import File, Numbered, Stored, read_back, tables_of
+from empathy_eval.releases.verify.content import Contents
+from empathy_eval.releases.verify.requests import Requests
+from empathy_eval.releases.verify.texts import checked_under
+
+from tests.doubles import made_once
+from tests.doubles.forger import honest
+
+# What nothing else says, and no check refuses: ledgers, word lists and scores of toxicity tell more of it.
+SOURCES = {
+    ("pairs", "toxicity"), ("controls", "near_empathetic_toxicity"), ("controls", "far_apathetic_toxicity"),
+    ("provenance", "request_key"), ("candidates", "text"), ("crossed", "context_2"), ("crossed", "reply_1"), ("crossed", "reply_2"),
+    ("crossed", "reason"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Contents:
+    folder = made_once.copied(tmp_path_factory, "forged", lambda folder: honest(folder, prompts))[0] / "release"
+    facts = read_manifest(folder)
+    return Contents(folder, facts, checked_under(folder, facts), Requests(folder, facts))
+
+
+@pytest.fixture(scope="module")
+def stored(contents: Contents) -> Stored:
+    """The dialogue that is first in the release."""
+    return next(read_back(contents.folder, tables_of(contents.manifest, preferred=True)))
+
+
+def with_rows(stored: Stored, file: File, rows: list[Numbered]) -> Stored:
+    return replace(stored, rows={name: some for name, some in {**stored.rows, file: rows}.items() if some})
+
+
+def changed(value: Any) -> Any:
+    """Another value of that kind."""
+    if isinstance(value, dict):
+        name = next(reversed(value))
+        return {**value, name: changed(value[name])}
+    if isinstance(value, list):
+        return [*value[:-1], changed(value[-1])] if value else ["crisis"]
+    if isinstance(value, str):
+        return f"{value} indeed"
+    return value / 2 + 0.25 if isinstance(value, float) else (value or 0) + 1
+
+
+def test_a_dialogue_that_is_as_it_was_released_has_no_fault(contents: Contents, stored: Stored) -> None:
+    assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, preferred=True)}
+
+
+@pytest.mark.e2e
+def test_another_value_in_any_column_is_found_with_its_table(contents: Contents, stored: Stored) -> None:
+    unseen = set[tuple[str, str]]()
+    for file, ((number, row), *others) in stored.rows.items():
+        for column in row:
+            forged = with_rows(stored, file, [(number, {**row, column: changed(row[column])}), *others])
+            if not any(one.severity == "fault" for one in contents.faults(forged)):
+                unseen.add((file[0], column))
+    assert unseen <= SOURCES
+
+
+def test_a_row_that_is_lost_or_there_twice_or_in_the_place_of_another_is_found(contents: Contents, stored: Stored) -> None:
+    bare = replace(contents, under=None)
+    for file, rows in stored.rows.items():
+        for forged in (rows[1:], [rows[0], *rows], [*rows[1:], rows[0]] if len(rows) > 1 else []):
+            found = [one for one in bare.faults(with_rows(stored, file, [*forged])) if one.severity == "fault"]
+            assert found, (file, len(forged))
+
+
+def test_a_finding_names_the_cell_with_both_values(contents: Contents, stored: Stored) -> None:
+    file = next(one for one in stored.rows if one[0] == "preferences")
+    (number, row), *others = stored.rows[file]
+    forged = with_rows(stored, file, [(number, {**row, "scenario": "Another"}), *others])
+    (found,) = contents.faults(forged)
+    assert (found.config, found.row, found.column, found.found, found.derived) == (
+        "preferences", number, "scenario", "Another", row["scenario"],
+    )  # fmt: skip
