@@ -212,11 +212,8 @@ def _charts(report: Report) -> list[Chart]:
     return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
 
 
-def measure_release(
-    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, *, attacked: bool = True, fair: bool = True
-) -> Report:
-    """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the table of the built-in attacks and those
-    of fairness, which the report of a release of before has not.
+def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN) -> Report:
+    """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the built-in attacks, and fairness.
 
     Raises:
         InputError: if the folder holds no pairs.
@@ -233,8 +230,7 @@ def measure_release(
         "making": making(facts),
         **judges_told(release_dir, facts),
     }
-    attacks = find_attacks(language=found.language, hint=ONLY_SCORED) if attacked else None
-    fairness = Fairness(stand, hint=ONLY_SCORED) if fair else None
+    attacks, fairness = find_attacks(language=found.language, hint=ONLY_SCORED), Fairness(stand, hint=ONLY_SCORED)
     beside = Beside(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)
     references, scores = of_references(stand), stand.scores()
     of_every_text = text_scores(references, stand.pairs, stand.controls, scores.rated)
