@@ -19,7 +19,7 @@ from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import Estimate, Tested
-from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.ranking import holm_corrected
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 if TYPE_CHECKING:
@@ -205,8 +205,5 @@ def _gap(column: Column, systems: tuple[str, str], parts: tuple[_Part, _Part], c
 
 def _corrected(gaps: Sequence[SystemGap]) -> Iterator[SystemGap]:
     """The comparisons with their p-values corrected for standing together."""
-    values = iter(holm([one.difference.p for one in gaps if one.difference and one.difference.p is not None]))
-    for one in gaps:
-        found = one.difference
-        tested = found is not None and found.p is not None
-        yield replace(one, difference=replace(found, holm=round(next(values), PLACES))) if found and tested else one
+    tested = iter(holm_corrected((one.difference for one in gaps if one.difference), PLACES))
+    yield from (replace(one, difference=one.difference and next(tested)) for one in gaps)

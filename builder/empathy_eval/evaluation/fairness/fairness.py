@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ from empathy_eval.evaluation.fairness.names import VERSIONS, Names, load_names
 from empathy_eval.evaluation.inversion.comparisons import Rated
 from empathy_eval.evaluation.inversion.inversion import Statistics, duels_of
 from empathy_eval.evaluation.inversion.results import PLACES
-from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
+from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable
 from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.scoring import statistics_of
-from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.ranking import holm_corrected
 
 RAW, STANCE = PAIRS[0], TWO_BY_TWO[0]
 Scores = tuple[Metric, Statistics, Statistics]
@@ -154,18 +154,10 @@ def corrected(rows: Iterable[FairnessRow], families: Mapping[str, str]) -> list[
     """The rows with all their p-values corrected for standing together; those of a family of scorers, by name, among themselves."""
     made = list(rows)
     for family in dict.fromkeys(families.get(row.metric, "") for row in made):
-        places = [(number, name) for number, row in enumerate(made) if families.get(row.metric, "") == family for name, _ in _tested(row)]
-        values = holm([p for row in made if families.get(row.metric, "") == family for _, p in _tested(row)])
-        for (number, name), value in zip(places, values, strict=True):
-            gap: Gap = getattr(made[number], name)
-            changed: dict[str, Any] = {name: replace(gap, difference=replace(gap.difference, holm=round(value, PLACES)))}
-            made[number] = replace(made[number], **changed)
+        places = [number for number, row in enumerate(made) if families.get(row.metric, "") == family]
+        gaps = [gap for number in places for gap in (made[number].accuracy, made[number].effect) if gap]
+        tested = iter(holm_corrected((one.difference for one in gaps), PLACES))
+        for number in places:
+            accuracy, effect = (gap and replace(gap, difference=next(tested)) for gap in (made[number].accuracy, made[number].effect))
+            made[number] = replace(made[number], accuracy=accuracy, effect=effect)
     return made
-
-
-def _tested(row: FairnessRow) -> Iterator[tuple[str, float]]:
-    """(figure, p-value) of those figures of a row that have one."""
-    for name in ("accuracy", "effect"):
-        gap: Gap | None = getattr(row, name)
-        if gap is not None and gap.difference.p is not None:
-            yield name, gap.difference.p

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from empathy_eval.evaluation.inversion.inversion import NORMAL, Chance
 from empathy_eval.evaluation.inversion.results import PLACES, Comparison, MetricRow, Smallest
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import CONFIDENCE, Estimate, Tested
-from empathy_eval.statistics.ranking import Duels, effects, holm, shares_won, spreads
+from empathy_eval.statistics.ranking import Duels, effects, holm_corrected, shares_won, spreads
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 Two = tuple[str, str]
@@ -105,13 +104,8 @@ def tested(value: float, chances: tuple[Array, Array, float] | None, freedom: in
 
 def _corrected(found: Sequence[Comparison]) -> list[Comparison]:
     """The comparisons with their p-values corrected for standing together."""
-    places = [(number, name) for number, one in enumerate(found) for name in ("accuracy", "effect") if getattr(one, name)]
-    tested: list[Tested] = [getattr(found[number], name) for number, name in places]
-    values = iter(holm([one.p for one in tested if one.p is not None]))
-    changed: list[dict[str, Any]] = [{} for _ in found]
-    for (number, name), one in zip(places, tested, strict=True):
-        changed[number][name] = one if one.p is None else replace(one, holm=round(next(values), PLACES))
-    return [replace(one, **more) for one, more in zip(found, changed, strict=True)]
+    tested = iter(holm_corrected((each for one in found for each in (one.accuracy, one.effect) if each), PLACES))
+    return [replace(one, accuracy=one.accuracy and next(tested), effect=one.effect and next(tested)) for one in found]
 
 
 POWER = 0.8

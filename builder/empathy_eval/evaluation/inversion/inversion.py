@@ -12,7 +12,7 @@ from empathy_eval.design.contrasts import Contrast
 from empathy_eval.evaluation.inversion.results import PLACES, Difference, MetricRow
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
 from empathy_eval.statistics.estimate import CONFIDENCE, Estimate
-from empathy_eval.statistics.ranking import Duels, area, effects, holm, shares_won
+from empathy_eval.statistics.ranking import Duels, area, effects, holm_corrected, shares_won
 from empathy_eval.statistics.resampling import Clusters, interval, jackknifed
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
@@ -195,12 +195,8 @@ def diversity_row(
 
 def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
     """The rows with the p-values of all their contrasts corrected for standing together."""
-    places = [(number, name) for number, one in enumerate(rows) for name, found in one.differences.items() if found.p is not None]
-    values = holm([rows[number].differences[name].p or 0.0 for number, name in places])
-    changed = [dict(one.differences) for one in rows]
-    for (number, name), value in zip(places, values, strict=True):
-        changed[number][name] = replace(changed[number][name], holm=round(value, PLACES))
-    return [replace(one, differences=found) for one, found in zip(rows, changed, strict=True)]
+    found = iter(holm_corrected((each for one in rows for each in one.differences.values()), PLACES))
+    return [replace(one, differences={name: next(found) for name in one.differences}) for one in rows]
 
 
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.

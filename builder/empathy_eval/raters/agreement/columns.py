@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, nearest_column
+from empathy_eval.base.errors import InputError, Problem, nearest_column, refuse
 from empathy_eval.base.schemas import hidden, schema, validator, violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.external.score_file import DELIMITERS
@@ -183,8 +183,7 @@ class Columns:
         ]
         if not found and (twice := next((name for name in self._more if names.count(name) > 1), None)):
             found = [Problem(where, f'the header has {names.count(twice)} "{twice}"', "keep one of them")]
-        if found:
-            raise InputError(found)
+        refuse(found)
 
     def _objects(self, path: Path) -> Iterator[tuple[int, Sequence[Any]]]:
         of, rating = self._form.of_object, self._names.index("rating")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, refuse
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.rubrics import Criterion, Rubric, Scale
 from empathy_eval.raters.agreement.table import Ratings, Table
@@ -191,8 +191,7 @@ def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion
                 what = f'defines "{one.name}" differently from "{of[one.name]}": the scale, better end or opposite'
                 problems.append(Problem(f'rubric "{rubric.name}"', what, "leave one of the two out, or rename the criterion"))
             of.setdefault(one.name, rubric.name)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return known, of
 
 

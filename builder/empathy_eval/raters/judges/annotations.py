@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import check, read_json
@@ -190,8 +190,7 @@ def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
                 if (case.dialogue_id, case.turn) in seen:
                     raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
                 seen.add((case.dialogue_id, case.turn))
-                if odd := list(_odd(case, rubric)):
-                    raise InputError([Problem(where, what, AGAIN) for what in odd])
+                refuse(Problem(where, what, AGAIN) for what in _odd(case, rubric))
                 yield case
     except OSError as error:
         raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
@@ -292,8 +291,8 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
     """
     folders, seal = [read_annotations(path) for path in paths], read_manifest(release_dir)["seal"]
     fix = "score the release that was annotated, or annotate this one; release --annotations takes annotations of a build"
-    if stray := [one for one in folders if one.header["configuration"]["release"].get("seal") != seal]:
-        raise InputError([Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray])
+    stray = (one for one in folders if one.header["configuration"]["release"].get("seal") != seal)
+    refuse(Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray)
     rubrics = {one.header["configuration"]["rubric_hash"]: one.header["rubric"] for one in folders}
     parts = [part for one in folders for part in _parts(one)]
     return Annotations(paths[0], lambda: parts, rubrics)

@@ -14,7 +14,7 @@ from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import Folder, Text, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Measure
+from empathy_eval.statistics.estimate import Codes, Measure
 from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
 
 # Beneath this a spread is the rounding of values that are all alike.
@@ -42,11 +42,7 @@ class Reckoning:
         # In the order of the ids, so that draws are the same in whatever order the items come.
         order = sorted(range(len(names)), key=lambda place: names[place])
         clusters = clusters_of([names[place] for place in order])
-        how = {
-            "interval": "bootstrap,Rao-Wu,percentile", "level": CONFIDENCE, "resamples": self.chance.resamples, "unit": "dialogue",
-            "strata": "scenario,singles-pooled", "dialogues": len(clusters), "seed": self.chance.seed, "numpy": np.__version__,
-        }  # fmt: skip
-        line = self.line(len(names), **settings, **how)
+        line = f"{self.line(len(names), **settings)}|{self.chance.of_intervals(clusters)}"
         if not names:
             return {name: Measure.undefined("there is nothing to compare", line) for name in won}
         found = accuracies([np.array(column, dtype=np.float64)[order] for column in won.values()], clusters, self.chance)
