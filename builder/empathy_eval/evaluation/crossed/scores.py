@@ -13,11 +13,10 @@ import numpy as np
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.base.tabular import DELIMITERS, headed_rows, json_rows
 from empathy_eval.evaluation.crossed.crossed import Asked, Items, Verdicts
 from empathy_eval.evaluation.external.custom_scores import score_rows
 from empathy_eval.evaluation.external.custom_texts import meant, raise_at_most
-from empathy_eval.evaluation.external.score_file import DELIMITERS
 from empathy_eval.metrics.protocol import Array
 
 COLUMNS = ("crossed_id", "context", "reply", "score")
@@ -59,8 +58,7 @@ def of_crossed(path: Path) -> bool:
     if path.suffix.lower() == ".jsonl":
         _, row = next(json_rows(path), (0, dict[str, object]()))
         return not isinstance(row, Problem) and COLUMNS[0] in row
-    delimiter = DELIMITERS.get(path.suffix.lower())
-    return delimiter is not None and COLUMNS[0] in [name.strip() for name in next(csv_rows(path, delimiter), (0, list[str]()))[1]]
+    return path.suffix.lower() in DELIMITERS and COLUMNS[0] in headed_rows(path)[0]
 
 
 def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: bool = True) -> GivenCrossed:

@@ -19,9 +19,9 @@ from empathy_eval.base.errors import InputError, Problem, input_error, nearest_c
 from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import Writer, csv_rows, json_rows
+from empathy_eval.base.tabular import Writer, headed_rows, json_rows
 from empathy_eval.evaluation.external.custom_texts import REPLY, Texts, meant, raise_at_most
-from empathy_eval.evaluation.external.score_file import DELIMITERS, Given
+from empathy_eval.evaluation.external.score_file import SUFFIXES, Given
 from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.protocol import Array, Metric, Ranged, with_count
@@ -166,10 +166,7 @@ def score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[s
         for number, row in json_rows(path):
             yield f"{path}: line {number}", row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
         return
-    if path.suffix.lower() not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
-    lines = csv_rows(path, DELIMITERS[path.suffix.lower()])
-    names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
+    names, lines = headed_rows(path, SUFFIXES)
     if odd := [name for name in columns if names.count(name) != 1]:
         fix = f"name the columns in the first line: {','.join(columns)}{nearest_column(names, [one for one in odd if one not in names])}"
         raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)

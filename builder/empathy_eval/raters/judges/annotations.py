@@ -306,24 +306,15 @@ def _parts(folder: Folder) -> list[pa.RecordBatch]:
     return list(pa.table(columns, COLUMNS).to_batches(TOGETHER))
 
 
-def ratings_in(path: Path) -> Iterator[tuple[str, str, float, str]]:
-    """(item, rater, rating, criterion) of a folder of finished annotations, in the form of the table of a review.
+def ratings_of(folder: Folder, judge: str | None = None) -> Iterator[tuple[str, str, float, str]]:
+    """(item, rater, rating, criterion) of annotations in the form of the table of a review, by a judge of that name or the teacher's.
 
     Each further sample of a judge is a rater of its own.
-
-    Raises:
-        InputError: if there are no finished annotations.
     """
-    folder = read_annotations(path)
-    return ratings_of(folder, folder.teacher)
-
-
-def ratings_of(folder: Folder, judge: str) -> Iterator[tuple[str, str, float, str]]:
-    """The same of annotations that were read, by a judge of that name."""
     for case in folder.cases:
         for one in case.ratings:
             item = f"{case.pair_id}:{one.variant}" if one.variant else case.dialogue_id
-            yield item, sampled(judge, one.sample + 1), one.value, one.criterion
+            yield item, sampled(judge or folder.teacher, one.sample + 1), one.value, one.criterion
 
 
 def sampled(judge: str, sample: int) -> str:

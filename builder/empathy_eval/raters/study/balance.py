@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.raters.agreement.columns import MISSING
-from empathy_eval.raters.study.permutation import Wanted, permuted
+from empathy_eval.raters.study.by_rater import Wanted, permuted
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Attention, Balance, Balanced, Groups, Studied

@@ -144,7 +144,7 @@ def design_effect(ratings_a_rater: float, icc: float) -> float:
 def gain_of_nothing(share: float, raters_a_group: int, per_rater: int, icc: float) -> tuple[float, float]:
     """The 95 % interval, in percent, of a gain of 0 between two groups of so many raters, where both have ``share`` of a category.
 
-    By the log of the ratio of shares, as :mod:`empathy_eval.raters.study.clusters` reckons it from ratings.
+    By the log of the ratio of shares, as :mod:`empathy_eval.raters.study.by_rater` reckons it from ratings.
     """
     from scipy import stats
 

@@ -13,8 +13,7 @@ import numpy as np
 from empathy_eval.base.errors import Problem, nearest, refuse
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.design.provenance import File, Provenance
-from empathy_eval.raters.study.clusters import by_block, gain_interval, spread
-from empathy_eval.raters.study.permutation import Exchange, Wanted, null_point, permuted
+from empathy_eval.raters.study.by_rater import Exchange, Wanted, by_block, gain_interval, null_point, permuted, spread
 from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
 from empathy_eval.raters.study.ratings import Mask, Study
 from empathy_eval.raters.study.results import Gain, Group, Pairwise, Part, Powered, Spread, Studied
