@@ -126,7 +126,7 @@ def inflations(sums: Floats, criteria: int) -> Floats:
 
 def _complete(table: Table, raters: Sequence[str]) -> tuple[Codes, Floats]:
     """The item of each (item, rater) with all criteria, and its ratings, shape (n, criteria)."""
-    wanted = np.isin(table.rater, [table.raters.index(name) for name in raters])
+    wanted = table.by(raters)
     key = table.item * len(table.raters) + table.rater
     rows = [np.flatnonzero(wanted & (table.criterion == place)) for place in range(len(table.criteria))]
     rows = [places[np.argsort(key[places])] for places in rows]

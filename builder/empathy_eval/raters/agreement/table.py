@@ -130,8 +130,12 @@ class Table:
 
     def without(self, raters: Iterable[str]) -> Table:
         """The table without the ratings of these raters, and without criteria that nobody else rates."""
-        gone = set(raters)
-        return self._kept(~np.isin(self.rater, [place for place, name in enumerate(self.raters) if name in gone]))
+        return self._kept(~self.by(raters))
+
+    def by(self, raters: Iterable[str]) -> NDArray[np.bool_]:
+        """Which ratings are by these raters."""
+        wanted = set(raters)
+        return np.isin(self.rater, [place for place, name in enumerate(self.raters) if name in wanted])
 
     def of_criteria(self, criteria: Iterable[str]) -> Table:
         """The table of the ratings on these criteria alone."""

@@ -87,7 +87,7 @@ class Reckoning:
         x, y = (column - column.mean() for column in (map(_ranks, (one, other)) if ranks else (one, other)))
         sample = self._drawn(names)
         columns = np.stack([np.ones(items), x, y, x * x, y * y, x * y])
-        n, sx, sy, sxx, syy, sxy = sample.resampled(sample.total(np.arange(items), columns)).T
+        n, sx, sy, sxx, syy, sxy = sample.totals(np.arange(items), columns).T
         spread = np.sqrt(np.maximum(n * sxx - sx * sx, 0) * np.maximum(n * syy - sy * sy, 0))
         values = ratio(n * sxy - sx * sy, np.where(spread > LEAST, spread, 0.0))
         line = f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"
