@@ -19,7 +19,7 @@ from empathy_eval.raters.agreement.panel import Judge
 from empathy_eval.raters.agreement.reliability import Reliability
 from empathy_eval.raters.judges import agreeing
 from empathy_eval.raters.judges.agreeing import Named, agreement_of, reliability_of
-from empathy_eval.raters.judges.annotations import ratings_in
+from empathy_eval.raters.judges.annotations import ratings_of, read_annotations
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.releases.assemble.write import Released
 
@@ -173,7 +173,7 @@ def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_thei
     plain, reasoned, people = tmp_path / "plain", tmp_path / "reasoned", tmp_path / "people.csv"
     rubric = own_rubric(tmp_path / "cold.yaml")
     ee.annotate(released[0], plain, rubric=rubric, model=Answering(), turns=6, samples=2)
-    items = sorted({item for item, *_ in ratings_in(plain)})
+    items = sorted({item for item, *_ in ratings_of(read_annotations(plain))})
     lines = [f"{item},{who},cold,{1 + len(item) % 5}\n" for item in items for who in ("e1", "e2")]
     people.write_text("".join(["item,rater,criterion,rating\n", *lines]))
     _, made = reliability_of([people, plain], Named(), NONE, "interval")

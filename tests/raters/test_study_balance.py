@@ -28,7 +28,7 @@ from empathy_eval.raters.study.balance import (
     tellings,
     without,
 )
-from empathy_eval.raters.study.permutation import Wanted, permuted
+from empathy_eval.raters.study.by_rater import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable, read_raters
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Balanced

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study.clusters import by_block, gain_interval, log_ratio, spread
+from empathy_eval.raters.study.by_rater import by_block, gain_interval, log_ratio, spread
 from empathy_eval.statistics.estimate import Floats
 from scipy import special, stats
 

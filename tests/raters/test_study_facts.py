@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study.permutation import null_point
+from empathy_eval.raters.study.by_rater import null_point
 from empathy_eval.raters.study.ratings import Reading, read_study
 from empathy_eval.raters.study.results import Studied
 from empathy_eval.raters.study.study import Asked, study

@@ -10,9 +10,8 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study import permutation
-from empathy_eval.raters.study import permutation as exchange
-from empathy_eval.raters.study.permutation import Wanted, null_point, permuted
+from empathy_eval.raters.study import by_rater
+from empathy_eval.raters.study.by_rater import Wanted, null_point, permuted
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.statistics.estimate import Codes
 from scipy import stats
@@ -64,8 +63,8 @@ def exactly() -> list[float]:
 
 @pytest.mark.parametrize("way", ["listed", "permuted", "dealt"])
 def test_the_share_of_all_exchanges_within_blocks_is_what_draws_come_to(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(exchange, "ARRANGEMENTS", 5040 if way == "listed" else 0)
-    monkeypatch.setattr(exchange, "LARGE", 1 if way == "dealt" else 1000)
+    monkeypatch.setattr(by_rater, "ARRANGEMENTS", 5040 if way == "listed" else 0)
+    monkeypatch.setattr(by_rater, "LARGE", 1 if way == "dealt" else 1000)
     draws = 1000 if way == "dealt" else 4000
     tables = [Wanted(), Wanted(categories=2), Wanted(groups=(0, 2)), Wanted(categories=0, groups=(0, 1)), Wanted(groups=(1, 2))]
     found = permuted(study_of(COUNTS, GROUP, BLOCK), tables, draws, seed=3)
@@ -111,7 +110,7 @@ def test_the_same_is_drawn_whichever_tables_are_asked_for_however_many_are_held_
     found = permuted(study, tables, 700, 5)
     assert found == permuted(study, tables, 700, 5) != permuted(study, tables, 700, 6)
     assert found == [permuted(study, [one], 700, 5)[0] for one in tables]
-    monkeypatch.setattr(permutation, "NUMBERS_HELD", 1)
+    monkeypatch.setattr(by_rater, "NUMBERS_HELD", 1)
     assert found == permuted(study, tables, 700, 5)
     order = np.random.default_rng(0).permutation(len(study.rater))
     mixed = Study(

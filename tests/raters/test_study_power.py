@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.raters.study.permutation import Wanted, permuted
+from empathy_eval.raters.study.by_rater import Wanted, permuted
 from empathy_eval.raters.study.power import Plan, design_effect, gain_of_nothing, needed, reached, smallest, study_plan
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -38,6 +38,24 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
             raise input_error(f"{path}: line {reader.line_num}", f"is not {form}: {error}", "quote cells that contain quotes") from error
 
 
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+
+
+def headed_rows(path: Path, otherwise: str | None = None) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    """The names in the first line of a CSV or TSV file, by its suffix, and (line number, cells) of the others.
+
+    ``otherwise`` is how another suffix is mended; without it such a file is read as CSV.
+
+    Raises:
+        InputError: as :func:`csv_rows`, or for another suffix.
+    """
+    delimiter = DELIMITERS.get(path.suffix.lower())
+    if delimiter is None and otherwise:
+        raise input_error(path, f'ends in "{path.suffix}"', otherwise)
+    lines = csv_rows(path, delimiter or ",")
+    return [name.strip() for name in next(lines, (0, list[str]()))[1]], lines
+
+
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
     """(line number, object) of a JSONL file in UTF-8, or what is wrong with the line; empty lines are passed over.
 

@@ -9,12 +9,10 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from empathy_eval.base.files import data_folder
-from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
 from empathy_eval.raters.agreement.reliability import InFramework, Placed, Reliability, ReliabilityRow
-from empathy_eval.reports.page import number, place, signed, without_controls
+from empathy_eval.reports.page import number, place, rendered, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import Measure
 
 # So many judges are drawn one by one, with their intervals; of more each is a dot on one line.
@@ -155,9 +153,7 @@ def _dots(name: str, drawn: Sequence[Series], figures: Sequence[tuple[Series | N
 def ticks(values: Sequence[float]) -> tuple[float, ...]:
     """Round numbers, evenly apart, that hold all values."""
     low, high = min(values), max(values)
-    least = (high - low) / STEPS or 0.1
-    scale = 10.0 ** math.floor(math.log10(least))
-    step = next(factor * scale for factor in (1, 2, 2.5, 5, 10) if factor * scale >= least * (1 - 1e-9))
+    step = round_step((high - low) / STEPS or 0.1)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     return tuple(round(step * place, 9) + 0.0 for place in range(first, max(last, first + 1) + 1))
 
@@ -215,19 +211,15 @@ def page(of: Reliability, command: str | None = None) -> str:
 
     Names are strangers' texts and stay texts: all is escaped but our own style.
     """
-    folder = data_folder("release")
-    templates = environment(folder)
-    templates.filters |= FILTERS
     judges = list(dict.fromkeys(name for row in _rows(of.frameworks) for name in row.judges))
     crowd = any(row.crowd for row in _rows(of.frameworks))
     drawn, axis = _planes(of, judges, crowd=crowd)
-    return templates.get_template("agreement/page.html.j2").render(
-        of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
+    return rendered(
+        "agreement", FILTERS, of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
         # Those at the benchmark on most criteria come first; equal ones stay in their order.
         best=sorted(judges, key=lambda name: -len(of.overall.judges[name].at_benchmark.so)),
         charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis, signatures=_signatures(of),
-        style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "agreement")),
-    ) + "\n"  # fmt: skip
+    )  # fmt: skip
 
 
 def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, Chart | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -155,6 +156,21 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
         by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
+
+
+def rendered(name: str, filters: Mapping[str, Any], **values: Any) -> str:
+    """The page of the templates in ``release/name/``, in the style of reports and its own."""
+    folder = data_folder("release")
+    templates = environment(folder)
+    templates.filters |= filters
+    style = "\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", name))
+    return templates.get_template(f"{name}/page.html.j2").render(**values, style=style) + "\n"
+
+
+def round_step(least: float) -> float:
+    """The smallest round number that is no less: how far the numbers along an axis are apart."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= least * (1 - 1e-9))
 
 
 def closeness(measured: Measured) -> dict[str, Any]:

@@ -8,14 +8,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from empathy_eval.base.files import data_folder
-from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.results import Gain, Part, Studied
-from empathy_eval.reports.page import MINUS, number, place, signed, without_controls
+from empathy_eval.reports.page import MINUS, number, place, rendered, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import told_p
 
-STEPS = (1, 2, 2.5, 5, 10)
 MOST_TICKS = 5
 # An interval may reach so many times as far as the largest gain, and as the middle one; beyond both it is cut off, with an arrow.
 BEYOND_LARGEST, BEYOND_MIDDLE = 3, 3.5
@@ -38,15 +35,9 @@ def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: i
     ends = [0.0, -LEAST, LEAST]
     ends += [end for one in known for end in (one.gain, one.low, one.high) if end is not None]
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
-    step = _step((high - low) / most_ticks)
+    step = round_step((high - low) / most_ticks)
     ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return Axis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
-
-
-def _step(least: float) -> float:
-    """The smallest round number that is no less."""
-    power = 10.0 ** math.floor(math.log10(least))
-    return next(one * power for one in STEPS if one * power >= least * (1 - 1e-9))
 
 
 def kept(value: float, axis: Axis) -> float:
@@ -65,9 +56,6 @@ def page(studied: Studied, command: str | None = None) -> str:
 
     Names are strangers' texts and stay texts: all is escaped but our own style.
     """
-    folder = data_folder("release")
-    templates = environment(folder)
-    templates.filters |= FILTERS
     label, alpha = studied.labels[-1], studied.power.alpha
     # By column of how many tests of its parts the two p say different things, and of how many both say something.
     torn_parts = {
@@ -77,13 +65,12 @@ def page(studied: Studied, command: str | None = None) -> str:
         }
         for name, parts in studied.parts.items()
     }
-    return templates.get_template("study/page.html.j2").render(
-        of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label, alpha),
-        command=command, unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
+    return rendered(
+        "study", FILTERS, of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, command=command,
+        best=best(studied.whole, label, alpha), unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
         torn=torn(studied.whole, alpha), torn_parts=torn_parts, most_rows=MOST_ROWS,
         axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
-        style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "study")),
-    ) + "\n"  # fmt: skip
+    )  # fmt: skip
 
 
 def best(part: Part, label: str, alpha: float) -> dict[str, Any]:

@@ -87,9 +87,9 @@ def tested(table: Counted, permutation: float | None, settings: str, *, yates: b
     )  # fmt: skip
 
 
-def figure(value: float) -> float:
-    """A number to the digits that are the same everywhere."""
-    return float(f"{value:.{DIGITS}g}")
+def figure(value: float, digits: int = DIGITS) -> float:
+    """A number to so many digits; without it to those that are the same everywhere."""
+    return float(f"{value:.{digits}g}")
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.statistics.estimate import Floats
+from empathy_eval.statistics.estimate import Floats, Tested
 
 # A smaller spread is the rounding of scores that are all alike.
 LEAST_SPREAD = 1e-9
@@ -103,6 +104,16 @@ def holm(values: list[float]) -> list[float]:
     order = np.argsort(values, kind="stable")
     raised = np.maximum.accumulate(np.minimum(np.arange(len(values), 0, -1) * np.sort(values), 1.0))
     return [float(raised[rank]) for rank in np.argsort(order)]
+
+
+Corrected = TypeVar("Corrected", bound=Tested)
+
+
+def holm_corrected(found: Iterable[Corrected], places: int) -> list[Corrected]:
+    """Estimates with their p-values corrected for standing together, to so many places; those without one stay as they are."""
+    every = list(found)
+    values = iter(holm([one.p for one in every if one.p is not None]))
+    return [one if one.p is None else replace(one, holm=round(next(values), places)) for one in every]
 
 
 def benjamini_hochberg(values: list[float]) -> list[float]:

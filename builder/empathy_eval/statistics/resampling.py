@@ -163,9 +163,9 @@ class ItemBootstrap:
         flat = np.bincount(self.unit[items] * number + classes, weights=shares, minlength=units * number)
         return flat.reshape(units, number).astype(np.float64)
 
-    def total(self, items: Codes, values: Floats) -> Floats:
-        """Sums by unit of values that belong to items, from shape (k, n) to shape (units, k)."""
-        return sums_by(self.unit[items], values, self.weights.shape[1])
+    def total(self, items: Codes, columns: Iterable[Floats]) -> Floats:
+        """Sums by unit of columns that belong to items, shape (units, columns)."""
+        return sums_by(self.unit[items], columns, self.weights.shape[1])
 
     def resampled(self, sums: Floats) -> Floats:
         """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
@@ -173,7 +173,7 @@ class ItemBootstrap:
 
     def totals(self, items: Codes, columns: Iterable[Floats]) -> Floats:
         """Sums over the table and over each resample of columns that belong to items, shape (1 + resamples, columns)."""
-        return self.resampled(sums_by(self.unit[items], columns, self.weights.shape[1]))
+        return self.resampled(self.total(items, columns))
 
     def line(self, **settings: object) -> str:
         """The settings of a figure, and after them those of its interval."""

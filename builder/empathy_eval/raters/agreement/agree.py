@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, nearest
+from empathy_eval.base.errors import Problem, nearest, refuse
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -126,7 +126,7 @@ def inflations(sums: Floats, criteria: int) -> Floats:
 
 def _complete(table: Table, raters: Sequence[str]) -> tuple[Codes, Floats]:
     """The item of each (item, rater) with all criteria, and its ratings, shape (n, criteria)."""
-    wanted = np.isin(table.rater, [table.raters.index(name) for name in raters])
+    wanted = table.by(raters)
     key = table.item * len(table.raters) + table.rater
     rows = [np.flatnonzero(wanted & (table.criterion == place)) for place in range(len(table.criteria))]
     rows = [places[np.argsort(key[places])] for places in rows]
@@ -220,8 +220,7 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
         InputError: for a judge who is not in the table, a level that is not known, or a number of resamples out of range.
     """
     judges = tuple(dict.fromkeys(judges))
-    if problems := [*strangers(table, "judge", judges), *odd_options(resamples, level)]:
-        raise InputError(problems)
+    refuse([*strangers(table, "judge", judges), *odd_options(resamples, level)])
     experts = tuple(name for name in table.raters if name not in judges)
     stage("agreement of raters", len(table.criteria), "criteria")
     criteria = list[Criterion]()

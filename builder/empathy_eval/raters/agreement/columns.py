@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, nearest_column
+from empathy_eval.base.errors import InputError, Problem, nearest_column, refuse
 from empathy_eval.base.schemas import hidden, schema, validator, violations
-from empathy_eval.base.tabular import csv_rows, json_rows
-from empathy_eval.evaluation.external.score_file import DELIMITERS
+from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.statistics.estimate import Codes
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -74,8 +73,7 @@ class Faults:
 
 def csv_table(path: Path, faults: Faults) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     """The header of a CSV or TSV file, by its suffix, and (line, cells) of the rows that have as many cells; other rows are faults."""
-    lines = csv_rows(path, DELIMITERS.get(path.suffix.lower(), ","))
-    names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
+    names, lines = headed_rows(path)
 
     def whole() -> Iterator[tuple[int, list[str]]]:
         for number, row in lines:
@@ -183,8 +181,7 @@ class Columns:
         ]
         if not found and (twice := next((name for name in self._more if names.count(name) > 1), None)):
             found = [Problem(where, f'the header has {names.count(twice)} "{twice}"', "keep one of them")]
-        if found:
-            raise InputError(found)
+        refuse(found)
 
     def _objects(self, path: Path) -> Iterator[tuple[int, Sequence[Any]]]:
         of, rating = self._form.of_object, self._names.index("rating")

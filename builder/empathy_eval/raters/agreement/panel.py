@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, refuse
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.rubrics import Criterion, Rubric, Scale
 from empathy_eval.raters.agreement.table import Ratings, Table
@@ -103,7 +103,7 @@ def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale
     give these alone; else onto the nearest value that experts and judges give.
     """
     item, value = values_of(table, criterion, panel.crowd, panel.crowd_as)
-    known = np.unique(table.item[(table.criterion == table.criteria.index(criterion)) & ~_by(table, panel.crowd)])
+    known = np.unique(table.item[(table.criterion == table.criteria.index(criterion)) & ~table.by(panel.crowd)])
     shared = np.isin(item, known)
     if not shared.any():
         return None
@@ -125,15 +125,9 @@ def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale
 Valued = tuple[Codes, Floats]
 
 
-def _by(table: Table, raters: Iterable[str]) -> NDArray[np.bool_]:
-    """Which ratings are by these raters."""
-    wanted = set(raters)
-    return np.isin(table.rater, [place for place, name in enumerate(table.raters) if name in wanted])
-
-
 def values_of(table: Table, criterion: str, raters: Iterable[str], how: str = "mean") -> Valued:
     """The items that these raters rated on a criterion, and the mean, the median or the most of what each was given."""
-    rows = (table.criterion == table.criteria.index(criterion)) & _by(table, raters)
+    rows = (table.criterion == table.criteria.index(criterion)) & table.by(raters)
     order = np.lexsort((table.rating[rows], table.item[rows]))
     value = table.rating[rows][order]
     items, first, number = np.unique(table.item[rows][order], return_index=True, return_counts=True)
@@ -175,7 +169,7 @@ def frameworks_of(table: Table, named: Mapping[str, str], rubrics: Sequence[Rubr
 
 def off_scale(table: Table, frameworks: Sequence[Framework], crowd: Sequence[str]) -> list[Problem]:
     """The ratings that are not on the scale that a rubric says; what a crowd gave may lie between two values, for it may be a mean."""
-    members = _by(table, crowd)
+    members = table.by(crowd)
     return [problem for framework in frameworks for name in framework.scales for problem in _off(table, framework, name, members)]
 
 
@@ -191,8 +185,7 @@ def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion
                 what = f'defines "{one.name}" differently from "{of[one.name]}": the scale, better end or opposite'
                 problems.append(Problem(f'rubric "{rubric.name}"', what, "leave one of the two out, or rename the criterion"))
             of.setdefault(one.name, rubric.name)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return known, of
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import violations
 from empathy_eval.raters.agreement.columns import MISSING, Columns, Form, number_of, repeated
-from empathy_eval.raters.judges.annotations import ratings_in
+from empathy_eval.raters.judges.annotations import ratings_of, read_annotations
 from empathy_eval.statistics.estimate import Codes, Floats
 
 KEY = ("item", "rater", "criterion")
@@ -130,8 +130,12 @@ class Table:
 
     def without(self, raters: Iterable[str]) -> Table:
         """The table without the ratings of these raters, and without criteria that nobody else rates."""
-        gone = set(raters)
-        return self._kept(~np.isin(self.rater, [place for place, name in enumerate(self.raters) if name in gone]))
+        return self._kept(~self.by(raters))
+
+    def by(self, raters: Iterable[str]) -> NDArray[np.bool_]:
+        """Which ratings are by these raters."""
+        wanted = set(raters)
+        return np.isin(self.rater, [place for place, name in enumerate(self.raters) if name in wanted])
 
     def of_criteria(self, criteria: Iterable[str]) -> Table:
         """The table of the ratings on these criteria alone."""
@@ -235,7 +239,7 @@ def read_tables(paths: Sequence[Path], facts: Facts | None = None) -> Table:
     Raises:
         InputError: as :func:`read_table`; for folders without finished annotations; for ratings given twice.
     """
-    tables = [Table.of(ratings_in(path)) if path.is_dir() else read_table(path, facts) for path in paths]
+    tables = [Table.of(ratings_of(read_annotations(path))) if path.is_dir() else read_table(path, facts) for path in paths]
     return tables[0] if len(tables) == 1 else Table.of(row for table in tables for row in table.rows())
 
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.schemas import read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
@@ -71,8 +71,7 @@ def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Pat
     Raises:
         InputError: as :func:`agreement_of`.
     """
-    if wrong := odd_options(chance.resamples, level):
-        raise InputError(wrong)
+    refuse(odd_options(chance.resamples, level))
     records = [read_record(path) for path in paths if path.suffix == ".json"]
     naming = [path for path in paths if path.is_dir() and _names_strategies(path)]
     tables = [path for path in paths if path.suffix != ".json" and path not in naming]
@@ -107,8 +106,7 @@ def _check(folders: Sequence[Folder], release_dir: Path | None) -> None:
         if (one.teacher, one.rubric) in seen:
             problems.append(Problem(str(one.path), f'is by "{one.teacher}" and "{one.rubric}", like another folder', "name one of them"))
         seen.add((one.teacher, one.rubric))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 # A further sample of a judge, by the name of its rater.
@@ -152,8 +150,7 @@ def reliability_of(
     _check_panels(found.table, named, rubrics)
     panel = _panel(found, named)
     frameworks = frameworks_of(found.table.without(panel.crowd), found.facts.said["framework"], [*rubrics, *found.rubrics])
-    if off := off_scale(found.table, frameworks, panel.crowd):
-        raise InputError(off)
+    refuse(off_scale(found.table, frameworks, panel.crowd))
     judges = [one.rater for one in panel.judges]
     agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
     roles = {"judges": judges, "crowd": list(named.crowd), "crowd_as": named.crowd_as, "rubrics": [one.name for one in rubrics]}
@@ -199,8 +196,7 @@ def _check_panels(table: Table, named: Named, rubrics: Sequence[Rubric]) -> None
         elif not set(criteria) & set(table.criteria):
             what = f"has none of the criteria of the table, {', '.join(table.criteria[:PANEL])}"
             problems.append(Problem(f'rubric "{rubric.name}"', what, f"leave it out; its criteria are {', '.join(criteria)}"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def _panel(found: _Read, named: Named) -> Panel:
@@ -221,8 +217,7 @@ def _panel(found: _Read, named: Named) -> Panel:
     for name in [one for one in GROUPS if one in found.table.raters and roles.get(one) != CROWD]:
         problems.append(Problem(f'rater "{name}"', "has the name of a group of raters on the page", "rename this rater"))
     judges, odd = _judges([name for name in found.table.raters if roles.get(name) == "judge"], found)
-    if problems or odd:
-        raise InputError([*problems, *odd])
+    refuse([*problems, *odd])
     return Panel(experts, judges, crowd, named.crowd_as)
 
 

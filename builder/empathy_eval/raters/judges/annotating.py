@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error
+from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, pinned, read_yaml, schema
 from empathy_eval.base.version import __version__
@@ -245,8 +245,7 @@ def annotations_of(
     judge = pinned(dict(judge), "judge")
     if judge["kind"] == "seed-bank":
         raise input_error("--model", '"seed-bank" holds dialogues and cannot judge', "name an endpoint's model, or one of your own")
-    if problems := list(_unfit(rubric, judge, design, templates)):
-        raise InputError(problems)
+    refuse(_unfit(rubric, judge, design, templates))
     asking = judge_prompts(rubric, load_catalogue(), templates)
     shown = frozenset(one.pair_id for one in rubric.examples)
     if rubric.unit == "dialogue":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import check, read_json
@@ -190,8 +190,7 @@ def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
                 if (case.dialogue_id, case.turn) in seen:
                     raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
                 seen.add((case.dialogue_id, case.turn))
-                if odd := list(_odd(case, rubric)):
-                    raise InputError([Problem(where, what, AGAIN) for what in odd])
+                refuse(Problem(where, what, AGAIN) for what in _odd(case, rubric))
                 yield case
     except OSError as error:
         raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
@@ -292,8 +291,8 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
     """
     folders, seal = [read_annotations(path) for path in paths], read_manifest(release_dir)["seal"]
     fix = "score the release that was annotated, or annotate this one; release --annotations takes annotations of a build"
-    if stray := [one for one in folders if one.header["configuration"]["release"].get("seal") != seal]:
-        raise InputError([Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray])
+    stray = (one for one in folders if one.header["configuration"]["release"].get("seal") != seal)
+    refuse(Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray)
     rubrics = {one.header["configuration"]["rubric_hash"]: one.header["rubric"] for one in folders}
     parts = [part for one in folders for part in _parts(one)]
     return Annotations(paths[0], lambda: parts, rubrics)
@@ -307,24 +306,15 @@ def _parts(folder: Folder) -> list[pa.RecordBatch]:
     return list(pa.table(columns, COLUMNS).to_batches(TOGETHER))
 
 
-def ratings_in(path: Path) -> Iterator[tuple[str, str, float, str]]:
-    """(item, rater, rating, criterion) of a folder of finished annotations, in the form of the table of a review.
+def ratings_of(folder: Folder, judge: str | None = None) -> Iterator[tuple[str, str, float, str]]:
+    """(item, rater, rating, criterion) of annotations in the form of the table of a review, by a judge of that name or the teacher's.
 
     Each further sample of a judge is a rater of its own.
-
-    Raises:
-        InputError: if there are no finished annotations.
     """
-    folder = read_annotations(path)
-    return ratings_of(folder, folder.teacher)
-
-
-def ratings_of(folder: Folder, judge: str) -> Iterator[tuple[str, str, float, str]]:
-    """The same of annotations that were read, by a judge of that name."""
     for case in folder.cases:
         for one in case.ratings:
             item = f"{case.pair_id}:{one.variant}" if one.variant else case.dialogue_id
-            yield item, sampled(judge, one.sample + 1), one.value, one.criterion
+            yield item, sampled(judge or folder.teacher, one.sample + 1), one.value, one.criterion
 
 
 def sampled(judge: str, sample: int) -> str:

@@ -14,7 +14,7 @@ from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import Folder, Text, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Measure
+from empathy_eval.statistics.estimate import Codes, Measure
 from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
 
 # Beneath this a spread is the rounding of values that are all alike.
@@ -42,11 +42,7 @@ class Reckoning:
         # In the order of the ids, so that draws are the same in whatever order the items come.
         order = sorted(range(len(names)), key=lambda place: names[place])
         clusters = clusters_of([names[place] for place in order])
-        how = {
-            "interval": "bootstrap,Rao-Wu,percentile", "level": CONFIDENCE, "resamples": self.chance.resamples, "unit": "dialogue",
-            "strata": "scenario,singles-pooled", "dialogues": len(clusters), "seed": self.chance.seed, "numpy": np.__version__,
-        }  # fmt: skip
-        line = self.line(len(names), **settings, **how)
+        line = f"{self.line(len(names), **settings)}|{self.chance.of_intervals(clusters)}"
         if not names:
             return {name: Measure.undefined("there is nothing to compare", line) for name in won}
         found = accuracies([np.array(column, dtype=np.float64)[order] for column in won.values()], clusters, self.chance)
@@ -91,7 +87,7 @@ class Reckoning:
         x, y = (column - column.mean() for column in (map(_ranks, (one, other)) if ranks else (one, other)))
         sample = self._drawn(names)
         columns = np.stack([np.ones(items), x, y, x * x, y * y, x * y])
-        n, sx, sy, sxx, syy, sxy = sample.resampled(sample.total(np.arange(items), columns)).T
+        n, sx, sy, sxx, syy, sxy = sample.totals(np.arange(items), columns).T
         spread = np.sqrt(np.maximum(n * sxx - sx * sx, 0) * np.maximum(n * syy - sy * sy, 0))
         values = ratio(n * sxy - sx * sy, np.where(spread > LEAST, spread, 0.0))
         line = f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"

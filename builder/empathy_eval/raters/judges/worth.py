@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, collecting, refuse
 from empathy_eval.base.table_text import lined
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
@@ -97,24 +97,17 @@ def beside_of(config: Annotating, out: Path, folders: Sequence[Path], reviews: P
     """
     problems, found, seen, record = list[Problem](), list[Folder](), {out.resolve()}, None
     for path in folders:
-        try:
-            folder = read_annotations(path)
-        except InputError as error:
-            problems += error.problems
-            continue
-        problems += [Problem(f"--beside {path}", *one) for one in _misfits(folder, config, again=path.resolve() in seen)]
-        seen.add(path.resolve())
-        found.append(folder)
+        with collecting(problems):
+            found.append(read_annotations(path))
+            problems += [Problem(f"--beside {path}", *one) for one in _misfits(found[-1], config, again=path.resolve() in seen)]
+            seen.add(path.resolve())
     if reviews:
         if config.rubric.kind != "rating" or not set(CRITERIA).intersection(one.name for one in config.rubric.criteria):
             what = f'has no ratings by a criterion of "{config.rubric.name}": people rate {", ".join(CRITERIA)}'
             problems.append(Problem(f"--reviews {reviews}", what, "leave it out, or rate by a rubric with one of these"))
-        try:
+        with collecting(problems):
             record = read_record(reviews)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return Beside(tuple(found), record)
 
 

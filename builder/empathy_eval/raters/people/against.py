@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
@@ -25,7 +25,7 @@ from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.ensembles import Ensemble, OnPairs, text_of, turned
 from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, Rated, of_means, resampled, varies
 from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
-from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.ranking import holm_corrected
 from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
 
 # Why there is no interval where nothing can be drawn.
@@ -156,12 +156,9 @@ def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
     """
     known = set(texts_known)
     stray = [item for item in table.items if item not in known]
-    if stray:
-        fix = "rate the texts that are scored, each by its item"
-        more = [Problem(where, f"rates {len(stray) - MOST_PROBLEMS} more unknown items", fix)] if len(stray) > MOST_PROBLEMS else []
-        raise InputError(
-            [*(Problem(where, f'"{item}" is rated, but is not an item of the texts', fix) for item in stray[:MOST_PROBLEMS]), *more]
-        )
+    fix = "rate the texts that are scored, each by its item"
+    more = [Problem(where, f"rates {len(stray) - MOST_PROBLEMS} more unknown items", fix)] if len(stray) > MOST_PROBLEMS else []
+    refuse([*(Problem(where, f'"{item}" is rated, but is not an item of the texts', fix) for item in stray[:MOST_PROBLEMS]), *more])
 
 
 def against_people(
@@ -247,11 +244,9 @@ def _gaps(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how
     made = list[Gap]()
     for number, which in enumerate(NAMES):
         twos = [(one, other, values[one, :, number] - values[other, :, number]) for one, other in combinations(range(len(names)), 2)]
-        found = [(names[one], names[other], _tested(gap, draws)) for one, other, gap in twos if np.isfinite(gap[0])]
-        ps = iter(holm([one.p for *_, one in found if one.p is not None]))
-        for one, other, gap in found:
-            difference = gap if gap.p is None else replace(gap, holm=round(next(ps), PLACES))
-            made.append(Gap(one, other, form, which, difference, line))
+        known = [(names[one], names[other], gap) for one, other, gap in twos if np.isfinite(gap[0])]
+        found = holm_corrected([_tested(gap, draws) for *_, gap in known], PLACES)
+        made += [Gap(one, other, form, which, gap, line) for (one, other, _), gap in zip(known, found, strict=True)]
     return made
 
 

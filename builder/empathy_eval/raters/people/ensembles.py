@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, collecting, input_error, refuse
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
@@ -88,8 +88,7 @@ def wanted(texts: Sequence[str], rows: Sequence[str], typed: Mapping[str, str]) 
             problems.append(Problem(where, f'"{twice}" is in it twice', "name each row once"))
         else:
             found.append(Wanted(text, kind, tuple(of)))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return found
 
 
@@ -154,12 +153,9 @@ def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[E
     problems, found = list[Problem](), list[Ensemble]()
     for criterion in table.criteria:
         for one in ensembles:
-            try:
+            with collecting(problems):
                 found.append(_fitted(one, criterion, scores, table))
-            except InputError as error:
-                problems += error.problems
-    if problems:
-        raise InputError(dict.fromkeys(problems))
+    refuse(dict.fromkeys(problems))
     return tuple(found)
 
 

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
@@ -118,8 +118,7 @@ def _named(path: Path, table: Table) -> dict[str, list[str]]:
     """What each item names: a pair, a variant (or nothing, and then a system), and what tells it from other texts of these."""
     names = {item: item.split(":", 2) for item in table.items}
     odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0]) or parts[1] not in (*VARIANTS, "")]
-    if odd:
-        raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
+    refuse(Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100])
     if not any(parts[1] for parts in names.values()):
         raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
     return names

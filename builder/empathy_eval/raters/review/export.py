@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.json_text import json_text
@@ -274,11 +274,9 @@ def _checked(release_dir: Path, design: Design, replies_file: Path | None, canar
     wrong += [
         (name, f'"{str(values[name])[:80]}" is too many', f"give at most {most:,}") for name, most in MOST.items() if values[name] > most
     ]
-    if wrong:
-        raise InputError([Problem(f"--{name.replace('_', '-')}", what, fix) for name, what, fix in wrong])
+    refuse([Problem(f"--{name.replace('_', '-')}", what, fix) for name, what, fix in wrong])
     replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id"), canary) if replies_file else None
-    if unfit := list(misfits(design, replies)):
-        raise InputError(unfit)
+    refuse(misfits(design, replies))
     return (replace(design, replies=replies.hash) if replies else design), replies
 
 

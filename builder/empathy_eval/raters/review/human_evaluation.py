@@ -20,11 +20,12 @@ from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.agreement import Measure, Table, agree
 from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, group_of, of_releases, raters_of, rating_rows, read_record
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
-from empathy_eval.raters.study.clusters import jackknifed
+from empathy_eval.raters.study.by_rater import jackknifed
+from empathy_eval.statistics.estimate import CONFIDENCE, TAILS
 
 # What is rated of each sample.
 RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
-LEVEL, PLACES = 0.95, 4
+PLACES = 4
 
 
 def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: int) -> dict[str, Any]:
@@ -59,7 +60,7 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
             for criterion, one in fleiss_kappas(record, resamples, seed).items()
         },
         "signature": signature_line(
-            mean="ratings", interval="percentile", level=LEVEL, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
+            mean="ratings", interval="percentile", level=CONFIDENCE, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
         ),
         **({"alone": alone} if (alone := _alone(record)) else {}),
         **({"crossed": found} if (found := crossed_reading(record, resamples, seed)) else {}),
@@ -91,7 +92,7 @@ def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[s
         mean = mean_of(found, resamples, (seed, "crossed", name))
         return {**{part: mean[part] for part in ("mean", "low", "high")}, counted: mean["ratings"]}
 
-    how = {"interval": "percentile", "level": LEVEL, "resamples": resamples, "seed": seed, "unit": "dialogue", "numpy": np.__version__}
+    how = {"interval": "percentile", "level": CONFIDENCE, "resamples": resamples, "seed": seed, "unit": "dialogue", "numpy": np.__version__}
     return {
         "items": len(choices),
         "dialogues": len(set(of.values())),
@@ -139,7 +140,7 @@ def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[o
         rng = np.random.default_rng(derived_random(*parts, "ratings").getrandbits(64))
         even = np.full(len(sums), 1 / len(sums))
         drawn = np.array([rng.multinomial(len(sums), even) @ sums for _ in range(resamples)])
-        ends = np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        ends = np.quantile(drawn[:, 0] / drawn[:, 1], TAILS)
         low, high = (round(float(value), PLACES) + 0.0 for value in ends)  # no zero is negative
     mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES) + 0.0
     return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
@@ -182,7 +183,7 @@ def by_group(record: Mapping[str, Any]) -> dict[str, Any] | None:
     how = {WITHIN: "percentile-by-context", BETWEEN: "student-by-rater"}
     intervals = {design: name for design, name in how.items() if judged[design]}
     drawn = {"resamples": RESAMPLES, "seed": SEED} if judged[WITHIN] else {}
-    signature = signature_line(mean="ratings", **intervals, level=LEVEL, **drawn, numpy=np.__version__)
+    signature = signature_line(mean="ratings", **intervals, level=CONFIDENCE, **drawn, numpy=np.__version__)
     return {"groups": groups, "differences": list(_differences(judged[WITHIN])), "signature": signature}
 
 
@@ -199,7 +200,7 @@ def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
     mean, low, high = total / number, None, None
     if len(sums) > 1:
         error = float(np.sqrt(jackknifed((sums[:, 0] - mean * sums[:, 1]) / (number - sums[:, 1]))))
-        reach = float(stats.t.isf((1 - LEVEL) / 2, len(sums) - 1)) * error
+        reach = float(stats.t.isf((1 - CONFIDENCE) / 2, len(sums) - 1)) * error
         low, high = (round(float(np.clip(end, LEAST, MOST)), PLACES) for end in (mean - reach, mean + reach))
     return {"mean": round(float(mean), PLACES), "low": low, "high": high}
 

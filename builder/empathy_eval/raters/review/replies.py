@@ -12,10 +12,10 @@ from typing import Any
 from empathy_eval.base.errors import Problem, input_error, nearest_column
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
-from empathy_eval.evaluation.external.score_file import DELIMITERS, meant, raise_at_most
+from empathy_eval.evaluation.external.score_file import meant, raise_at_most
 
 COLUMNS = ("pair_id", "system", "text")
 FORM = f"the first line names the columns: {','.join(COLUMNS)}"
@@ -96,17 +96,12 @@ def _problems(where: str, row: Mapping[str, Any], known: Collection[str], told: 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
     """(place, its three columns) of each row, or what is wrong with it."""
-    suffix = path.suffix.lower()
-    if suffix == ".jsonl":
+    if path.suffix.lower() == ".jsonl":
         for number, row in json_rows(path):
             yield f"{path}: line {number}", row if isinstance(row, Problem) else _plain(row)
         return
-    if suffix not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "name a .csv, .tsv or .jsonl file")
-    lines = csv_rows(path, DELIMITERS[suffix])
-    names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
-    odd = [f'{names.count(name) or "no"} "{name}"' for name in COLUMNS if names.count(name) != 1]
-    if odd:
+    names, lines = headed_rows(path, "name a .csv, .tsv or .jsonl file")
+    if odd := [f'{names.count(name) or "no"} "{name}"' for name in COLUMNS if names.count(name) != 1]:
         lacking = [name for name in COLUMNS if name not in names]
         what = f'the header "{",".join(names)[:80]}" has {" and ".join(odd)}'
         raise input_error(f"{path}: line 1", what, FORM + nearest_column(names, lacking))

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, collecting, input_error, refuse
 from empathy_eval.base.files import not_folders, write_whole
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
@@ -56,17 +56,14 @@ def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, rec
     record = (
         read_record(record_file) if record_file.exists() else {"format": 1, "reviews": {}, "sources": {}, "judgements": [], "replaced": []}
     )
-    answers, problems = [], []
+    answers, problems = list[Answers](), list[Problem]()
     for path in files:
-        try:
+        with collecting(problems):
             answers.append(read_answers(path))
             problems += answers[-1].problems or list(_problems(answers[-1], key, key_file))
-        except InputError as error:
-            problems += error.problems
     if not problems:
         imported, problems = _merged(record, answers, key, replace=replace)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     check(imported.record, "reviews", record_file)
     not_folders(record_file, *(table_path(record_file, name) for name in tables_of(imported.record)))
     write_whole(record_file, json_text(imported.record, indent=1) + "\n")

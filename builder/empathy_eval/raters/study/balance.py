@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.raters.agreement.columns import MISSING
-from empathy_eval.raters.study.permutation import Wanted, permuted
+from empathy_eval.raters.study.by_rater import Wanted, permuted
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Attention, Balance, Balanced, Groups, Studied
@@ -226,7 +226,7 @@ def _of_numbers(name: str, numbers: Floats, study: Study) -> Balanced:
 
     found = kruskal(*enough)
     why = None if len(enough) == len(groups) else f"groups with fewer than {FEWEST} known numbers are left out"
-    statistic, p = rounded(float(found.statistic)), rounded(float(found.pvalue))
+    statistic, p = figure(float(found.statistic), DIGITS), figure(float(found.pvalue), DIGITS)
     test = Test(statistic, len(enough) - 1, p, None, None, None, None, "kruskal-wallis", why, signature)
     return Balanced(name, "numbers", quartiles=quartiles, test=test)
 
@@ -268,12 +268,7 @@ def quartile(ascending: Floats, part: float) -> float | None:
     beyond = min(int(near.argmax()), int(near[::-1].argmax())) if near.any() else 0
     if near.sum() < FEWEST or beyond < QUARTER[part]:
         return None
-    return float(f"{ascending[near].mean():.{DIGITS + 1}g}")
-
-
-def rounded(value: float) -> float:
-    """A number to so few digits that it cannot be solved for what single raters said."""
-    return float(f"{value:.{DIGITS}g}")
+    return figure(ascending[near].mean(), DIGITS + 1)
 
 
 def _notes(table: RatersTable, columns: list[Balanced]) -> Iterator[str]:
@@ -334,7 +329,7 @@ def _without(
     if test.statistic is None or test.p is None or test.v is None or test.df != whole.df or p is None or known is None:
         return None, None
     signature = f"{test.signature}|digits:{DIGITS}"
-    statistic, chi_square, v = (rounded(one) for one in (test.statistic, test.p, test.v))
+    statistic, chi_square, v = (figure(one, DIGITS) for one in (test.statistic, test.p, test.v))
     compared = replace(test, statistic=statistic, p=chi_square, v=v, n=None, least_expected=None, why=None, signature=signature)
     return compared, (p < alpha) == (known < alpha)
 

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem, refuse
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import Provenance, Result
 
@@ -113,8 +113,7 @@ def study_plan(
         "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
         "share": share,
     }  # fmt: skip
-    if problems := list(_problems(asked)):
-        raise InputError(problems)
+    refuse(_problems(asked))
     df = (groups - 1) * (categories - 1)
     worth = design_effect(per_rater, icc)
     independent = needed(effect, df, alpha, power)
@@ -145,7 +144,7 @@ def design_effect(ratings_a_rater: float, icc: float) -> float:
 def gain_of_nothing(share: float, raters_a_group: int, per_rater: int, icc: float) -> tuple[float, float]:
     """The 95 % interval, in percent, of a gain of 0 between two groups of so many raters, where both have ``share`` of a category.
 
-    By the log of the ratio of shares, as :mod:`empathy_eval.raters.study.clusters` reckons it from ratings.
+    By the log of the ratio of shares, as :mod:`empathy_eval.raters.study.by_rater` reckons it from ratings.
     """
     from scipy import stats
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, nearest_column
+from empathy_eval.base.errors import Problem, nearest_column, refuse
 from empathy_eval.base.schemas import violations
 from empathy_eval.design.provenance import File, file_of
 from empathy_eval.raters.agreement.columns import MISSING, Faults, csv_table, json_objects, number_of
@@ -144,6 +144,5 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
     wrong += [f'has no "{RATER}"'] if RATER not in names else []
     wrong += ["has a column without a name"] if "" in names and len(names) > 1 else []
     wrong += [f'has "{FAILED}" and no "{CHECKS}"'] if FAILED in names and CHECKS not in names else []
-    if wrong:
-        fix = HEADER + nearest_column(names, [name for name in (RATER,) if name not in names])
-        raise InputError([Problem(f"{path}: line 1", f'the header "{shown}" {one}', fix) for one in wrong])
+    fix = HEADER + nearest_column(names, {RATER}.difference(names))
+    refuse(Problem(f"{path}: line 1", f'the header "{shown}" {one}', fix) for one in wrong)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, Literal
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.base.printed import data_frame
-from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.statistics.chi_square import Test
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclass(frozen=True)
@@ -267,14 +263,14 @@ def _notes(notes: Sequence[str], signature: str, part: str = WHOLE) -> Records:
 
 
 @dataclass(frozen=True, repr=False)
-class Studied(Result):
+class Studied(LongForm):
     """A study between subjects: the whole, its parts by column, how alike a rater's ratings are, and what could have been seen.
 
     ``null_point`` is the point above which ``alpha`` of the omnibus statistics lie when raters are exchanged. Where raters differ, in
     severity or because their groups do, it is above chi-squared's own (``null_point_if_independent``). ``notes`` is what to mind.
     """
 
-    columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    columns, numbers = (*KEYS, *COLUMNS), NUMBERS
     settings: Mapping[str, Any]
     groups: tuple[Group, ...]
     labels: tuple[str, ...]
@@ -309,10 +305,6 @@ class Studied(Result):
         found = asdict(self, dict_factory=lambda pairs: {name: value for name, value in pairs if (name, value) != ("n", None)})
         return self._with_provenance(found | {"no_null_point": self.no_null_point})
 
-    def records(self) -> Records:
-        """The long form, a record a figure or note with the columns ``columns``."""
-        return self._stamped(self._records())
-
     def _records(self) -> Records:
         for group in self.groups:
             yield from _figures(group, {one: one for one in ("raters", "ratings", "items")}, group=group.name, signature=self.signature)
@@ -340,11 +332,3 @@ class Studied(Result):
                 yield from _of_test("omnibus without who failed most", checks.without, {}, part=RATERS, of="checks_failed")
             yield from _notes(checks.notes, checks.signature, RATERS)
         yield from _notes(self.notes, self.signature)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame; what is not defined is NaN, with its reason in ``why``.
-
-        Raises:
-            InputError: if pandas is not installed.
-        """
-        return data_frame(self.records(), self.columns, NUMBERS)

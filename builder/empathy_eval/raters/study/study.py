@@ -10,11 +10,10 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem, nearest
+from empathy_eval.base.errors import Problem, nearest, refuse
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.design.provenance import File, Provenance
-from empathy_eval.raters.study.clusters import by_block, gain_interval, spread
-from empathy_eval.raters.study.permutation import Exchange, Wanted, null_point, permuted
+from empathy_eval.raters.study.by_rater import Exchange, Wanted, by_block, gain_interval, null_point, permuted, spread
 from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
 from empathy_eval.raters.study.ratings import Mask, Study
 from empathy_eval.raters.study.results import Gain, Group, Pairwise, Part, Powered, Spread, Studied
@@ -203,8 +202,7 @@ def study(ratings: Study, asked: Asked) -> Studied:
     """
     from scipy.special import chdtri
 
-    if problems := asked.problems(ratings):
-        raise InputError(problems)
+    refuse(asked.problems(ratings))
     by = tuple(ratings.strata) if asked.by is None else tuple(dict.fromkeys(asked.by))
     pieces = {None: [Piece(None, None, ratings)]} | {name: Piece.of(ratings, name) for name in by}
     wanted = [one for piece in chain(*pieces.values()) for one in piece.wanted()]

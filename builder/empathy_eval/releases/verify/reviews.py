@@ -13,8 +13,9 @@ from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.raters.review.human_evaluation import LEVEL, PLACES, RATED
+from empathy_eval.raters.review.human_evaluation import PLACES, RATED
 from empathy_eval.raters.review.record import CRITERIA
+from empathy_eval.statistics.estimate import CONFIDENCE
 
 # Half of what rounding takes from a mean, and a little.
 ROUNDED = 0.51 * 10**-PLACES
@@ -124,7 +125,7 @@ def _signed(manifest: dict[str, Any]) -> Said:
     """How the means were made."""
     configuration, said = manifest["configuration"], manifest["reviews"]
     wanted = signature_line(
-        mean="ratings", interval="percentile", level=LEVEL, resamples=configuration["report"]["bootstrap"], seed=configuration["seed"],
+        mean="ratings", interval="percentile", level=CONFIDENCE, resamples=configuration["report"]["bootstrap"], seed=configuration["seed"],
         unit="pair", numpy=manifest["software"].get("numpy"),
     )  # fmt: skip
     if said["signature"] != wanted:
