@@ -27,7 +27,7 @@ from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.metrics.length import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.verify.report import comparable, disagreements
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.statistics.resampling import Clusters

@@ -30,7 +30,7 @@ from empathy_eval.evaluation.inversion.comparisons import Rated
 from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.metrics.protocol import MeanMetric
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.estimate import Tested as WithP

@@ -21,7 +21,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Scene, Turn
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.registry import Told
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 

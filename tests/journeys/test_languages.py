@@ -17,7 +17,7 @@ from empathy_eval.cli import main
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.evaluation.external.score import score
 from empathy_eval.generation.build import build
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.registry import Told
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.releases.assemble.write import release

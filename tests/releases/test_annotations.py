@@ -25,7 +25,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.raters.judges.annotations import annotations_in
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.write import release

@@ -18,7 +18,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.json_text import csp
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_manifest
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.verify.documents import code_of, explorer_faults, known_code
 from empathy_eval.reports import explorer as explore
 from empathy_eval.reports.explorer import HELD, PAGE, explore_page, hub_address, write_page

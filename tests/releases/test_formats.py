@@ -13,7 +13,7 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.metrics import registry
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.registry import Told
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.manifest import manifest_faults
 from empathy_eval.releases.verify.verify import verify

@@ -16,7 +16,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.assemble.signing import key_to_sign, read_public_key, read_secret_key, sign, signature_faults
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.hub.publish import publish

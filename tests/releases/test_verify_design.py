@@ -20,7 +20,7 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe, load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.metrics.trust import NotRecomputed, Told
+from empathy_eval.metrics.registry import NotRecomputed, Told
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.design import built_under
 from empathy_eval.releases.verify.verify import verify

@@ -15,7 +15,7 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.signs import unseen
 from empathy_eval.cli import main
-from empathy_eval.metrics.trust import NotRecomputed, Told
+from empathy_eval.metrics.registry import NotRecomputed, Told
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed, software
 from empathy_eval.releases.hub.publish import publish
 from empathy_eval.releases.inspect.serving import _file

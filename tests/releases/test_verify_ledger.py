@@ -10,7 +10,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.prompts import Prompts
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.verify.ledger import ledger_faults
 
 from tests.doubles import made_once

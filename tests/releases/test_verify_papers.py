@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.dataset import read_tables
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.verify import documents as verify_papers
 from empathy_eval.releases.verify.documents import paper_faults
 from empathy_eval.reports.report_from_json import retold

@@ -25,7 +25,7 @@ def verify(
     """All faults of a release (a folder, or a Hub name such as ``org/name@v1.0.0``); an empty list if it is what it claims.
 
     ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a
-    :class:`~empathy_eval.metrics.trust.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
+    :class:`~empathy_eval.metrics.registry.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
     ``signer`` is a public key of minisign, as a file or as its line of base64: the release must be signed by it; without it a signature
     is told as not checked. With the ``ledgers`` of its build every text is held against the answers, with those that
     :func:`empathy_eval.annotate` filled every row of what judges said.
@@ -74,7 +74,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.metrics.trust import NotRecomputed, Told
+    from empathy_eval.metrics.registry import NotRecomputed, Told
 
     with staged("verify"):
         problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer)

@@ -97,6 +97,14 @@ class Failure:
     final: bool = False
 
 
+@dataclass(frozen=True)
+class Notice:
+    """Something that is told at once and not again within a minute while its ``key`` is the same."""
+
+    key: str
+    words: str
+
+
 class NoAnswer(Exception):
     """The request was not answered; nothing is stored, and the next run asks again. The text says why."""
 

@@ -18,7 +18,7 @@ import aiohttp
 import httpx2
 import openai
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, job_error
+from empathy_eval.base.errors import EmpathyEvalError, Problem, job_error, refuse
 from empathy_eval.base.schemas import sound
 from empathy_eval.completions.requests import Completion, NoAnswer, Usage
 from empathy_eval.design.endpoints import ModelConfig, url_faults
@@ -217,8 +217,7 @@ def check_access(config: ModelConfig) -> None:
             if not re.fullmatch("[ -~]*", os.environ.get(variable, "\n")):
                 what = f"the environment variable {variable} is not set, or holds a character that a header cannot contain"
                 problems.append(Problem(f"{where}: {place}: {name}", what, f"set {variable}"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 # Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import JobError, Problem, collecting, input_error, job_error, refuse
 from empathy_eval.completions.requests import SURROGATE, Flaw
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
@@ -48,18 +48,15 @@ def own_checks(recipe: Recipe) -> tuple[Check, ...]:
     given = recipe.checks
     found, problems = list[Any](), list[Problem]()
     for name, settings in recipe.config.own_checks.items():
-        try:
+        with collecting(problems):
             if name not in given and "given" in settings:
                 what = "was passed in from Python and is not available here"
                 raise input_error(f'check "{name}"', what, "pass it in again: build(…, checks=[…])")
             found.append(_checked(name, given[name] if name in given else plugins.made(GROUP, name, settings)))
-        except InputError as error:
-            problems += error.problems
     names = [one.name for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     problems += [Problem(f'check "{name}"', "is the name of two checks", "give each check its own name") for name in twice]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from empathy_eval.base.errors import Problem, input_error, missing_package
 from empathy_eval.base.files import write_whole
 from empathy_eval.base.parsing import Refused
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 
 # Of any file of this kind: its lines hold a few hundred.
 MOST_BYTES = 4096

@@ -19,7 +19,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.assemble.signing import secret_keys
 from empathy_eval.releases.hub.repository import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
 

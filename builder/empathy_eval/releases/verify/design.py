@@ -22,7 +22,7 @@ from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import Language, load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.registry import Told
 from empathy_eval.releases.assemble.manifest import SOFTWARE, is_before, is_ours, software
 from empathy_eval.releases.verify.rows import RESTORE
 from empathy_eval.reports.explorer import PAGE

@@ -25,7 +25,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import is_ours
 from empathy_eval.releases.verify.rows import RESTORE
@@ -83,7 +83,7 @@ def _shell(page: str) -> str:
 def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Problem]:
     """What a page says of its release and embeds of its texts otherwise than the release does.
 
-    A page of another format is no fault, and is not compared: a :class:`~empathy_eval.metrics.trust.NotRecomputed` says so.
+    A page of another format is no fault, and is not compared: a :class:`~empathy_eval.metrics.registry.NotRecomputed` says so.
     """
     try:
         held = _held(text_of(path))

@@ -21,7 +21,7 @@ from PIL import Image
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.registry import Told
 from empathy_eval.releases.verify.rows import RESTORE
 from empathy_eval.reports.report import Report, draw
 
@@ -216,7 +216,7 @@ NEAR, FAR = {".svg": 0.02, ".png": 0.02}, {".svg": 1.5, ".png": 3.0}
 def figure_faults(folder: Path, manifest: dict[str, Any], report: Report) -> Iterator[Problem]:
     """Figures that are not those of the tables: by bytes, and where these differ by what is to be seen.
 
-    Another matplotlib sets a few things elsewhere: that it drew them a :class:`~empathy_eval.metrics.trust.Told` says.
+    Another matplotlib sets a few things elsewhere: that it drew them a :class:`~empathy_eval.metrics.registry.Told` says.
     """
     by = manifest["software"].get("matplotlib")
     reach = NEAR if by == matplotlib.__version__ else FAR

@@ -21,7 +21,7 @@ from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics, r
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.metrics.trust import NotRecomputed, Told
+from empathy_eval.metrics.registry import NotRecomputed, Told
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.replay import Ledgers, Replay
 from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, identity_of, released_cases, told_of
@@ -38,7 +38,7 @@ Said = dict[tuple[str, tuple[Any, ...]], TableRow]
 def answer_faults(folder: Path, manifest: dict[str, Any], ledgers: Ledgers) -> list[Problem]:
     """All that the rows of annotations say otherwise than the answers of their ledgers, or do not say.
 
-    Annotations whose requests cannot be known here are no fault: a :class:`~empathy_eval.metrics.trust.NotRecomputed` names them.
+    Annotations whose requests cannot be known here are no fault: a :class:`~empathy_eval.metrics.registry.NotRecomputed` names them.
 
     Raises:
         JobError: if a ledger is damaged.

@@ -25,7 +25,7 @@ from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.variant import variant_flaws
 from empathy_eval.generation.outcomes import Turn
 from empathy_eval.generation.patterns import de_empathised
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.registry import Told
 from empathy_eval.releases.verify.choice import candidate_faults
 from empathy_eval.releases.verify.crossed import crossed_text_flaws, misplaced
 from empathy_eval.releases.verify.design import built_under

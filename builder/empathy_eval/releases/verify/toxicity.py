@@ -14,7 +14,7 @@ from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import MANIFEST, SPLITS, pair_id
 from empathy_eval.evaluation.corpus.pairs import candidate_rows
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.registry import NotRecomputed
 from empathy_eval.releases.verify.rows import RESTORE, read_rows
 
 # Texts that are scored together.

@@ -18,8 +18,8 @@ from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, contract, file_of, provenance_columns, read_tables
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
+from empathy_eval.metrics.registry import NotRecomputed, Told
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.metrics.trust import NotRecomputed, Told
 from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.releases.assemble.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.assemble.manifest import is_before, is_ours, manifest_text, other_format, sealed
@@ -58,7 +58,7 @@ def verify(
     With the ``ledgers`` of its build every text, and with those of its annotations every row of them, is held against the answers.
 
     Nothing is run that the release names, but for built-in and installed metrics and those that are ``trusted`` by name. A metric that
-    is not run is no fault, and is named by a :class:`~empathy_eval.metrics.trust.NotRecomputed` at the end of the list.
+    is not run is no fault, and is named by a :class:`~empathy_eval.metrics.registry.NotRecomputed` at the end of the list.
     No kept score is believed: the cache of ``scoring`` is left alone.
 
     Raises:
