@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import Problem, input_error, nearest, nearest_column, refuse
+from empathy_eval.base.errors import Problem, input_error, nearest, nearest_column, refuse, shortened
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
 from empathy_eval.base.signs import UNSEEN, unseen
@@ -148,10 +148,8 @@ class Pattern:
 
 def check(value: Any, name: str, where: object) -> None:
     """Raises an :class:`InputError` with all violations of the schema at once."""
-    problems = [
-        Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name, by_hand=True)
-    ]
-    refuse(problems)
+    found = violations(value, name, by_hand=True)
+    refuse(Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in found)
 
 
 def whole_numbers(value: Any, name: str) -> Any:
@@ -320,5 +318,4 @@ def _known(error: ValidationError) -> dict[str, Any]:
 
 
 def _quoted(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=False, default=str)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return shortened(json.dumps(value, ensure_ascii=False, default=str))

@@ -13,8 +13,7 @@ from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Seed
-from empathy_eval.generation.checks import dialogue as dialogue_checks
-from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic
 from empathy_eval.generation.outcomes import Dialogue, Turn
@@ -72,22 +71,22 @@ async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: 
         return None
     description, turns = answer.value
     source = "seed" if recipe.config.models[SELF_CHAT.role].kind == "seed-bank" else "model"
-    flags = safety.dialogue_flags(turns, recipe.language)
+    flags = built_in.dialogue_flags(turns, recipe.language)
     return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key, *plan.voices)
 
 
 async def _flaws(asker: Asker, recipe: Recipe, plan: Plan, told: str, turns: tuple[Turn, ...]) -> list[Flaw]:
     config, language = recipe.config, recipe.language
     found = [
-        *dialogue_checks.description(told, language),
-        *dialogue_checks.follows_plan(turns, plan),
-        *dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, config.rules),
-        *dialogue_checks.says_enough(turns, config.checks, language.code),
-        *safety.answers_crisis(turns, language),
+        *built_in.description(told, language),
+        *built_in.follows_plan(turns, plan),
+        *built_in.keeps_phases(turns, recipe.catalogue.taxonomy, config.rules),
+        *built_in.says_enough(turns, config.checks, language.code),
+        *built_in.answers_crisis(turns, language),
     ]
     helper = {place: turn.text for place, turn in enumerate(turns) if turn.role == "helper"}
     about, limit = {place: About(plan.dialogue_id, SELF_CHAT.name, place) for place in helper}, config.checks.toxicity
     scored = await settled(*(too_toxic(asker, text, about[place], limit) for place, text in helper.items()))
     for text, (_, toxic) in zip(helper.values(), scored, strict=True):
-        found += [*safety.harmless(text, language), *toxic]
+        found += [*built_in.harmless(text, language), *toxic]
     return found

@@ -19,8 +19,8 @@ from empathy_eval.design.dataset import SPLITS, TEXT_HASH, file_of, parts_of, sp
 from empathy_eval.design.language import Language
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT, WORD_LIST, WordList, read_word_list
 from empathy_eval.evaluation.corpus.pairs import candidate_rows
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.variant import variant_flaws
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import variant_flaws
 from empathy_eval.releases.verify.provenance import KIND_OF
 from empathy_eval.releases.verify.rows import RESTORE, read_rows
 from empathy_eval.releases.verify.toxicity import TOXIC
@@ -41,7 +41,7 @@ def candidate_faults(folder: Path, manifest: dict[str, Any], config: Configurati
             yield Problem(f"{path}: {name}", "is not a helper turn of the release", RESTORE)
             continue
         texts = [one["text"] for one in dialogue["turns"][: turn + 1]]
-        flags = ("crisis",) if any(safety.in_crisis(text, language) for text in texts) else ()
+        flags = ("crisis",) if any(built_in.in_crisis(text, language) for text in texts) else ()
         for row in group:
             where, kind = f"{path}: {name}, {row['variant']}", KIND_OF.get(row["variant"])
             if kind is None or len(row["text"]) > LONGEST or any(sign_flaws(row["text"])):

@@ -12,12 +12,12 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
 from empathy_eval.design.configuration import Limits, language_of
-from empathy_eval.design.crossed import CHANGED, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.variant import reply_flaws
+from empathy_eval.design.scenarios import CHANGED, CrossedItem, changed_words, problems_of_replies
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import reply_flaws
 from empathy_eval.generation.crossed_by_models import Twins, places, wrong_with
 from empathy_eval.generation.outcomes import Dialogue, Turn
 from empathy_eval.releases.assemble.rows import crossed_requests
@@ -131,12 +131,12 @@ def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, lan
         item = CrossedItem(row["crossed_id"], row["turn"], *own)
         yield from (Flaw("curated", one.what) for one in problems_of_replies(item, "", language.code))
     contexts = [[*(one.text for one in before[:-1]), last, reference] for last in (said, twin)]
-    flags = [("crisis",) if any(safety.in_crisis(text, language) for text in texts) else () for texts in contexts]
+    flags = [("crisis",) if any(built_in.in_crisis(text, language) for text in texts) else () for texts in contexts]
     for reply in (row["reply_1"], row["reply_2"]) if row["source"] == "seed" else (row["reply_2"],):
         yield from reply_flaws(reply, limits, language)
         for last, one in zip((said, twin), flags, strict=True):
-            yield from safety.keeps_pointer(reference, reply, one, language)
-            yield from safety.points_where_needed(last, reply, language)
+            yield from built_in.keeps_pointer(reference, reply, one, language)
+            yield from built_in.points_where_needed(last, reply, language)
 
 
 def misplaced(rows: Sequence[TableRow], turns: Sequence[Turn], plan: Plan, language: Language) -> Iterator[str]:

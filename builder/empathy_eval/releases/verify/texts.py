@@ -20,9 +20,8 @@ from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.quotas import places
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
-from empathy_eval.generation.checks import dialogue as dialogue_checks
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.variant import variant_flaws
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import variant_flaws
 from empathy_eval.generation.outcomes import Turn
 from empathy_eval.generation.patterns import de_empathised
 from empathy_eval.metrics.registry import Told
@@ -112,12 +111,12 @@ def _of_dialogue(row: TableRow, there: dict[str, list[TableRow]], under: Checked
         return
     plan = under.plan(row["dialogue_id"])
     found: list[Flaw] = [
-        *dialogue_checks.description(row["description"], language),
-        *dialogue_checks.keeps_phases(turns, under.taxonomy, config.rules),
-        *dialogue_checks.says_enough(turns, config.checks, language.code),
-        *safety.answers_crisis(turns, language),
-        *(flaw for one in turns if one.role == "helper" for flaw in safety.harmless(one.text, language)),
-        *(dialogue_checks.follows_plan(turns, plan) if plan else ()),
+        *built_in.description(row["description"], language),
+        *built_in.keeps_phases(turns, under.taxonomy, config.rules),
+        *built_in.says_enough(turns, config.checks, language.code),
+        *built_in.answers_crisis(turns, language),
+        *(flaw for one in turns if one.role == "helper" for flaw in built_in.harmless(one.text, language)),
+        *(built_in.follows_plan(turns, plan) if plan else ()),
     ]
     yield from (f"{flaw.reason}: {flaw.detail}" for flaw in found)
     for text in (row["description"], *(one.text for one in turns)):
@@ -125,13 +124,13 @@ def _of_dialogue(row: TableRow, there: dict[str, list[TableRow]], under: Checked
     for number, one in enumerate(row["turns"]):
         if one["strategy"] and one["phase"] != load_taxonomy().phase_of(under.strategies.get(one["strategy"], "RS")):
             yield f"turn {number} has the strategy {one['strategy']}, which is not of the phase {one['phase']}"
-    if (flags := list(safety.dialogue_flags(turns, language))) != row["flags"]:
+    if (flags := list(built_in.dialogue_flags(turns, language))) != row["flags"]:
         yield f"is flagged {row['flags']}, but its texts give {flags}"
     yield from _like_seed(row, there, under)
     controls = {one["pair_id"]: one for one in there["controls"]}
     crisis, rows = False, {one["turn"]: one for one in there["pairs"]}
     for place, turn in enumerate(turns):
-        crisis = crisis or safety.in_crisis(turn.text, language)
+        crisis = crisis or built_in.in_crisis(turn.text, language)
         if pair := rows.get(place):
             yield from _of_pair(pair, controls.get(pair["pair_id"]), ["crisis"] if crisis else [], plan, under)
     items = there.get("crossed", ())
