@@ -11,8 +11,7 @@ from empathy_eval.design.configuration import Configuration, Limits
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.generation.checks import built_in
-from empathy_eval.generation.checks.built_in import description, follows_plan, says_enough
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.checks.built_in import description, follows_plan, says_enough, too_toxic, toxicity
 from empathy_eval.generation.outcomes import Turn
 
 from tests.doubles.models import scoring

@@ -40,6 +40,11 @@ def schema(name: str) -> dict[str, Any]:
     return loaded
 
 
+def shape(name: str) -> dict[str, Any]:
+    """A schema as models get it: without what it says to those who read its file, which strict modes of providers may refuse."""
+    return {key: value for key, value in schema(name).items() if key not in ("$schema", "$comment", "title")}
+
+
 @cache
 def validator(name: str) -> Draft202012Validator:
     """A reusable validator of the schema of that name."""
@@ -68,7 +73,7 @@ def violations(value: Any, name: str, *, by_hand: bool = False) -> Iterator[tupl
         said = ((_place(one.absolute_path), _what(one), _fix(one, by_hand)) for one in errors)
         yield from dict.fromkeys(said)
     if looked_through(name) and not _plainly_seen(value):
-        yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in _texts(value, ()) if hidden(text)), MOST_TOLD)
+        yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in texts_in(value) if hidden(text)), MOST_TOLD)
 
 
 @cache
@@ -93,14 +98,14 @@ def _plainly_seen(value: Any) -> bool:
     return not ESCAPED.search(shown) and (shown.isascii() or not UNSEEN.search(shown))
 
 
-def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def texts_in(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """(path, text) of all texts in a value, names among them."""
     if isinstance(value, str):
         yield path, value
     for name, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(name, str):
             yield path, name
-        yield from _texts(one, (*path, name))
+        yield from texts_in(one, (*path, name))
 
 
 def _plainly_valid(value: Any, name: str) -> bool:

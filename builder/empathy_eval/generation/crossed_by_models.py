@@ -21,9 +21,8 @@ from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import APART, CHANGED, CrossedItem, changed_words
 from empathy_eval.generation.checks import built_in
-from empathy_eval.generation.checks.built_in import reply_flaws
+from empathy_eval.generation.checks.built_in import reply_flaws, too_toxic
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic
 from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene, Turn
 from empathy_eval.generation.patterns import tokens
 from empathy_eval.generation.rewriting import scenes

@@ -20,9 +20,8 @@ from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.checks import built_in
-from empathy_eval.generation.checks.built_in import strategy_changed, variant_flaws
+from empathy_eval.generation.checks.built_in import strategy_changed, too_toxic, toxicity, variant_flaws
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.outcomes import Candidate, Dialogue, ItemTrail, Pair, Scene, Variant
 from empathy_eval.generation.patterns import de_empathised
 

@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.completions.asker import Asker, Trail, settled
+from empathy_eval.completions.models.seed_bank import answer_of
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.kinds import SELF_CHAT
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Seed
 from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import too_toxic
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic
 from empathy_eval.generation.outcomes import Dialogue, Turn
 
 
 def messages(recipe: Recipe, plan: Plan) -> list[Message]:
     """The self-chat request of a plan: the rules first, an exemplar of another scenario, then the plan."""
     catalogue, config = recipe.catalogue, recipe.config
+    exemplar = catalogue.exemplar(config.seed, plan.scenario_id)
     return recipe.prompts.render(
         SELF_CHAT.name,
         taxonomy=catalogue.taxonomy,
@@ -30,7 +31,7 @@ def messages(recipe: Recipe, plan: Plan) -> list[Message]:
         persona=plan.persona,
         voice=catalogue.voice(plan.voices[0]),
         index=0 if plan.index is None else plan.index,
-        exemplar=_as_answer(catalogue.exemplar(config.seed, plan.scenario_id)),
+        exemplar=json.dumps(answer_of(exemplar), ensure_ascii=False, indent=1) if exemplar else "",
         rules=config.rules,
         limits=config.checks,
     )
@@ -40,13 +41,6 @@ def _as_line(turn: PlannedTurn, least: int) -> dict[str, str | int | None]:
     """What the model is told of a turn; a helper's has as many words as the checks want at least."""
     length = turn.lengths.get("reference")
     return {"role": turn.role, "strategy": turn.strategy, "words": max(length, least if turn.role == "helper" else 1) if length else None}
-
-
-def _as_answer(seed: Seed | None) -> str:
-    if seed is None:
-        return ""
-    turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
-    return json.dumps({"description": seed.description, "turns": turns}, ensure_ascii=False, indent=1)
 
 
 def said_in(value: Any) -> tuple[str, tuple[Turn, ...]]:

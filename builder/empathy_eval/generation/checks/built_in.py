@@ -1,17 +1,21 @@
-"""The checks that need nothing but the texts: of a dialogue against its plan, of safety, and of a variant against its reference.
+"""The checks that come with the project: of a dialogue against its plan, of safety, of a variant against its reference, of toxicity.
 
-Near variants stay near, far ones keep away; no helper turn says what is harmful, and none loses the pointer to help.
+Near variants stay near, far ones keep away; no helper turn says what is harmful, and none loses the pointer to help. Toxicity is scored
+through the ledger; the others need nothing but the texts.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
 from collections.abc import Iterator, Sequence
 
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap, words
-from empathy_eval.completions.requests import Flaw
-from empathy_eval.design.configuration import Limits
-from empathy_eval.design.kinds import Kind
+from empathy_eval.completions.asker import Asker, settled
+from empathy_eval.completions.requests import About, Flaw, Request
+from empathy_eval.design.configuration import Limits, ToxicityConfig
+from empathy_eval.design.kinds import SCORE, Kind
 from empathy_eval.design.language import FIRST_PERSON, OPENING, Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, breaches
@@ -36,7 +40,8 @@ def follows_plan(turns: Sequence[Turn], plan: Plan) -> list[Flaw]:
 
 def keeps_phases(turns: Sequence[Turn], taxonomy: Taxonomy, rules: PhaseRules) -> list[Flaw]:
     """The phase constraints, whatever was planned."""
-    return [Flaw(breach.reason, f"{_numbered(breach.turn)}{breach.what}; {breach.fix}") for breach in breaches(turns, taxonomy, rules)]
+    found = breaches(turns, taxonomy, rules)
+    return [Flaw(one.reason, f"{'' if one.turn is None else f'turn {one.turn + 1}: '}{one.what}; {one.fix}") for one in found]
 
 
 def says_enough(turns: Sequence[Turn], limits: Limits, language: str = ENGLISH) -> Iterator[Flaw]:
@@ -60,10 +65,6 @@ def description(text: str, language: Language) -> list[Flaw]:
     wanted = "as a description must" if "description" in language.rules else 'with "The user"'
     flaws = [] if opens else [Flaw("description_opening", f"the description does not begin {wanted}")]
     return flaws + ([Flaw("description_person", f'the description says "{first}"; keep to the third person')] if first else [])
-
-
-def _numbered(turn: int | None) -> str:
-    return "" if turn is None else f"turn {turn + 1}: "
 
 
 def harmless(text: str, language: Language) -> list[Flaw]:
@@ -146,3 +147,41 @@ def reply_flaws(text: str, limits: Limits, language: Language) -> list[Flaw]:
     if (count := len(words(text, language.code))) < limits.helper_words_at_least:
         found.append(Flaw("too_short", f"the reply has {count} words, at least {limits.helper_words_at_least} are needed"))
     return found + harmless(text, language)
+
+
+SENTENCE_END = re.compile(r"(?<=[.!?…])\s+")
+
+
+async def toxicity(asker: Asker, text: str, about: About) -> float | None:
+    """The score of a text, in [0, 1], None where nothing scores it; ``about`` is the turn whose text it is.
+
+    Raises:
+        NoAnswer: in an offline build, if the ledger has no score for this text and these weights.
+        JobError: if what the ledger has for it is no score.
+    """
+    scorer = asker.models.get(SCORE.role)
+    if scorer is None:
+        return None
+    body = scorer.body([{"role": "user", "content": text}], SCORE.answer)
+    request = Request(body, scorer.endpoint, About(about.dialogue_id, SCORE.name, about.turn))
+    completion = await asker.complete(scorer, request)
+    with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+        score = json.loads(completion.text)["score"]
+        if type(score) in (int, float) and 0 <= score <= 1:
+            return float(score)
+    raise asker.ledger.broken(request.key, "the answer is no score")
+
+
+async def too_toxic(asker: Asker, text: str, about: About, limit: ToxicityConfig | None) -> tuple[float | None, list[Flaw]]:
+    """The score of a text, and a flaw if that is above the limit. The flaw quotes the sentence with the highest score.
+
+    Raises:
+        NoAnswer, JobError: as :func:`toxicity`.
+    """
+    score = await toxicity(asker, text, about)
+    if score is None or limit is None or score <= limit.at_most:
+        return score, []
+    sentences = SENTENCE_END.split(text)
+    scores = await settled(*(toxicity(asker, sentence, about) for sentence in sentences)) if len(sentences) > 1 else [score]
+    worst = max(zip(scores, sentences, strict=True), key=lambda scored: scored[0] or 0)[1]
+    return score, [Flaw("toxic", f'a toxicity of {score:.2f} by {limit.scorer}, at most {limit.at_most} is taken; reword "{worst[:200]}"')]
