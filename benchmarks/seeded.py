@@ -23,7 +23,7 @@ from empathy_eval.design.prompts import Message, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.generation.checks.safety import dialogue_flags
+from empathy_eval.generation.checks.built_in import dialogue_flags
 from empathy_eval.generation.outcomes import Turn
 
 from benchmarks.rehearsal import configuration

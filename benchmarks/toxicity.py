@@ -15,7 +15,7 @@ from empathy_eval.base.text import words
 from empathy_eval.completions.models.toxicity_scorer import load_scorer
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.recipe import load_recipe
-from empathy_eval.generation.checks.toxicity import SENTENCE_END
+from empathy_eval.generation.checks.built_in import SENTENCE_END
 
 TOXIC = Path(__file__).parent.parent / "tests" / "generation" / "toxic_replies.txt"
 LIMITS = (0.4, 0.45, 0.5, 0.52, 0.55, 0.58, 0.6, 0.7, 0.8)

@@ -19,10 +19,9 @@ import pytest
 import yaml
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import Configuration, load_configuration
-from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import COMMON, Catalogue, load_catalogue
+from empathy_eval.design.scenarios import COMMON, CROSSED, Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.generation.build import build
 from empathy_eval.releases.assemble.write import Released, release

@@ -30,13 +30,14 @@ from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.openai_endpoint import Line
 from empathy_eval.completions.models.reception import Reception
+from empathy_eval.completions.requests import Notice
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build, opened, work_through
 from empathy_eval.generation.job import Dialogues
-from empathy_eval.generation.summary import Course, Notice, Summary
+from empathy_eval.generation.summary import Course, Summary
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.clock import leaping

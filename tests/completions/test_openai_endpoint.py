@@ -31,7 +31,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation import rewriting
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.checks import toxicity as checks
+from empathy_eval.generation.checks import built_in as checks
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.rewriting import messages, scenes
 from empathy_eval.generation.summary import Summary

@@ -26,7 +26,7 @@ from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, load
 from empathy_eval.completions.requests import About, NoAnswer, Request
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.recipe import load_recipe
-from empathy_eval.generation.checks.toxicity import toxicity
+from empathy_eval.generation.checks.built_in import toxicity
 
 from tests.doubles.models import scoring
 from tests.doubles.server import running

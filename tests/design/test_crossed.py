@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 import yaml
 from empathy_eval.base.errors import InputError
-from empathy_eval.design.crossed import CROSSED, changed_words
-from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.design.scenarios import CROSSED, changed_words, load_catalogue
 
 ITEM = "017-seed-x1"
 

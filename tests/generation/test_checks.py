@@ -10,10 +10,8 @@ from empathy_eval.completions.requests import About, Flaw, NoAnswer
 from empathy_eval.design.configuration import Configuration, Limits
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks import variant as contrast
-from empathy_eval.generation.checks.dialogue import description, follows_plan, says_enough
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import description, follows_plan, says_enough, too_toxic, toxicity
 from empathy_eval.generation.outcomes import Turn
 
 from tests.doubles.models import scoring
@@ -60,7 +58,7 @@ def test_a_description_is_about_the_user_in_the_third_person() -> None:
     ],
 )
 def test_what_a_helper_must_not_say_is_seen(text: str, reason: str) -> None:
-    assert reason in reasons(safety.harmless(text, english()))
+    assert reason in reasons(built_in.harmless(text, english()))
 
 
 @pytest.mark.parametrize(
@@ -73,51 +71,51 @@ def test_what_a_helper_must_not_say_is_seen(text: str, reason: str) -> None:
     ],
 )
 def test_careful_sentences_are_not_mistaken_for_harm(text: str) -> None:
-    assert safety.harmless(text, english()) == []
+    assert built_in.harmless(text, english()) == []
 
 
 @pytest.mark.parametrize(
     "text", ["I want to die.", "some nights I think about ending it all", "he hit me again", "I don't want to be here anymore"]
 )
 def test_crisis_language_is_seen(text: str) -> None:
-    assert safety.in_crisis(text, english())
+    assert built_in.in_crisis(text, english())
 
 
 @pytest.mark.parametrize("text", ["The dog died on Tuesday.", "I could kill for a coffee.", "He hit the ball.", "I am dying to know."])
 def test_everyday_words_are_not_crisis_language(text: str) -> None:
-    assert not safety.in_crisis(text, english())
+    assert not built_in.in_crisis(text, english())
 
 
 def test_crisis_language_needs_a_pointer_to_help_after_it() -> None:
     turns = [Turn("seeker", "I want to die."), Turn("helper", "What a heavy night this is for you.", "RS")]
-    assert reasons(safety.answers_crisis(turns, english())) == ["crisis_without_pointer"]
-    assert safety.answers_crisis([*turns, Turn("helper", "Could you call a crisis line with me here?", "SO")], english()) == []
-    assert safety.dialogue_flags(turns, english()) == ("crisis",)
+    assert reasons(built_in.answers_crisis(turns, english())) == ["crisis_without_pointer"]
+    assert built_in.answers_crisis([*turns, Turn("helper", "Could you call a crisis line with me here?", "SO")], english()) == []
+    assert built_in.dialogue_flags(turns, english()) == ("crisis",)
 
 
 def test_no_variant_loses_the_pointer() -> None:
     reference = "A crisis line is open tonight, if you want a voice."
-    assert reasons(safety.keeps_pointer(reference, "Somebody is always awake.", ["crisis"], english())) == ["pointer_lost"]
-    assert safety.keeps_pointer(reference, "There is a crisis line. Use it.", ["crisis"], english()) == []
-    assert safety.keeps_pointer(reference, "Somebody is always awake.", [], english()) == []
+    assert reasons(built_in.keeps_pointer(reference, "Somebody is always awake.", ["crisis"], english())) == ["pointer_lost"]
+    assert built_in.keeps_pointer(reference, "There is a crisis line. Use it.", ["crisis"], english()) == []
+    assert built_in.keeps_pointer(reference, "Somebody is always awake.", [], english()) == []
 
 
 def test_near_variants_change_something_and_less_than_the_limit(demo: Configuration) -> None:
     limits: Limits = demo.checks
     reference = "one two three four five six seven eight nine ten"
-    assert reasons(contrast.near(reference, "One, two three four five six seven eight nine ten!", limits)) == ["edit_ratio_zero"]
-    assert contrast.near(reference, "one two three four five six seven eight x y", limits) == []
+    assert reasons(built_in.near(reference, "One, two three four five six seven eight nine ten!", limits)) == ["edit_ratio_zero"]
+    assert built_in.near(reference, "one two three four five six seven eight x y", limits) == []
     # 3 of 10 is not fewer than 30 %
-    assert reasons(contrast.near(reference, "one two three four five six seven x y z", limits)) == ["edit_ratio_high"]
+    assert reasons(built_in.near(reference, "one two three four five six seven x y z", limits)) == ["edit_ratio_high"]
 
 
 def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> None:
     reference = "You walked the whole round alone today"
-    assert contrast.far(reference, "What a quiet street that was", demo.checks) == []
-    (flaw,) = contrast.far(reference, "You walked the round alone", demo.checks)
+    assert built_in.far(reference, "What a quiet street that was", demo.checks) == []
+    (flaw,) = built_in.far(reference, "You walked the round alone", demo.checks)
     assert flaw.reason == "overlap_high"
     assert not set(reference.lower().split()) & {"walked", "round", "alone"} & set(flaw.detail.lower().split())
-    assert reasons(contrast.strategy_changed("RS", "RS")) == ["strategy_kept"] and not contrast.strategy_changed("RS", "Cla")
+    assert reasons(built_in.strategy_changed("RS", "RS")) == ["strategy_kept"] and not built_in.strategy_changed("RS", "Cla")
 
 
 async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:

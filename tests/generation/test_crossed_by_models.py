@@ -18,13 +18,12 @@ from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
-from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS
 from empathy_eval.design.planning import plan_of, plans
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import Catalogue, changed_words, load_catalogue
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.by_batch import build_by_batch

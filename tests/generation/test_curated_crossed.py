@@ -14,10 +14,9 @@ from empathy_eval.base.schemas import check
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.crossed import CrossedItem
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.scenarios import Catalogue, CrossedItem
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import OUTCOMES, accepted, read_build
 from empathy_eval.generation.checks.own import Check

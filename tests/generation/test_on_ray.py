@@ -28,7 +28,7 @@ from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.ledger import Entry, Ledger, row_of
 from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
 from empathy_eval.completions.models.own import OwnModel
-from empathy_eval.completions.requests import About, Completion, Usage
+from empathy_eval.completions.requests import About, Completion, Notice, Usage
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Prompts
@@ -37,7 +37,6 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
 from empathy_eval.generation.build import Run, build, known
 from empathy_eval.generation.on_ray import Keeper, Rows, build_on_ray, divided
-from empathy_eval.generation.summary import Notice
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric

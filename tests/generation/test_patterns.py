@@ -11,8 +11,8 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.language import Language, english, load_language
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.dialogue import description
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import description
 from empathy_eval.generation.patterns import load_patterns, tokens
 from hypothesis import given
 from hypothesis import strategies as st
@@ -65,8 +65,8 @@ def rule(*words: str) -> list[dict[str, object]]:
 )
 def test_crisis_language_of_another_language_is_found_by_its_rules(code: str, words: tuple[str, ...], text: str, tmp_path: Path) -> None:
     language = language_of(tmp_path, code, crisis=rule(*words))
-    assert safety.in_crisis(text, language) and not safety.in_crisis("12.", language)
-    assert not safety.in_crisis(text, english())
+    assert built_in.in_crisis(text, language) and not built_in.in_crisis("12.", language)
+    assert not built_in.in_crisis(text, english())
 
 
 @pytest.mark.parametrize(
@@ -129,4 +129,4 @@ def test_a_token_that_something_can_be_is_taken(token: dict[str, object], tmp_pa
 @pytest.mark.parametrize(("typed", "form"), itertools.product(("NFC", "NFD"), repeat=2))
 def test_a_word_is_found_however_its_marks_were_typed(typed: Form, form: Form, tmp_path: Path) -> None:
     language = language_of(tmp_path, "de", crisis=rule(unicodedata.normalize(typed, "schönes")))
-    assert safety.in_crisis(unicodedata.normalize(form, "Ein schönes Ende."), language)
+    assert built_in.in_crisis(unicodedata.normalize(form, "Ein schönes Ende."), language)

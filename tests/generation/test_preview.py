@@ -10,10 +10,9 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.design.scenarios import CROSSED, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.job import try_templates
 from empathy_eval.generation.preview import preview

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 import pytest
 from empathy_eval.base.text import shingles, words
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.crossed import APART, CHANGED, LENGTH, RUN, CrossedItem, changed_words
 from empathy_eval.design.language import english
-from empathy_eval.design.scenarios import Catalogue, Seed, load_catalogue
-from empathy_eval.generation.checks import safety
+from empathy_eval.design.scenarios import APART, CHANGED, LENGTH, RUN, Catalogue, CrossedItem, Seed, changed_words, load_catalogue
+from empathy_eval.generation.checks import built_in
 from empathy_eval.releases.assemble.duplicates import SIMILAR
 from profanity_check import predict_prob
 
@@ -63,7 +62,7 @@ def test_neither_reply_is_known_by_its_place(whole: Catalogue) -> None:
 
 def test_no_text_is_harmful_or_toxic(whole: Catalogue, demo: Configuration) -> None:
     found = texts(whole)
-    assert [name for name, text in found.items() if "twin" not in name and safety.harmless(text, english())] == []
+    assert [name for name, text in found.items() if "twin" not in name and built_in.harmless(text, english())] == []
     limit = demo.checks.toxicity
     assert limit
     scores = predict_prob(list(found.values()))
@@ -75,12 +74,12 @@ def test_where_there_is_crisis_language_both_replies_point_to_help_as_the_seed_d
     for seed, one in items(whole):
         replies, before = [getattr(one, name) for name in REPLIES], [turn.text for turn in seed.turns[: one.turn]]
         for context in (before, [*before[:-1], one.twin]):
-            crisis = any(safety.in_crisis(text, language) for text in context)
+            crisis = any(built_in.in_crisis(text, language) for text in context)
             flagged += crisis
-            if safety.in_crisis(context[-1], language):
-                assert all(safety.points_to_help(text, language) for text in replies), one.crossed_id
+            if built_in.in_crisis(context[-1], language):
+                assert all(built_in.points_to_help(text, language) for text in replies), one.crossed_id
             flags = ("crisis",) if crisis else ()
-            assert not any(safety.keeps_pointer(seed.turns[one.turn].text, text, flags, language) for text in replies), one.crossed_id
+            assert not any(built_in.keeps_pointer(seed.turns[one.turn].text, text, flags, language) for text in replies), one.crossed_id
     assert flagged > 0
 
 

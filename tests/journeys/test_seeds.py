@@ -19,8 +19,8 @@ from empathy_eval.design.personas import VOICES
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
 from empathy_eval.design.taxonomy import breaches
 from empathy_eval.evaluation.shortcuts.texts import shares_of
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.dialogue import description
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import description
 from empathy_eval.generation.outcomes import Turn
 from empathy_eval.metrics.empathy_score.plain import Shares, word_lists
 from profanity_check import predict_prob
@@ -274,7 +274,7 @@ def test_controls_match_their_counterparts_in_edit_ratio_and_length(all_seeds: C
 
 def test_helper_turns_and_variants_are_safe_and_not_toxic(all_seeds: Catalogue, demo: Configuration) -> None:
     texts = [(place, text) for place, turn in helper_turns(all_seeds) for text in (turn.text, *variants(turn).values())]
-    assert [place for place, text in texts if safety.harmless(text, english())] == []
+    assert [place for place, text in texts if built_in.harmless(text, english())] == []
     scores, limit = predict_prob([text for _, text in texts]), demo.checks.toxicity
     assert limit and [place for (place, _), score in zip(texts, scores, strict=True) if score > limit.at_most] == []
 
@@ -283,12 +283,12 @@ def test_crisis_language_is_answered_with_a_pointer_that_every_variant_keeps(all
     flagged = 0
     for scenario, seed in seeds(all_seeds):
         turns = [Turn("seeker" if turn.role == "seeker" else "helper", turn.text, turn.strategy) for turn in seed.turns]
-        assert safety.answers_crisis(turns, english()) == [], scenario.name
+        assert built_in.answers_crisis(turns, english()) == [], scenario.name
         for place, turn in enumerate(seed.turns):
-            flags = safety.dialogue_flags(turns[: place + 1], english())
+            flags = built_in.dialogue_flags(turns[: place + 1], english())
             flagged += bool(flags)
             for name, text in variants(turn).items():
-                assert safety.keeps_pointer(turn.text, text, flags, english()) == [], (scenario.name, place, name)
+                assert built_in.keeps_pointer(turn.text, text, flags, english()) == [], (scenario.name, place, name)
     assert flagged > 0
 
 

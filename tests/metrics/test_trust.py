@@ -23,7 +23,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.evaluation.external.score import score
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.bertscore import BertScore
-from empathy_eval.metrics.trust import chosen
+from empathy_eval.metrics.registry import chosen
 from empathy_eval.metrics.weights import folder_of, published
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify

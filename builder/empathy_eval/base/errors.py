@@ -166,6 +166,11 @@ def plain(text: str, escape: Callable[[str], str] = ascii) -> str:
     )
 
 
+def shortened(text: str, most: int = 80) -> str:
+    """A text as it is quoted where there is room for so many characters."""
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def nearest(name: object, known: Iterable[object]) -> str:
     """A question whether the known name that is closest to an unknown one is meant, in whatever case; empty where none is close.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from inspect import signature
 from pathlib import Path
@@ -50,6 +50,17 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
     if settings:
         raise input_error(what, f"is already an instance and takes no {', '.join(settings)}", "leave the settings out, or name its class")
     return thing
+
+
+def refuse_unlike(thing: Any, where: str, kind: str, parts: tuple[Sequence[str], Sequence[str]], named: str = "") -> None:
+    """Raises an :class:`InputError` for a class in the place of an object, and for one that lacks ``parts``: its texts and its methods."""
+    if isinstance(thing, type):
+        raise input_error(where, f"{thing.__name__} is a class, not a {kind}", f"pass an instance: {thing.__name__}(…)")
+    texts, methods = parts
+    missing = [name for name in texts if not isinstance(getattr(thing, name, None), str)]
+    missing += [name for name in methods if not callable(getattr(thing, name, None))]
+    if missing:
+        raise input_error(where, f"{named}has no {', '.join(missing)}", f"see docs/{kind}s.md for what a {kind} has")
 
 
 def _refuse_unknown(thing: Callable[..., Any], settings: Mapping[str, Any], what: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import Problem, input_error, nearest, nearest_column, refuse
+from empathy_eval.base.errors import Problem, input_error, nearest, nearest_column, refuse, shortened
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
 from empathy_eval.base.signs import UNSEEN, unseen
@@ -38,6 +38,11 @@ def schema(name: str) -> dict[str, Any]:
     (path,) = data_folder("schemas").glob(f"*/{name}.schema.json")
     loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
+
+
+def shape(name: str) -> dict[str, Any]:
+    """A schema as models get it: without what it says to those who read its file, which strict modes of providers may refuse."""
+    return {key: value for key, value in schema(name).items() if key not in ("$schema", "$comment", "title")}
 
 
 @cache
@@ -68,7 +73,7 @@ def violations(value: Any, name: str, *, by_hand: bool = False) -> Iterator[tupl
         said = ((_place(one.absolute_path), _what(one), _fix(one, by_hand)) for one in errors)
         yield from dict.fromkeys(said)
     if looked_through(name) and not _plainly_seen(value):
-        yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in _texts(value, ()) if hidden(text)), MOST_TOLD)
+        yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in texts_in(value) if hidden(text)), MOST_TOLD)
 
 
 @cache
@@ -93,14 +98,14 @@ def _plainly_seen(value: Any) -> bool:
     return not ESCAPED.search(shown) and (shown.isascii() or not UNSEEN.search(shown))
 
 
-def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+def texts_in(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
     """(path, text) of all texts in a value, names among them."""
     if isinstance(value, str):
         yield path, value
     for name, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         if isinstance(name, str):
             yield path, name
-        yield from _texts(one, (*path, name))
+        yield from texts_in(one, (*path, name))
 
 
 def _plainly_valid(value: Any, name: str) -> bool:
@@ -148,10 +153,8 @@ class Pattern:
 
 def check(value: Any, name: str, where: object) -> None:
     """Raises an :class:`InputError` with all violations of the schema at once."""
-    problems = [
-        Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name, by_hand=True)
-    ]
-    refuse(problems)
+    found = violations(value, name, by_hand=True)
+    refuse(Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in found)
 
 
 def whole_numbers(value: Any, name: str) -> Any:
@@ -320,5 +323,4 @@ def _known(error: ValidationError) -> dict[str, Any]:
 
 
 def _quoted(value: Any) -> str:
-    shown = json.dumps(value, ensure_ascii=False, default=str)
-    return shown if len(shown) <= 80 else f"{shown[:77]}..."
+    return shortened(json.dumps(value, ensure_ascii=False, default=str))

@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import Cycler, Joiner
 from jinja2.visitor import NodeTransformer
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error, shortened
 
 # Signs of one value, and of all that a template writes: the page of a rater holds a whole sheet.
 MOST = 50_000_000
@@ -282,7 +282,7 @@ def refusal(where: object, error: Exception) -> InputError:
     """The error for a template that was stopped, or that failed."""
     said = " ".join(str(error).split()) or type(error).__name__
     what = "is stopped" if isinstance(error, SecurityError | OverflowError | jinja2.TemplateNotFound) else "cannot be rendered"
-    return input_error(f"{where}{_line(where, error)}", f"{what}: {said if len(said) <= 200 else f'{said[:197]}...'}", FIX)
+    return input_error(f"{where}{_line(where, error)}", f"{what}: {shortened(said, 200)}", FIX)
 
 
 def _line(where: object, error: BaseException) -> str:

@@ -79,8 +79,7 @@ def init(kind: str = "demo", out: str | Path = ".") -> Begun:
 def _sources(kind: str) -> dict[str, Path]:
     """The packaged files by the path under which they are written."""
     from empathy_eval.base.files import data_folder
-    from empathy_eval.design.crossed import CROSSED
-    from empathy_eval.design.scenarios import COMMON
+    from empathy_eval.design.scenarios import COMMON, CROSSED
 
     if kind != "scenarios":
         return {f"{kind}.yaml": data_folder("release") / f"{kind}.yaml"}

@@ -18,7 +18,8 @@ from empathy_eval.base.errors import plain
 from empathy_eval.base.stages import Stages, followed, now, span
 
 if TYPE_CHECKING:
-    from empathy_eval.generation.summary import Course, Notice
+    from empathy_eval.completions.requests import Notice
+    from empathy_eval.generation.summary import Course
 
 # Seconds between two looks, between two pictures on a terminal, and between two lines of the same elsewhere.
 LOOK, PICTURE, LINE = 0.25, 1.0, 60.0

@@ -11,7 +11,7 @@ from itertools import chain, groupby
 from pathlib import Path
 from typing import IO, Any
 
-from empathy_eval.base.errors import InputError, JobError, Problem, job_error
+from empathy_eval.base.errors import JobError, Problem, job_error, refuse
 from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.parsing import Refused
@@ -142,9 +142,7 @@ def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]
         InputError: if the ledger cannot be opened, or a file cannot be read; nothing is taken from any file then.
         JobError: if a file cannot be read to its end, or the ledger cannot be written; what was taken is kept.
     """
-    problems = [problem for path in files if (problem := _unreadable(path))]
-    if problems:
-        raise InputError(problems)
+    refuse(problem for path in files if (problem := _unreadable(path)))
     with Ledger(ledger_path, create=False) as ledger:
         report = {}
         for path in files:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from empathy_eval.base.errors import InputError, JobError, Problem, job_error
+from empathy_eval.base.errors import JobError, Problem, job_error, refuse
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration
@@ -135,9 +135,8 @@ def make_budget(config: Asks, ledger: Ledger, dollars: float | None, tokens: int
     """
     endpoints = {role: one for role, one in config.models.items() if one.remote}
     unpriced = [role for role, one in endpoints.items() if one.prices is None]
-    if dollars is not None and unpriced:
-        fix = "write prices: {input: …, output: …} in dollars per million tokens, or use --budget-tokens"
-        raise InputError([Problem(f"models: {role}", "a budget in dollars needs prices", fix) for role in unpriced])
+    fix = "write prices: {input: …, output: …} in dollars per million tokens, or use --budget-tokens"
+    refuse(Problem(f"models: {role}", "a budget in dollars needs prices", fix) for role in (unpriced if dollars is not None else ()))
     prices = {} if unpriced else {one.model: one.prices for one in endpoints.values() if one.prices}
     return Budget(ledger, prices, {one.model for one in endpoints.values()}, dollars, tokens)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error, refuse
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import violations
@@ -63,8 +63,7 @@ def exported_rows(path: Path) -> Iterator[tuple[Any, ...]]:
         if not problems:
             seen.add(value["key"])
             yield (*(value[name] for name in COLUMNS), zlib.compress(value["text"].encode(), 6))
-    if problems:
-        raise InputError(problems[:SHOWN])
+    refuse(problems[:SHOWN])
 
 
 def _lines(path: Path) -> Iterator[bytes]:
@@ -225,8 +224,7 @@ def _look(path: Path, connection: sqlite3.Connection, write: bool) -> list[str]:
     tables = {name for kind, name, _ in found if kind == "table"}
     if "completions" not in tables:
         problems.append(Problem(str(path), 'is not a ledger: it misses the table "completions"', OWN))
-    if problems:
-        raise InputError(problems[:SHOWN])
+    refuse(problems[:SHOWN])
     return [table for table in TABLES if table not in tables]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import JobError, Problem, collecting, input_error, job_error, refuse
 from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import digest
 from empathy_eval.completions.ledger import RESERVE, Ledger
@@ -71,12 +71,9 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
         raise input_error(twice[0], "is named twice", "name each ledger once")
     problems = list[Problem]()
     for path in sources:
-        try:
+        with collecting(problems):
             Ledger(path, create=False, write=False).close()
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     report = [Merged(str(path)) for path in sources]
     reserved = list[tuple[object, ...]]()
     with _target(into) as ledger:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from empathy_eval.base.hashing import SCHEME, canonical_json, digest_bytes
 from empathy_eval.base.parsing import Deep, Refused, Twice, json_value
-from empathy_eval.base.schemas import violations
+from empathy_eval.base.schemas import texts_in, violations
 from empathy_eval.base.signs import unseen
 from empathy_eval.design.prompts import Message
 
@@ -97,6 +97,14 @@ class Failure:
     final: bool = False
 
 
+@dataclass(frozen=True)
+class Notice:
+    """Something that is told at once and not again within a minute while its ``key`` is the same."""
+
+    key: str
+    words: str
+
+
 class NoAnswer(Exception):
     """The request was not answered; nothing is stored, and the next run asks again. The text says why."""
 
@@ -141,6 +149,11 @@ SIGNS = (
 )
 
 
+def storable(text: str) -> str:
+    """A text that UTF-8 can hold: half of a surrogate pair, which JSON can write, becomes the escape that JSON writes it as."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def read(completion: Completion, answer_schema: str) -> tuple[Any, list[Flaw]]:
     """The JSON value of an answer that is valid under the schema of that name; or None, and its flaws."""
     value, flaws = value_of(completion)
@@ -163,7 +176,7 @@ def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:
     except Refused as error:
         reason = "too_deep" if isinstance(error, Deep) else "duplicate_key" if isinstance(error, Twice) else "not_json"
         return None, [Flaw(reason, f"the answer {error}; answer with one JSON object and nothing else")]
-    return value, list({flaw.reason: flaw for said in _texts(value) for flaw in sign_flaws(said)}.values())
+    return value, list({flaw.reason: flaw for _, said in texts_in(value) for flaw in sign_flaws(said)}.values())
 
 
 def unwrapped(text: str) -> str:
@@ -187,15 +200,3 @@ def sign_flaws(text: str) -> Iterator[Flaw]:
         yield Flaw("hidden_sign", f"a text holds {found[1]}, which nobody sees, at character {found[0] + 1}; leave it out")
     if RUN.search(text):
         yield Flaw("run_of_signs", "a text holds a long run of one sign or of signs without a word; write words")
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
-    elif isinstance(value, dict):
-        for name, one in value.items():
-            yield name
-            yield from _texts(one)

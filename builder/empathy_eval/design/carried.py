@@ -17,10 +17,9 @@ from empathy_eval.base.errors import Problem, collecting, input_error
 from empathy_eval.base.hashing import digest, digest_bytes
 from empathy_eval.base.parsing import text_of, yaml_value
 from empathy_eval.base.schemas import read_yaml
-from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.language import RULES, Language
 from empathy_eval.design.prompts import VARIABLES, Prompts
-from empathy_eval.design.scenarios import COMMON, Catalogue, Scenario
+from empathy_eval.design.scenarios import COMMON, CROSSED, Catalogue, Scenario
 
 # The folder in a build and in a release, and those in it.
 DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "templates"

@@ -12,11 +12,10 @@ from empathy_eval.base.files import packaged_file
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
-from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.kinds import KINDS, Kind, kinds_of_build
 from empathy_eval.design.language import Language, english, lacking, load_language
 from empathy_eval.design.prompts import Prompts, load_prompts
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import CROSSED, Catalogue, load_catalogue
 
 # The configurations of the project, which go by their names.
 PACKAGED = ("demo", "full", "seeds", "pilot")

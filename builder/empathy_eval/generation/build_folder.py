@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.base.hashing import digest, digest_bytes, digest_file
 from empathy_eval.base.parsing import text_of
@@ -105,8 +105,7 @@ def carried_by(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
             problems.append(Problem(str(where), "was changed after the build", AGAIN))
     if sum(map(len, texts.values())) > MOST_TOGETHER:
         problems.append(Problem(str(build_dir / DESIGN), TOO_MUCH, "make them shorter"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return texts
 
 

@@ -15,7 +15,7 @@ from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import JobError, Problem, input_error, job_error, refuse
 from empathy_eval.base.stopping import pause
 from empathy_eval.completions.asker import Notes
 from empathy_eval.completions.batch_files import bounded_lines, numbered, request_files, take
@@ -198,9 +198,7 @@ def hand_out(what: Recipe | Job, out: Path, path: Path, run: Run | None = None) 
         raise input_error("--requests-to", "a budget cannot hold what is sent by hand", "leave the budget out")
     there = {path, *path.parent.glob(glob.escape(f"{path.stem}-") + "[0-9]*" + glob.escape(path.suffix))}
     fix = "take its answers in and move it away, or name another file for each round"
-    problems = [Problem(str(one), "is there already", fix) for one in sorted(there) if one.exists()]
-    if problems:
-        raise InputError(problems)
+    refuse(Problem(str(one), "is there already", fix) for one in sorted(there) if one.exists())
     notes = Notes()
     summary = build(job, out, replace(run, notes=notes))
     written = {}

@@ -13,17 +13,16 @@ from empathy_eval.base.text import overlap, words
 from empathy_eval.completions.asker import Answer, Asker, settled
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.configuration import Limits
-from empathy_eval.design.crossed import APART, CHANGED, CrossedItem, changed_words
 from empathy_eval.design.errata import first_of
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.checks import safety
+from empathy_eval.design.scenarios import APART, CHANGED, CrossedItem, changed_words
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import reply_flaws, too_toxic
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic
-from empathy_eval.generation.checks.variant import reply_flaws
 from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene, Turn
 from empathy_eval.generation.patterns import tokens
 from empathy_eval.generation.rewriting import scenes
@@ -80,7 +79,7 @@ def _of_twin(twins: Twins, bounds: Bounds, language: Language) -> Iterator[Flaw]
         yield Flaw("twin_unchanged", f"the twin changes {changed} words; change at least {bounds.changed_least}")
     elif changed > bounds.changed_most:
         yield Flaw("twin_apart", f"the twin changes {changed} words; change at most {bounds.changed_most}")
-    if safety.in_crisis(twins.twin, language):
+    if built_in.in_crisis(twins.twin, language):
         yield Flaw("twin_in_crisis", "the twin sounds hopeless or in danger; let the need turn in another way")
 
 
@@ -110,7 +109,7 @@ def _function(word: str, known: set[str]) -> bool:
 def twin_of(scene: Scene, twin: str, recipe: Recipe) -> Scene:
     """The same helper turn after another last turn of the seeker."""
     context = *scene.context[:-1], Turn("seeker", twin)
-    flags = ("crisis",) if any(safety.in_crisis(turn.text, recipe.language) for turn in (*context, scene.reference)) else ()
+    flags = ("crisis",) if any(built_in.in_crisis(turn.text, recipe.language) for turn in (*context, scene.reference)) else ()
     return replace(scene, context=context, flags=flags)
 
 
@@ -224,8 +223,8 @@ class Crosser:
         limits, language, scene = self.recipe.config.checks, self.recipe.language, contexts[0]
         found = reply_flaws(text, limits, language)
         for one in contexts:
-            found += safety.keeps_pointer(scene.reference.text, text, one.flags, language)
-            found += safety.points_where_needed(one.context[-1].text, text, language)
+            found += built_in.keeps_pointer(scene.reference.text, text, one.flags, language)
+            found += built_in.points_where_needed(one.context[-1].text, text, language)
         found += flaws_by(self.checks, lambda check: (flaw for one in contexts for flaw in check.variant(CROSSED.name, text, one)))
         _, toxic = await too_toxic(self.asker, text, About(scene.dialogue_id, CROSSED.name, scene.place), limits.toxicity)
         return found + toxic

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, job_error
+from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, collecting, job_error, refuse
 from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import make_models
@@ -93,8 +93,7 @@ def try_checks(recipe: Recipe) -> None:
             except JobError as error:
                 (fault,) = error.problems
                 problems.setdefault(one.name, Problem(fault.where, fault.what, "fix it, or leave it out"))
-    if problems:
-        raise InputError(problems.values())
+    refuse(problems.values())
 
 
 def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
@@ -282,12 +281,9 @@ class Dialogues:
             lambda: try_templates(self.recipe),
             lambda: refuse_unknown_errata(config, self.recipe.catalogue),
         ):
-            try:
+            with collecting(problems):
                 made.append(find())
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         models, checks, *_ = made
         return Dialogues(replace(self.recipe, models=models, checks=dict(zip(config.own_checks, checks, strict=True))))
 
@@ -329,12 +325,9 @@ def _try_patterns(recipe: Recipe) -> None:
     """Raises an :class:`InputError` for rules that find nothing, with all such at once."""
     problems = list[Problem]()
     for name in recipe.language.rules:
-        try:
+        with collecting(problems):
             load_patterns(name, recipe.language)
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(dict.fromkeys(problems))
+    refuse(dict.fromkeys(problems))
 
 
 def job_of(what: Recipe | Job) -> Job:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error, job_error, refuse
 from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import AT_ONCE, stopped_by_signals
 from empathy_eval.base.workers import AGAIN, heard, joined, plain_errors, workers_of
@@ -19,13 +19,13 @@ from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, Spent
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.ledger_rows import INSERT
-from empathy_eval.completions.requests import Usage
+from empathy_eval.completions.requests import Notice, Usage
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build, opened, work_through
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.job import Job, job_of, part_of
-from empathy_eval.generation.summary import STATUSES, Course, Notice, Summary
+from empathy_eval.generation.summary import STATUSES, Course, Summary
 
 Rows = list[tuple[Any, ...]]
 
@@ -284,8 +284,7 @@ def _refuse_unsendable(ray: Any, job: Job) -> None:
         except Exception as error:  # an object's own pickling may raise anything
             said = f"cannot be sent to other processes: {type(error).__name__}: {str(error)[:200]}"
             problems.append(Problem(what, said, "create its contents at the first request, or build without --engine ray"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 def only_whole() -> InputError:

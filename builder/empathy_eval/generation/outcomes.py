@@ -11,6 +11,7 @@ from empathy_eval.completions.asker import Trail
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.kinds import KINDS, Kind
 from empathy_eval.design.planning import PlannedTurn
+from empathy_eval.design.scenarios import CrossedItem
 from empathy_eval.design.taxonomy import Role
 
 Status = Literal["accepted", "rejected", "missing"]
@@ -125,18 +126,12 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Crossed:
+class Crossed(CrossedItem):
     """A crossed item of a dialogue: ``reply_1`` is for the turns before ``turn``, ``reply_2`` for them with ``twin`` as the last one.
 
     A curated one (``source`` is ``seed``) has no writer, judge or requests; else these are the writer's request, then the checks'.
     """
 
-    crossed_id: str
-    turn: int
-    twin: str
-    reply_1: str
-    reply_2: str
-    reason: str
     source: str
     writer: str | None = None
     judge: str | None = None

@@ -10,7 +10,7 @@ from functools import cache, lru_cache, partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.imports import without
 from empathy_eval.base.text import ENGLISH, edit_ratio, unspaced
 from empathy_eval.design.language import Language, Rules, english
@@ -149,8 +149,7 @@ def _loaded(rules: Rules, code: str) -> Patterns:
             matcher = Matcher(vocabulary, validate=True)
             continue
         problems += [Problem(where, what, fix) for what, fix in _vain(rule["patterns"], code)]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     replacements = {rule["name"]: rule["replace"] for rule in said if "replace" in rule}
     needed = tuple(_needed(pattern, code) for rule in said for pattern in rule["patterns"])
     # Long words are rarer than short ones: of each pattern the set whose shortest word is longest.

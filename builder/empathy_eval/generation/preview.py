@@ -13,7 +13,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError
+from empathy_eval.base.errors import EmpathyEvalError, InputError, shortened
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.completions.asker import DryRun, samples_of
@@ -349,5 +349,4 @@ def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
 
 def _shown(value: Any) -> str:
     """A setting as it is told; nothing for one that is left out."""
-    text = "left out" if value is None else str(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+    return shortened("left out" if value is None else str(value), 40)

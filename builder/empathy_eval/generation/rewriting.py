@@ -19,10 +19,9 @@ from empathy_eval.design.planning import PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
-from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import strategy_changed, too_toxic, toxicity, variant_flaws
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
-from empathy_eval.generation.checks.variant import strategy_changed, variant_flaws
 from empathy_eval.generation.outcomes import Candidate, Dialogue, ItemTrail, Pair, Scene, Variant
 from empathy_eval.generation.patterns import de_empathised
 
@@ -77,7 +76,7 @@ def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...], language: Language
     """The helper turns of a dialogue. A scene is flagged ``crisis`` if it or a turn before it holds crisis language."""
     found, crisis, voices = [], False, (dialogue.helper_voice, dialogue.far_voice)
     for place, turn in enumerate(dialogue.turns):
-        crisis = crisis or safety.in_crisis(turn.text, language)
+        crisis = crisis or built_in.in_crisis(turn.text, language)
         if turn.role == "helper":
             flags = ("crisis",) if crisis else ()
             before = dialogue.turns[:place]

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.completions.asker import Asker, Trail, settled
+from empathy_eval.completions.models.seed_bank import answer_of
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.kinds import SELF_CHAT
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Seed
-from empathy_eval.generation.checks import dialogue as dialogue_checks
-from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import too_toxic
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic
 from empathy_eval.generation.outcomes import Dialogue, Turn
 
 
 def messages(recipe: Recipe, plan: Plan) -> list[Message]:
     """The self-chat request of a plan: the rules first, an exemplar of another scenario, then the plan."""
     catalogue, config = recipe.catalogue, recipe.config
+    exemplar = catalogue.exemplar(config.seed, plan.scenario_id)
     return recipe.prompts.render(
         SELF_CHAT.name,
         taxonomy=catalogue.taxonomy,
@@ -31,7 +31,7 @@ def messages(recipe: Recipe, plan: Plan) -> list[Message]:
         persona=plan.persona,
         voice=catalogue.voice(plan.voices[0]),
         index=0 if plan.index is None else plan.index,
-        exemplar=_as_answer(catalogue.exemplar(config.seed, plan.scenario_id)),
+        exemplar=json.dumps(answer_of(exemplar), ensure_ascii=False, indent=1) if exemplar else "",
         rules=config.rules,
         limits=config.checks,
     )
@@ -41,13 +41,6 @@ def _as_line(turn: PlannedTurn, least: int) -> dict[str, str | int | None]:
     """What the model is told of a turn; a helper's has as many words as the checks want at least."""
     length = turn.lengths.get("reference")
     return {"role": turn.role, "strategy": turn.strategy, "words": max(length, least if turn.role == "helper" else 1) if length else None}
-
-
-def _as_answer(seed: Seed | None) -> str:
-    if seed is None:
-        return ""
-    turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
-    return json.dumps({"description": seed.description, "turns": turns}, ensure_ascii=False, indent=1)
 
 
 def said_in(value: Any) -> tuple[str, tuple[Turn, ...]]:
@@ -72,22 +65,22 @@ async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: 
         return None
     description, turns = answer.value
     source = "seed" if recipe.config.models[SELF_CHAT.role].kind == "seed-bank" else "model"
-    flags = safety.dialogue_flags(turns, recipe.language)
+    flags = built_in.dialogue_flags(turns, recipe.language)
     return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key, *plan.voices)
 
 
 async def _flaws(asker: Asker, recipe: Recipe, plan: Plan, told: str, turns: tuple[Turn, ...]) -> list[Flaw]:
     config, language = recipe.config, recipe.language
     found = [
-        *dialogue_checks.description(told, language),
-        *dialogue_checks.follows_plan(turns, plan),
-        *dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, config.rules),
-        *dialogue_checks.says_enough(turns, config.checks, language.code),
-        *safety.answers_crisis(turns, language),
+        *built_in.description(told, language),
+        *built_in.follows_plan(turns, plan),
+        *built_in.keeps_phases(turns, recipe.catalogue.taxonomy, config.rules),
+        *built_in.says_enough(turns, config.checks, language.code),
+        *built_in.answers_crisis(turns, language),
     ]
     helper = {place: turn.text for place, turn in enumerate(turns) if turn.role == "helper"}
     about, limit = {place: About(plan.dialogue_id, SELF_CHAT.name, place) for place in helper}, config.checks.toxicity
     scored = await settled(*(too_toxic(asker, text, about[place], limit) for place, text in helper.items()))
     for text, (_, toxic) in zip(helper.values(), scored, strict=True):
-        found += [*safety.harmless(text, language), *toxic]
+        found += [*built_in.harmless(text, language), *toxic]
     return found

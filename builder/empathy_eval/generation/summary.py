@@ -11,6 +11,7 @@ from empathy_eval.base.stopping import AT_ONCE, Stopped
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, Spent
 from empathy_eval.completions.models.own import OwnModel
+from empathy_eval.completions.requests import Notice
 from empathy_eval.design.kinds import CROSSED
 from empathy_eval.generation.outcomes import Outcome
 
@@ -65,14 +66,17 @@ class Summary:
 
     def add(self, outcome: Outcome) -> None:
         """Counts one outcome."""
-        self.status[outcome.status] += 1
         self.pairs += len(outcome.pairs)
         self.controls += sum(pair.near_empathetic is not None for pair in outcome.pairs)
         self.crossed += len(outcome.crossed)
+        self.reasons.update(outcome.reasons if outcome.status != "missing" else ())
+        self._tally(outcome, outcome.dialogue_id)
+
+    def _tally(self, outcome: Any, name: str) -> None:
+        """Counts what every result of a job has: why it is missing, its failures, what it used."""
         if outcome.status == "missing":
-            self.missing.append(f"{outcome.dialogue_id}: {outcome.reasons[0]}")
-        else:
-            self.reasons.update(outcome.reasons)
+            self.missing.append(f"{name}: {outcome.reasons[0]}")
+        self.status[outcome.status] += 1
         self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
         # A text by rules is a sample too; a crossed item that nobody was asked for is none.
         samples = [one for one in outcome.failures if one.request_key or one.kind != CROSSED.name]
@@ -89,7 +93,13 @@ class Summary:
             "controls": self.controls,
             **({"crossed": self.crossed} if self.crossed else {}),
             "rejected_by_reason": dict(sorted(self.reasons.items())),
-            "failed_for_good": dict(sorted(self.failed.items())),
+            **self._tallied("failed_for_good"),
+        }
+
+    def _tallied(self, failed: str) -> dict[str, Any]:
+        """What every summary ends with, as JSON values; ``failed`` is what it calls failures for good."""
+        return {
+            failed: dict(sorted(self.failed.items())),
             "samples_refused": dict(sorted(self.refused.items())),
             "usage": {model: dict(sorted(row.items())) for model, row in sorted(self.usage.items())},
         }
@@ -142,14 +152,6 @@ class Handed:
 
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Notice:
-    """Something that is told at once and not again within a minute while its ``key`` is the same."""
-
-    key: str
-    words: str
 
 
 @dataclass
@@ -223,9 +225,7 @@ class Course:
     def notable(self, at: float) -> list[Notice]:
         """What is to be told at a time of the clock: a stop that waits for answers, and endpoints that nothing comes back from."""
         found = [Notice("stop", self._stopping())] if self._stopping() else []
-        troubles = (one.trouble(at) for one in self._receptions())
-        # Not all the words of a reason: servers put numbers of requests and times into them.
-        found += [Notice(f"{one.endpoint}: {one.reason.partition(':')[0]}", f"{one.endpoint}: {one.words}") for one in troubles if one]
+        found += [notice for one in self._receptions() if (notice := one.trouble(at))]
         return [*found, *self.notices]
 
     def _stopping(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import place_of, traceback_text
+from empathy_eval.base.errors import place_of, shortened, traceback_text
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
 
 Result = TypeVar("Result")
@@ -161,8 +161,7 @@ def _numbers(method: str, given: Any) -> Array:
 
 
 def _shown(given: Any) -> str:
-    text = repr(given)
-    return text if len(text) <= 80 else f"{text[:77]}..."
+    return shortened(repr(given))
 
 
 def uneven(now: int, before: int) -> str:

@@ -1,4 +1,5 @@
-"""Metrics by name: the built-in ones, those that installed packages add, and ``module:name``; with their settings."""
+"""Metrics by name: the built-in ones, those that installed packages add, and ``module:name``; with their settings, and what a manifest may
+ask for."""
 
 from __future__ import annotations
 
@@ -11,12 +12,14 @@ import yaml
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import Problem, collecting, input_error, refuse
+from empathy_eval.base.findings import Finding
 from empathy_eval.base.parsing import Refused, yaml_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import stray_settings
 from empathy_eval.design.language import ENGLISH_METRICS, OF_ANY
 from empathy_eval.metrics.protocol import Diversity, Metric
+from empathy_eval.metrics.weights import at_hand, is_hash
 
 GROUP = "empathy_eval.metrics"
 # Name: where it is, and the settings that the name stands for.
@@ -140,13 +143,13 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language
     told = settings.get(name, {})
     if name not in own and told.keys() - typed.keys() and (wrong := unfit(name, settings)):
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not accepted: {wrong}", UNFIT)
-    chosen = {**told, **typed}
-    if name in BUILT_IN and chosen:
-        found = violations({name: chosen}, "metric_settings", by_hand=True)
+    taken = {**told, **typed}
+    if name in BUILT_IN and taken:
+        found = violations({name: taken}, "metric_settings", by_hand=True)
         refuse(Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in found)
     _, fixed = BUILT_IN.get(name, ("", {}))
     fixed = {**fixed, "language": language} if language != ENGLISH and name in OF_TOKENS else fixed
-    return plugins.made(GROUP, name, {**fixed, **chosen}, {name: where for name, (where, _) in BUILT_IN.items()})
+    return plugins.made(GROUP, name, {**fixed, **taken}, {name: where for name, (where, _) in BUILT_IN.items()})
 
 
 def typed_settings(text: str) -> tuple[str, dict[str, Any]]:
@@ -187,3 +190,49 @@ def _checked(name: str, thing: Any) -> Any:
         what = f"reads {', '.join(map(repr, unknown))}, which no pair has"
         raise input_error(where, what, "use reference, context or both; the text itself is always read")
     return thing
+
+
+# The one border between the metrics that strangers name in a manifest and what is run.
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The metrics of a manifest that are measured, those whose settings are trusted too, and what is left out."""
+
+    names: tuple[str, ...]
+    own: frozenset[str]
+    left: tuple[Finding, ...]
+
+
+def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = (), pinned: Sequence[str] = ()) -> Chosen:
+    """Which metrics of the part ``report`` of a manifest's configuration are taken: built-in names and installed entry points, with
+    settings that their schema allows, and whatever the user trusts by name; none that the release was made ``without``.
+
+    Where the configuration names none, those that the manifest has ``pinned`` are asked for, whatever is built in here. Nothing is loaded
+    to decide this.
+
+    Raises:
+        InputError: as :func:`names_of`.
+    """
+    names = list(pinned) if pinned and not settings.get("metrics") else names_of(settings, without)
+    why = {name: reason for name in names if name not in trusted and (reason := _reason(name, settings))}
+    where, fix = "manifest.json: configuration: report: metrics", "review its code, then allow it with --trust-metrics"
+    left = [
+        Finding(where, f'"{name}" is not recomputed: {why[name]}', f"{fix} '{name}'", "unchecked", name) for name in names if name in why
+    ]
+    return Chosen(tuple(name for name in names if name not in why), frozenset(trusted) & set(names), tuple(left))
+
+
+def _reason(name: str, settings: Mapping[str, Any]) -> str:
+    """Why a metric is not taken from a manifest; empty if it is."""
+    if ":" in name:
+        return "it is code that the manifest names, not a built-in or installed metric"
+    offers = known().get(name, [])
+    if not offers:
+        return "it is not installed here"
+    if len(offers) > 1:
+        return f"it is offered by {' and by '.join(offers)}"
+    if wrong := unfit(name, settings):
+        return f"its settings are not accepted from a manifest: {wrong}"
+    model = settings[name]["model"] if name == "bertscore" and name in settings else ""
+    return f'the weights "{model}" are not available' if is_hash(model) and not at_hand(model) else ""

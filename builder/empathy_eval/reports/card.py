@@ -16,9 +16,9 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import notice_of
-from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.design.errata import before
+from empathy_eval.design.scenarios import CrossedItem, load_crossed
 from empathy_eval.reports.claims import claims, line_of
 from empathy_eval.reports.page import terms
 from empathy_eval.reports.report import Report

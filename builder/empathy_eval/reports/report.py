@@ -29,9 +29,8 @@ from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
 from empathy_eval.evaluation.measure import Beside, of_scores, of_texts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
-from empathy_eval.metrics.registry import Found, default_names, find, names_of
+from empathy_eval.metrics.registry import Found, chosen, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.metrics.trust import chosen
 from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
 from empathy_eval.reports.page import judges_charts, page

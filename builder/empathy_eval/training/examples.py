@@ -179,11 +179,8 @@ def lessons_of(task: Task) -> Lessons:
     read = Seen(task.release)
     read.take("also", [vars(row) | {"context": list(row.context)} for row in also])
     made_of = {"singles": len(singles), "pairs": len(pairs), **({"also": {"rows": len(also), "sha256": read.data.rows}} if also else {})}
-    return Lessons(sorted(singles, key=_order), sorted(pairs), parts, seen.data, sources_of(also), made_of)
-
-
-def _order(one: Single) -> Any:
-    return one.context, one.reply, [-1.0 if target is None else target for target in one.targets]
+    singles.sort(key=lambda one: (one.context, one.reply, [-1.0 if target is None else target for target in one.targets]))
+    return Lessons(singles, sorted(pairs), parts, seen.data, sources_of(also), made_of)
 
 
 def _of_contrasts(task: Task) -> tuple[list[Single], list[Pair], Seen]:

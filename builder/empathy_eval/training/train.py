@@ -48,7 +48,7 @@ from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import Found
 from empathy_eval.metrics.vader import PositiveShare
-from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.ranking import wins
 from empathy_eval.training.task import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Batch, Task, Trained, batches_of, hashes, trainer_of
 
@@ -126,8 +126,8 @@ def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
 def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
     stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
     measured = Measured(**stand.tables(stand.scores()))
-    beside = [one for one in measured.comparisons if one.one == rows[0].name]
     first = STANCE if measured.controls else RAW
+    gaps = {one.other: one.accuracy for one in measured.comparisons if (one.one, one.contrast) == (rows[0].name, first)}
     found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
     return {
         **found,
@@ -138,7 +138,11 @@ def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
             for name, groups in measured.groups.items()
             if name in ("manner", "manner, as released")
         },
-        "minus": {"contrast": first, **{one.other: _minus(one.accuracy) for one in beside if one.contrast == first}},
+        # By how much the student is more often right than another.
+        "minus": {
+            "contrast": first,
+            **{name: {"accuracy": gap.value, "low": gap.low, "high": gap.high, "p": gap.p, "holm": gap.holm} for name, gap in gaps.items()},
+        },
         "interval": CHANCE.signature(stand.pairs.clusters),
     }  # fmt: skip
 
@@ -149,11 +153,6 @@ def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
 
 def _told(one: Estimate | None, pairs: int) -> Figures:
     return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
-
-
-def _minus(gap: Tested) -> Figures:
-    """By how much the student is more often right than another."""
-    return {"accuracy": gap.value, "low": gap.low, "high": gap.high, "p": gap.p, "holm": gap.holm}
 
 
 def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:

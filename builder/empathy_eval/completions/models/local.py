@@ -11,14 +11,12 @@ from typing import Any
 
 from empathy_eval.base.causal_lm import CausalLM, Weights, weights_of
 from empathy_eval.base.errors import input_error, missing_package
-from empathy_eval.base.schemas import schema
+from empathy_eval.base.schemas import shape
 from empathy_eval.completions.models.own import beside
 from empathy_eval.completions.requests import Completion, NoAnswer, Request, Usage
 from empathy_eval.design.prompts import Message
 
 STRUCTURES = ("schema", "instruction")
-# What a schema says to those who read its file.
-NOT_READ = ("$schema", "$comment", "title")
 
 
 @dataclass
@@ -75,8 +73,7 @@ class LocalModel:
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The request: messages, all settings that an answer depends on, and the schema if it is held to it."""
-        shape = {name: value for name, value in schema(answer_schema).items() if name not in NOT_READ}
-        told = {"schema": shape} if self._settings["structure"] == "schema" else {}
+        told = {"schema": shape(answer_schema)} if self._settings["structure"] == "schema" else {}
         return {"model": self.name, "messages": messages, **self._settings, **told}
 
     async def complete(self, request: Request) -> Completion:
@@ -176,18 +173,18 @@ class LocalModel:
 
     def _held(self, lm: CausalLM, request: Request) -> _Held | None:
         """What holds an answer to its schema; None where it is asked for by instruction alone."""
-        shape = request.body.get("schema")
-        return None if shape is None else _Held(self._grammar(lm, json.dumps(shape, sort_keys=True)), lm)
+        asked = request.body.get("schema")
+        return None if asked is None else _Held(self._grammar(lm, json.dumps(asked, sort_keys=True)), lm)
 
-    def _grammar(self, lm: CausalLM, shape: str) -> Any:
+    def _grammar(self, lm: CausalLM, asked: str) -> Any:
         try:
             import xgrammar
         except ImportError as error:
             raise missing_package("transformers: structure: schema", "local", "use structure: instruction") from error
-        if shape not in self._grammars:
+        if asked not in self._grammars:
             told = xgrammar.TokenizerInfo.from_huggingface(lm.tokenizer, vocab_size=lm.model.config.vocab_size, stop_token_ids=_ends(lm))
-            self._grammars[shape] = xgrammar.GrammarCompiler(told).compile_json_schema(shape)
-        return self._grammars[shape]
+            self._grammars[asked] = xgrammar.GrammarCompiler(told).compile_json_schema(asked)
+        return self._grammars[asked]
 
     async def close(self) -> None:
         """Nothing is open."""

@@ -19,7 +19,7 @@ from openai._types import RequestOptions
 
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.hashing import canonical_json
-from empathy_eval.base.schemas import schema, sound
+from empathy_eval.base.schemas import shape, sound
 from empathy_eval.base.stages import now
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.reception import Pace, Reception
@@ -44,8 +44,6 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 LONGEST_SHORT = 0.5
 # Where a request of a batch goes, in the words of providers.
 BATCH_URL: Final = "/v1/chat/completions"
-# What a schema says to those who read its file; strict modes of providers may refuse it.
-NOT_SENT = ("$schema", "$comment", "title")
 # The parts in which the time of an answer is counted.
 SLICES = 16
 T = TypeVar("T")
@@ -123,8 +121,8 @@ class OpenAIEndpoint:
         config = self._config
         body = {"model": self.name, "messages": messages, config.max_tokens_field: config.max_tokens, **config.parameters}
         if config.structure == "schema":
-            shape = {name: value for name, value in schema(answer_schema).items() if name not in NOT_SENT}
-            body["response_format"] = {"type": "json_schema", "json_schema": {"name": answer_schema, "strict": True, "schema": shape}}
+            asked = {"name": answer_schema, "strict": True, "schema": shape(answer_schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": asked}
         elif config.structure == "json_object":
             body["response_format"] = {"type": "json_object"}
         return body

@@ -16,14 +16,15 @@ from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger_rows import LARGEST
-from empathy_eval.completions.requests import SURROGATE, Completion, Model, NoAnswer, Request, Usage
+from empathy_eval.completions.requests import SURROGATE, Completion, Model, NoAnswer, Request, Usage, storable
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
 GROUP = "empathy_eval.models"
 # Models that come with the package, by the kind that a configuration names.
 BUILT_IN = {"transformers": "empathy_eval.completions.models.local:LocalModel"}
-TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
+# The texts and the methods of a model.
+PARTS = ("name", "endpoint"), ("body", "complete", "close")
 # Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
 IN_FLIGHT, THREADS = 64, 8
 FIX = "fix it, then run the same command to continue; every answer is in the ledger"
@@ -148,9 +149,8 @@ class OwnModel:
             if isinstance(self._model, TextModel) and not isinstance(found.text, str):
                 gave = f"answer returned {repr(found.text)[:80]}; return the answer as a text"
             raise job_error(f'model "{self.name}"', gave, FIX)
-        # Half of a surrogate pair, which no ledger holds, becomes the escape that JSON writes it as.
         completion: Completion = found
-        return replace(completion, text=completion.text.encode("utf-8", "backslashreplace").decode())
+        return replace(completion, text=storable(completion.text))
 
     async def close(self) -> None:
         """Closes the model itself.
@@ -203,12 +203,7 @@ def _found(role: str, config: ModelConfig, given: Any) -> Any:
         raise input_error(f"models: {role}", what, f"pass it in again: build(…, models={{'{role}': …}})")
     model = plugins.made(GROUP, config.kind, config.parameters, BUILT_IN) if given is None else given
     where = f"models: {role}"
-    if isinstance(model, type):
-        raise input_error(where, f"{model.__name__} is a class, not a model", f"pass an instance: {model.__name__}(…)")
-    missing = [name for name in TEXTS if not isinstance(getattr(model, name, None), str)]
-    missing += [name for name in METHODS if not callable(getattr(model, name, None))]
-    if missing:
-        raise input_error(where, f"{type(model).__name__} has no {', '.join(missing)}", "see docs/models.md for what a model has")
+    plugins.refuse_unlike(model, where, "model", PARTS, f"{type(model).__name__} ")
     many = getattr(model, "in_flight", IN_FLIGHT)
     if not isinstance(many, int) or many < 1:
         raise input_error(where, f'"in_flight" of {type(model).__name__} is {many!r}', "use a whole number from 1")

@@ -18,7 +18,7 @@ import httpx2
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.stages import now, span
 from empathy_eval.completions.models.transport import Refused, address_of, giving_up, masked, seconds
-from empathy_eval.completions.requests import NoAnswer
+from empathy_eval.completions.requests import NoAnswer, Notice
 from empathy_eval.design.endpoints import ModelConfig
 
 # When more than this share of a round of answers are refusals, the pace is too fast for the endpoint; below it a refusal is sporadic.
@@ -212,15 +212,6 @@ def _said_by(cause: BaseException) -> str:
     return f"{type(cause).__name__} {' '.join(str(cause).split())}".strip()
 
 
-@dataclass(frozen=True)
-class Trouble:
-    """An endpoint that nothing comes back from: why, and all of it in words."""
-
-    endpoint: str
-    reason: str
-    words: str
-
-
 @dataclass
 class Reception:
     """How an endpoint receives what is sent to it, until its first answer; after that it is waited for.
@@ -317,7 +308,7 @@ class Reception:
         how = "check that the server runs and that base_url and any proxy lead to it; for a slow start, set a larger unreachable_seconds"
         return giving_up(self.config, what, how)
 
-    def trouble(self, at: float) -> Trouble | None:
+    def trouble(self, at: float) -> Notice | None:
         """What is to be told at a time of the clock, if nothing comes back and requests wait to be sent again."""
         waiting, quiet = list(self.again.values()), at - self._since
         if not waiting or not self._silent or (self.answered and quiet < QUIET):
@@ -325,7 +316,8 @@ class Reception:
         left = min(*waiting, self._tried_until) - at
         lasts, more = (f" for {span(quiet)}", " more") if quiet >= 1 else ("", "")
         words = f"{self.reason}{lasts}, trying " + (f"for {span(left)}{more}" if left >= 1 else "once more")
-        return Trouble(self.config.endpoint, self.reason, words)
+        # Not all the words of a reason: servers put numbers of requests and times into them.
+        return Notice(f"{self.config.endpoint}: {self.reason.partition(':')[0]}", f"{self.config.endpoint}: {words}")
 
     def refused(self, refusal: Refused | NoAnswer) -> EmpathyEvalError | None:
         """Notes that a request was refused; gives the error once it is clear that nothing will be answered."""

@@ -42,8 +42,7 @@ class SeedBank:
         if seed is None:
             raise self._not_held(about)
         if about.kind == SELF_CHAT.name:
-            turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
-            return {"description": seed.description, "turns": turns}
+            return answer_of(seed)
         text = _variant(seed, about)
         if text is None:
             raise self._not_held(about)
@@ -53,6 +52,12 @@ class SeedBank:
         held = f"{len(self._seeds)} seed dialogues with their variants ({', '.join(sorted(self._seeds)[:3])} …)"
         fix = "build with a model: --model NAME --base-url URL, or a configuration that names one under models"
         return input_error(about, f"the seed bank does not hold this; it holds {held}", fix)
+
+
+def answer_of(seed: Seed) -> dict[str, Any]:
+    """A seed dialogue as the answer to a self-chat request."""
+    turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
+    return {"description": seed.description, "turns": turns}
 
 
 def _variant(seed: Seed, about: About) -> str | None:

@@ -18,9 +18,9 @@ import aiohttp
 import httpx2
 import openai
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, job_error
+from empathy_eval.base.errors import EmpathyEvalError, Problem, job_error, refuse
 from empathy_eval.base.schemas import sound
-from empathy_eval.completions.requests import Completion, NoAnswer, Usage
+from empathy_eval.completions.requests import Completion, NoAnswer, Usage, storable
 from empathy_eval.design.endpoints import ModelConfig, url_faults
 
 # The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
@@ -217,8 +217,7 @@ def check_access(config: ModelConfig) -> None:
             if not re.fullmatch("[ -~]*", os.environ.get(variable, "\n")):
                 what = f"the environment variable {variable} is not set, or holds a character that a header cannot contain"
                 problems.append(Problem(f"{where}: {place}: {name}", what, f"set {variable}"))
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
 
 
 # Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.
@@ -256,7 +255,7 @@ def completion_of(body: Any, model: str, worst: Usage) -> Completion:
         why = next((f"; {said(f'{place}: {what}')}" for place, what in odd), "") or f": {said(body)}".removesuffix(": ")
         raise NoCompletion(f"the answer has no usable content{why}")
     ends = "refusal" if refusal else finish or ("stop" if text else "empty")
-    return Completion(_storable(refusal or text), ends, model, counted(usage, worst, empty=not (refusal or text)))
+    return Completion(storable(refusal or text), ends, model, counted(usage, worst, empty=not (refusal or text)))
 
 
 def _text(content: Any) -> str:
@@ -264,11 +263,6 @@ def _text(content: Any) -> str:
     parts = content if isinstance(content, list) else [{"text": content}]
     text = "".join(part.get("text") or "" for part in parts if part and part.get("type", "text") in ("text", "output_text", None))
     return text if text.strip() else ""
-
-
-def _storable(text: str) -> str:
-    """A text that UTF-8 can hold: half of a surrogate pair, which JSON can write, becomes the escape that JSON writes it as."""
-    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:

@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import JobError, Problem, collecting, input_error, job_error, refuse
 from empathy_eval.completions.requests import SURROGATE, Flaw
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import Scene, Turn
 
 GROUP = "empathy_eval.checks"
-TEXTS, METHODS = ("name", "signature"), ("dialogue", "variant")
+# The texts and the methods of a check.
+PARTS = ("name", "signature"), ("dialogue", "variant")
 FIX = "fix it, then run the same command to continue; every answer is in the ledger"
 REASON = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -48,32 +49,18 @@ def own_checks(recipe: Recipe) -> tuple[Check, ...]:
     given = recipe.checks
     found, problems = list[Any](), list[Problem]()
     for name, settings in recipe.config.own_checks.items():
-        try:
+        with collecting(problems):
             if name not in given and "given" in settings:
                 what = "was passed in from Python and is not available here"
                 raise input_error(f'check "{name}"', what, "pass it in again: build(…, checks=[…])")
-            found.append(_checked(name, given[name] if name in given else plugins.made(GROUP, name, settings)))
-        except InputError as error:
-            problems += error.problems
+            made = given[name] if name in given else plugins.made(GROUP, name, settings)
+            plugins.refuse_unlike(made, f'check "{name}"', "check", PARTS)
+            found.append(made)
     names = [one.name for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     problems += [Problem(f'check "{name}"', "is the name of two checks", "give each check its own name") for name in twice]
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return tuple(found)
-
-
-def _checked(name: str, thing: Any) -> Check:
-    """The thing itself, if it is a check."""
-    where, fix = f'check "{name}"', "see docs/checks.md for what a check has"
-    if isinstance(thing, type):
-        raise input_error(where, f"{thing.__name__} is a class, not a check", f"pass an instance: {thing.__name__}(…)")
-    missing = [one for one in TEXTS if not isinstance(getattr(thing, one, None), str)]
-    missing += [one for one in METHODS if not callable(getattr(thing, one, None))]
-    if missing:
-        raise input_error(where, f"has no {', '.join(missing)}", fix)
-    check: Check = thing
-    return check
 
 
 def flaws_by(checks: Sequence[Check], look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]:

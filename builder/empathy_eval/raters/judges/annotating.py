@@ -201,15 +201,9 @@ class AnnotationSummary(Summary):
 
     def add(self, outcome: Annotated) -> None:  # type: ignore[override]
         """Counts one case."""
-        self.status[outcome.status] += 1
-        if outcome.status == "missing":
-            self.missing.append(f"{outcome.pair_id or outcome.dialogue_id}: {outcome.reasons[0]}")
+        self._tally(outcome, outcome.pair_id or outcome.dialogue_id)
         for name in ("ratings", "comparisons", "strategies"):
             self.said[name] += len(getattr(outcome, name))
-        self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
-        self.refused.update(f"{one.kind}: {reason}" for one in outcome.failures for reason in one.reasons)
-        for model, row in outcome.usage.items():
-            self.usage.setdefault(model, Counter()).update(row)
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values in sorted order; the same for every replay."""
@@ -218,9 +212,7 @@ class AnnotationSummary(Summary):
             "annotated": self.status["accepted"],
             "missing": self.status["missing"],
             **{name: self.said[name] for name in ("ratings", "comparisons", "strategies") if self.said[name]},
-            "unannotated_by_reason": dict(sorted(self.failed.items())),
-            "samples_refused": dict(sorted(self.refused.items())),
-            "usage": {model: dict(sorted(row.items())) for model, row in sorted(self.usage.items())},
+            **self._tallied("unannotated_by_reason"),
         }
 
     def __str__(self) -> str:

@@ -17,7 +17,6 @@ from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, RULE_FILES, SCENARIOS, TEMPLATES, definitions_of
 from empathy_eval.design.configuration import Configuration, checked, language_of
-from empathy_eval.design.crossed import CROSSED, content
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.language import Language, load_language
@@ -25,7 +24,7 @@ from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.quotas import places
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import CROSSED, Catalogue, content, load_catalogue
 from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
 from empathy_eval.generation.retrace import Retracer
 from empathy_eval.releases.verify.design import bounded

@@ -10,16 +10,15 @@ from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.text import edit_ratio, overlap, words
 from empathy_eval.completions.requests import LONGEST
-from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.errata import near_ids
 from empathy_eval.design.kinds import KINDS, Kind
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import changed_words
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT
-from empathy_eval.generation.checks import dialogue as dialogue_checks
-from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.crossed_by_models import Bounds
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Variant
 from empathy_eval.generation.patterns import rules_applied
@@ -55,7 +54,7 @@ def crossed_figures(item: Crossed, said: str, recipe: Recipe) -> tuple[Figure, .
 def flags_at(dialogue: Dialogue, turn: int, language: Language) -> tuple[str, ...]:
     """``crisis`` if a turn or one before it holds crisis language."""
     texts = [one.text for one in dialogue.turns[: turn + 1]]
-    return ("crisis",) if any(len(text) <= LONGEST and safety.in_crisis(text, language) for text in texts) else ()
+    return ("crisis",) if any(len(text) <= LONGEST and built_in.in_crisis(text, language) for text in texts) else ()
 
 
 def _variant(kind: Kind, reference: str, text: str, score: float | None, recipe: Recipe, flags: Sequence[str]) -> Iterator[Figure]:
@@ -67,8 +66,8 @@ def _variant(kind: Kind, reference: str, text: str, score: float | None, recipe:
         share, most = overlap(reference, text, language.code), limits.overlap_at_most
         yield Figure("overlap", round(share, PLACES), f"at most {most:g}", share <= most)
     yield from _helper(text, score, recipe)
-    if "crisis" in flags and safety.points_to_help(reference, language):
-        points = safety.points_to_help(text, language)
+    if "crisis" in flags and built_in.points_to_help(reference, language):
+        points = built_in.points_to_help(text, language)
         yield Figure("points to help", "yes" if points else "no", "as the reference does", points)
 
 
@@ -84,7 +83,7 @@ def _helper(text: str, score: float | None, recipe: Recipe) -> Iterator[Figure]:
     if score is not None and limits.toxicity:
         most = limits.toxicity.at_most
         yield Figure(f"toxicity ({limits.toxicity.scorer})", score, f"at most {most:g}", score <= most)
-    found = [flaw.detail for flaw in safety.harmless(text, language)]
+    found = [flaw.detail for flaw in built_in.harmless(text, language)]
     yield Figure("unsafe phrases", len(found), "; ".join(found) or "none", not found)
 
 
@@ -96,20 +95,20 @@ def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scor
         return ()
     helpers = [turn.text for turn in turns if turn.role == "helper"]
     shortest = min((len(words(text, language.code)) for text in helpers), default=0)
-    enough = not [*dialogue_checks.says_enough(turns, limits, language.code)]
+    enough = not [*built_in.says_enough(turns, limits, language.code)]
     found = [Figure("words of the shortest helper turn", shortest, f"at least {limits.helper_words_at_least}", enough)]
     if limits.toxicity and (known := [scores[text] for text in helpers if text in scores]):
         most = limits.toxicity.at_most
         found.append(Figure(f"highest toxicity ({limits.toxicity.scorer})", max(known), f"at most {most:g}", max(known) <= most))
     if plan:
-        wrong = [flaw.detail for flaw in dialogue_checks.follows_plan(turns, plan)]
+        wrong = [flaw.detail for flaw in built_in.follows_plan(turns, plan)]
         planned = f"as planned: {len(plan.turns)}, each with its role and strategy"
         found.append(Figure("turns", len(turns), "; ".join(wrong) or planned, not wrong))
     for name, flaws in (
-        ("phases", dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, recipe.config.rules)),
-        ("description", dialogue_checks.description(dialogue.description, language)),
-        ("crisis language", safety.answers_crisis(turns, language)),
-        ("unsafe phrases", [flaw for text in helpers for flaw in safety.harmless(text, language)]),
+        ("phases", built_in.keeps_phases(turns, recipe.catalogue.taxonomy, recipe.config.rules)),
+        ("description", built_in.description(dialogue.description, language)),
+        ("crisis language", built_in.answers_crisis(turns, language)),
+        ("unsafe phrases", [flaw for text in helpers for flaw in built_in.harmless(text, language)]),
     ):
         found.append(Figure(name, len(flaws), "; ".join(flaw.detail for flaw in flaws) or "no fault found", not flaws))
     return tuple(found)

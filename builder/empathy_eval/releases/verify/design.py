@@ -19,11 +19,10 @@ from empathy_eval.base.version import __version__
 from empathy_eval.design.canary import CANARY, canary_of, notice_of
 from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, written, wrong_in
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import Language, load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import CROSSED, Catalogue, load_catalogue
 from empathy_eval.releases.assemble.manifest import SOFTWARE, software
 from empathy_eval.reports.explorer import PAGE
 

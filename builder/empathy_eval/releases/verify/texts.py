@@ -11,19 +11,17 @@ from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.crossed import CHANGED, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.language import Language
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.quotas import places
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.scenarios import CHANGED, Catalogue, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT, WordList
-from empathy_eval.generation.checks import dialogue as dialogue_checks
-from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.variant import reply_flaws, variant_flaws
+from empathy_eval.generation.checks import built_in
+from empathy_eval.generation.checks.built_in import reply_flaws, variant_flaws
 from empathy_eval.generation.crossed_by_models import Twins, wrong_with
 from empathy_eval.generation.crossed_by_models import places as crossed_places
 from empathy_eval.generation.outcomes import VARIANTS, Candidate, Crossed, Dialogue, Outcome, Pair, Variant
@@ -95,23 +93,23 @@ class _Texts:
         turns, config, language = self.dialogue.turns, self.under.config, self.under.language
         yield from _told(
             [
-                *dialogue_checks.description(self.dialogue.description, language),
-                *dialogue_checks.keeps_phases(turns, self.under.catalogue.taxonomy, config.rules),
-                *dialogue_checks.says_enough(turns, config.checks, language.code),
-                *safety.answers_crisis(turns, language),
-                *(flaw for one in turns if one.role == "helper" for flaw in safety.harmless(one.text, language)),
-                *(dialogue_checks.follows_plan(turns, self.plan) if self.plan else ()),
+                *built_in.description(self.dialogue.description, language),
+                *built_in.keeps_phases(turns, self.under.catalogue.taxonomy, config.rules),
+                *built_in.says_enough(turns, config.checks, language.code),
+                *built_in.answers_crisis(turns, language),
+                *(flaw for one in turns if one.role == "helper" for flaw in built_in.harmless(one.text, language)),
+                *(built_in.follows_plan(turns, self.plan) if self.plan else ()),
             ]
         )
         for text in (self.dialogue.description, *(one.text for one in turns)):
             yield from _told(_unclean(text))
-        if (flags := tuple(safety.dialogue_flags(turns, language))) != self.dialogue.flags:
+        if (flags := tuple(built_in.dialogue_flags(turns, language))) != self.dialogue.flags:
             yield f"is flagged {[*self.dialogue.flags]}, but its texts give {[*flags]}"
         for name, wanted in zip(VOICES, self.plan.voices if self.plan else (), strict=False):
             if (voice := getattr(self.dialogue, name)) != wanted:
                 yield f'{name} is "{voice}", but the plan says "{wanted}"'
         yield from self._like_seed()
-        crisis = next((place for place, one in enumerate(turns) if safety.in_crisis(one.text, language)), len(turns))
+        crisis = next((place for place, one in enumerate(turns) if built_in.in_crisis(one.text, language)), len(turns))
         for pair in self.outcome.pairs:
             name = pair_id(self.dialogue.dialogue_id, pair.turn)
             yield from (f"{name}: {what}" for what in self._of_pair(pair, ("crisis",) if crisis <= pair.turn else ()))
@@ -220,12 +218,12 @@ class _Texts:
         if item.reply_1 == item.reply_2:
             yield "its replies are equal"
         contexts = [[*(one.text for one in turns[: item.turn - 1]), said, turns[item.turn].text] for said in (last.text, item.twin)]
-        flags = [("crisis",) if any(safety.in_crisis(text, language) for text in texts) else () for texts in contexts]
+        flags = [("crisis",) if any(built_in.in_crisis(text, language) for text in texts) else () for texts in contexts]
         for reply in (item.reply_1, item.reply_2) if item.source == "seed" else (item.reply_2,):
             yield from _told(reply_flaws(reply, limits, language))
             for said, some in zip((last.text, item.twin), flags, strict=True):
-                yield from _told(safety.keeps_pointer(turns[item.turn].text, reply, some, language))
-                yield from _told(safety.points_where_needed(said, reply, language))
+                yield from _told(built_in.keeps_pointer(turns[item.turn].text, reply, some, language))
+                yield from _told(built_in.points_where_needed(said, reply, language))
 
     def _crossed_flaws(self, item: Crossed, said: str, reference: str) -> Iterator[Flaw]:
         if item.source == "model":
