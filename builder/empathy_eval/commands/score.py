@@ -81,8 +81,7 @@ def score(
     ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or
     objects with which a sample of the replies is attacked, none of them (an empty list) all that are built in; their fixed texts are
     English, or those of the folder ``rules``. Without a ``split`` it is ``test`` where a metric was trained on the release, else ``all``.
-    With a ``limit`` so many pairs are measured, drawn by their ids, for a first look. ``figure`` is a path without an ending, at which the
-    accuracies at equal closeness are drawn as SVG and PDF.
+    With a ``limit`` so many pairs are measured, drawn by their ids. At ``figure`` the accuracies are drawn, with .svg and .pdf behind it.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
