@@ -419,11 +419,11 @@ def test_in_a_pipe_a_job_of_stages_says_nothing(capsys: pytest.CaptureFixture[st
 TOLD = {
     "release": ["reading the build", "writing rows", "measuring", "drawing the report", "hashing files"],
     "report": ["scoring", "computing tables", "shortcut audit"],
-    "verify": ["looking for design faults", "looking for duplicates"],
+    "verify": ["looking for faults of definitions, annotations and manifest", "deriving all rows and checking all texts again"],
     "score": ["scoring", "computing tables"],
     "shortcuts": ["reading texts for the shortcut audit", "shortcut audit"],
     "review": ["drawing the sample", "writing folders"],
-    "publish": ["looking for design faults", ""],
+    "publish": ["looking for faults of definitions, annotations and manifest", ""],
     "train": ["reading and learning", "measuring the model"],
 }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +13,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
 from empathy_eval.design.carried import DESIGN, carried, definition, written
-from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.language import load_language
-from empathy_eval.design.prompts import load_prompts
-from empathy_eval.design.recipe import Recipe, load_recipe
+from empathy_eval.design.recipe import load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.releases.assemble.write import release
@@ -201,16 +198,7 @@ def as_before(folder: Path) -> None:
 
 
 @pytest.mark.e2e
-def test_a_build_of_before_takes_what_is_packaged_if_it_is_the_same(own: Path, tmp_path: Path) -> None:
-    config = load_configuration(demo_file(tmp_path, report=REPORT))
-    # Definitions of all scenarios, which are those that are packaged; seeds of three.
-    catalogue = load_catalogue()
-    some = [one if one.number in (3, 7, 17) else replace(one, seed=None) for one in catalogue.scenarios]
-    build(Recipe(config, replace(catalogue, scenarios=tuple(some)), load_prompts()), tmp_path / "build")
-    whole = files(tmp_path / "build" / DESIGN)
-    as_before(tmp_path / "build")
-    release(tmp_path / "build", tmp_path / "r", "1.0.0")
-    assert files(tmp_path / "r" / DESIGN) == whole
+def test_a_build_without_its_definitions_is_refused(own: Path, tmp_path: Path) -> None:
     folder = shutil.copytree(own / "build", tmp_path / "other")
     as_before(folder)
     with pytest.raises(InputError, match="run the same build again"):

@@ -170,8 +170,8 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[RunOptions], Ha
 
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
+    from empathy_eval.generation.build_folder import heard_in_folder
     from empathy_eval.generation.summary import Course
-    from empathy_eval.raters.judges.canary_scan import heard_in_folder
 
     course = Course()
 

@@ -16,6 +16,7 @@ from empathy_eval.base.parsing import text_of
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
+from empathy_eval.design.canary import CANARY, called, canary_warnings, lines_of
 from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, definitions_of
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
@@ -148,3 +149,12 @@ def _without(outcome: Outcome, pairs: Collection[str]) -> Outcome:
         return pair_id(outcome.dialogue_id, one.turn) not in pairs
 
     return replace(outcome, pairs=tuple(filter(stay, outcome.pairs)), candidates=tuple(filter(stay, outcome.candidates)))
+
+
+def heard_in_folder(folder: Path) -> list[str]:
+    """The warning for what models answered in a finished build or finished annotations; none where the folder holds neither."""
+    if not (folder / BUILD).is_file() or not (folder / OUTCOMES).is_file():
+        return []
+    made = read_json(folder / BUILD, None, "run the same command again")["configuration"]
+    name = made["release"]["name"] if "rubric" in made else made["name"]
+    return canary_warnings(lines_of(folder / OUTCOMES), called({"name": name})[CANARY])

@@ -5,23 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
-from empathy_eval.design.canary import CANARY, called, canary_warnings, lines_of
+from empathy_eval.design.canary import CANARY, canary_warnings, lines_of
 from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
 from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
-from empathy_eval.generation.build_folder import BUILD, OUTCOMES
+from empathy_eval.generation.build_folder import heard_in_folder
 from empathy_eval.metrics.protocol import reply_of
 from empathy_eval.raters.judges.annotations import ATTACKS
-
-
-def heard_in_folder(folder: Path) -> list[str]:
-    """The warning for what models answered in a finished build or finished annotations; none where the folder holds neither."""
-    if not (folder / BUILD).is_file() or not (folder / OUTCOMES).is_file():
-        return []
-    made = read_json(folder / BUILD, None, "run the same command again")["configuration"]
-    name = made["release"]["name"] if "rubric" in made else made["name"]
-    return canary_warnings(lines_of(folder / OUTCOMES), called({"name": name})[CANARY])
 
 
 def heard_in_scores(source: Path, files: Sequence[Path], annotations: Sequence[Path], *, judged: bool) -> list[str]:
