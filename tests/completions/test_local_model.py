@@ -58,6 +58,19 @@ def test_a_batch_gives_what_its_requests_give_alone(folder: Path) -> None:
     assert [one.text for one in answers(alone, asked)] == [one.text for one in answers(together, asked)]
 
 
+def test_every_request_of_a_batch_that_fails_hears_why(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(self: LocalModel, *_: object) -> list[Completion]:
+        raise RuntimeError("no memory left")
+
+    monkeypatch.setattr(LocalModel, "_answered", failing)
+    model = LocalModel(str(folder), structure="instruction", batch=2)
+
+    async def heard() -> list[object]:
+        return list(await asyncio.gather(*map(model.complete, requests(model, 3)), return_exceptions=True))
+
+    assert [str(one) for one in asyncio.run(heard())] == ["no memory left"] * 3
+
+
 def test_other_weights_are_another_model(folder: Path, tmp_path: Path) -> None:
     other = tiny_lm(tmp_path / "model", seed=1)
     names = {weights_of(str(folder)).name, weights_of(str(other)).name}

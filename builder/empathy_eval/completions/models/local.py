@@ -110,10 +110,16 @@ class LocalModel:
             try:
                 answers = await beside(partial(self._answered, lm, some))
             except BaseException as error:
+                # Each request hears why there is no answer; a stop is none of their faults.
                 for one in (*some, *self._waiting):
-                    one.answer.cancel()
+                    if isinstance(error, Exception) and not one.answer.done():
+                        one.answer.set_exception(error)
+                        # The one that works the batch raises it by itself: nothing is left unheard.
+                        one.answer.exception()
+                    else:
+                        one.answer.cancel()
                 self._waiting = []
-                raise error
+                raise
             for one, answer in zip(some, answers, strict=True):
                 if not one.answer.done():
                     one.answer.set_result(answer)
