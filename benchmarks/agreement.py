@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import agree, read_table
 from empathy_eval.raters.agreement.panel import Judge, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import reliability
@@ -55,7 +55,7 @@ def measure(path: Path) -> None:
     agreement = agree(table, ["r0"])
     agreed = time.perf_counter()
     panel = Panel(agreement.experts, (Judge("r0", "r0"),))
-    reliability(table, panel, frameworks_of(table, {}, ()), agreement, Chance(1000, 0, 0))
+    reliability(table, panel, frameworks_of(table, {}, ()), agreement, ResamplingSettings(1000, 0, 0))
     took = {"read_s": read - begin, "agree_s": agreed - read, "page_s": time.perf_counter() - agreed}
     figures = {"ratings": len(table.rating), **{name: round(seconds, 1) for name, seconds in took.items()}}
     used = resource.getrusage(resource.RUSAGE_SELF)

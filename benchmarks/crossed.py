@@ -11,19 +11,19 @@ import time
 from collections.abc import Sequence
 
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.crossed.crossed import Asked, Items, asked_of, rows_of
+from empathy_eval.evaluation.crossed.crossed import CrossedItems, CrossedScorer, asked_of, rows_of
 from empathy_eval.evaluation.crossed.shortcuts import shortcuts_of
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.embedding import Embedding
 from empathy_eval.metrics.registry import find
 
 METRICS = ("vader", "length", "bertscore:against=context", "empathyscore:model=plain")
 # As the demo has it.
-CHANCE = Chance(1000, 0, 2026)
+CHANCE = ResamplingSettings(1000, 0, 2026)
 
 
-def curated() -> Items:
+def curated() -> CrossedItems:
     """The curated items of the project's own scenarios."""
     catalogue = load_catalogue()
     rows = [(number, one) for number, some in sorted(catalogue.crossed.items()) for one in some]
@@ -36,7 +36,7 @@ def curated() -> Items:
     replies = [one.reply_1 for _, one in rows], [one.reply_2 for _, one in rows]
     names = [one.crossed_id for _, one in rows]
     dialogues = [name.rpartition("-x")[0] for name in names]
-    return Items(names, dialogues, [number for number, _ in rows], (first, second), replies, ["seed"] * len(rows))
+    return CrossedItems(names, dialogues, [number for number, _ in rows], (first, second), replies, ["seed"] * len(rows))
 
 
 def line(row: CrossedRow, seconds: float) -> str:
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     items = curated()
     print("| scorer | items | fitting | both right | own context | ties | own ties | seconds |\n|" + " --- |" * 8)
 
-    def told(asked: Sequence[Asked], begin: float) -> None:
+    def told(asked: Sequence[CrossedScorer], begin: float) -> None:
         seconds = time.perf_counter() - begin
         for row in rows_of(asked, items, CHANCE):
             print(line(row, seconds), flush=True)

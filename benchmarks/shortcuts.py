@@ -27,9 +27,9 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, pair_id, split_of
 from empathy_eval.design.quotas import apportion
 from empathy_eval.design.scenarios import Scenario, load_catalogue
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.shortcuts import audited
-from empathy_eval.evaluation.shortcuts.texts import Held
+from empathy_eval.evaluation.shortcuts.texts import AuditInput
 from empathy_eval.metrics.scoring import statistics_of
 from empathy_eval.metrics.vader import Vader
 
@@ -98,13 +98,13 @@ def _rows(scenario: Scenario, dialogue_id: str, rng: random.Random, other: Any) 
 def audit_of(folder: Path) -> dict[str, Any]:
     """The figures of one audit in this process."""
     begin = time.perf_counter()
-    held = Held.of(folder)
+    held = AuditInput.of(folder)
     read = time.perf_counter()
     pairs, controls = ((held.pairs, PAIR_VARIANTS), (held.controls, CONTROLS))
     found: list[Any] = [statistics_of([Vader()], corpus.pairs(variants))[Vader.name] for corpus, variants in (pairs, controls)]
-    held = Held(folder, held.pairs, held.controls, known={Vader.name: {**found[0], **found[1]}})
+    held = AuditInput(folder, held.pairs, held.controls, known={Vader.name: {**found[0], **found[1]}})
     scored, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    audit = audited(held, Chance(1000, 0, 2026))
+    audit = audited(held, ResamplingSettings(1000, 0, 2026))
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
     return {

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from empathy_eval.completions.models.own import TextModel
     from empathy_eval.completions.requests import Completion, Flaw, Model, NoAnswer
     from empathy_eval.design.recipe import Recipe, load_recipe
-    from empathy_eval.evaluation.external.custom_means import OwnMeasured
-    from empathy_eval.evaluation.inversion.results import Measured
+    from empathy_eval.evaluation.external.custom_means import CustomTextResults
+    from empathy_eval.evaluation.inversion.results import ReleaseTables
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
     from empathy_eval.raters.people.against import AgainstPeople
@@ -56,8 +56,8 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
         "completions.models.own": ("TextModel",),
         "completions.requests": ("Completion", "Flaw", "Model", "NoAnswer"),
         "design.recipe": ("Recipe", "load_recipe"),
-        "evaluation.external.custom_means": ("OwnMeasured",),
-        "evaluation.inversion.results": ("Measured",),
+        "evaluation.external.custom_means": ("CustomTextResults",),
+        "evaluation.inversion.results": ("ReleaseTables",),
         "generation.checks.own": ("Check",),
         "metrics.protocol": ("MeanMetric", "Metric"),
         "raters.people.against": ("AgainstPeople",),
@@ -68,16 +68,19 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 }
 # What gives the table that a result prints as, by the name of its class.
 _TABLES = {
-    "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"), "Audit": ("shortcuts", "shortcut_table"),
-    "Measured": ("score_tables", "score_table"), "Model": ("train", "model_table"), "OwnMeasured": ("score_tables", "own_table"),
-    "Plan": ("study_plan", "plan_table"), "Report": ("release", "inversion_table"), "Studied": ("study_tables", "study_table"),
+    "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"),
+    "CustomTextResults": ("score_tables", "own_table"), "Plan": ("study_plan", "plan_table"),
+    "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
+    "ShortcutAudit": ("shortcuts", "shortcut_table"), "Studied": ("study_tables", "study_table"),
+    "TrainedModel": ("train", "model_table"),
 }  # fmt: skip
 printed_by({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
-    "__version__", "AgainstPeople", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Measured",
-    "Metric", "Model", "NoAnswer", "OwnMeasured", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "init",
-    "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview", "publish", "release",
-    "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study", "study_plan", "train", "verify",
+    "__version__", "AgainstPeople", "Check", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError", "JobError",
+    "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "diff",
+    "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview",
+    "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study",
+    "study_plan", "train", "verify",
 ]  # fmt: skip
 
 

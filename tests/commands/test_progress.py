@@ -25,11 +25,11 @@ from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_er
 from empathy_eval.base.stages import Stages, now, stage
 from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
-from empathy_eval.commands.progress import Display, OfRun, OfStages, shortened, shown, staged
+from empathy_eval.commands.progress import Display, RunProgress, StageProgress, shortened, shown, staged
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
-from empathy_eval.completions.models.openai_endpoint import Line
-from empathy_eval.completions.models.reception import Reception
+from empathy_eval.completions.models.endpoint_health import EndpointHealth
+from empathy_eval.completions.models.openai_endpoint import EndpointConnection
 from empathy_eval.completions.requests import Notice
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
@@ -58,7 +58,7 @@ class Client:
     def __init__(self, up: float, seconds: float) -> None:
         self.up, self.seconds = up, seconds
 
-    def __get__(self, line: Line, owner: type[Line]) -> Callable[[str, bytes], Awaitable[httpx2.Response]]:
+    def __get__(self, line: EndpointConnection, owner: type[EndpointConnection]) -> Callable[[str, bytes], Awaitable[httpx2.Response]]:
         self.line = line
         return self.post
 
@@ -99,7 +99,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
     def gone(client: Client, stop_at: float = float("inf"), stop: JobError = BY_HAND, **changes: Any) -> Any:
         models = {"self_chat": SEEDED, "near": SEEDED, "far": {**FAR, **changes}}
         job = Dialogues(Recipe(load_configuration(demo_file(tmp_path, models=models)), catalogue, prompts)).found()
-        monkeypatch.setattr(Line, "post", client)
+        monkeypatch.setattr(EndpointConnection, "post", client)
         run, lines = Run(), Lines()
 
         @contextlib.contextmanager
@@ -110,7 +110,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
                 handle.cancel()
 
         async def watched() -> tuple[float, Summary | EmpathyEvalError]:
-            display = Display("build", OfRun(run.course), lines, terminal=False)
+            display = Display("build", RunProgress(run.course), lines, terminal=False)
             with opened(job.config, tmp_path / "b", run) as (ledger, budget):
                 work = asyncio.create_task(work_through(job, tmp_path / "b", run, ledger, budget, stopping))
                 while not work.done():
@@ -279,7 +279,7 @@ class Terminal(io.StringIO):
 
 def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them() -> None:
     at, stream, run = 0.0, Terminal(), course(0, 9, expected=90)
-    display = Display("build", OfRun(run), stream, terminal=True, clock=lambda: at)
+    display = Display("build", RunProgress(run), stream, terminal=True, clock=lambda: at)
     display.look()
     assert stream.screen() == ["build: 0 of 9 dialogues (9 begun), 0 of about 90 requests"]
     run.notices = (Notice("a", "home: connection refused, trying for 60 s"),)
@@ -301,7 +301,7 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     display.finish()
     assert len(stream.screen()) == 2 and stream.getvalue().endswith("\n")
     wide = Terminal()
-    Display("b", OfRun(Course(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
+    Display("b", RunProgress(Course(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
     assert wide.screen() == ["b: getting ready", "b: " + "x" * 75 + "…"]
     assert shortened("中" * 40, 81) == "中" * 40 and shortened("中" * 40, 80) == "中" * 39 + "…"
     assert shortened("a中中中", 7) == "a中中…" and shortened("", 80) == ""
@@ -309,7 +309,7 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
 
 def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
     at, stream, run = 0.0, io.StringIO(), Course()
-    display = Display("build", OfRun(run), stream, terminal=False, clock=lambda: at)
+    display = Display("build", RunProgress(run), stream, terminal=False, clock=lambda: at)
     for tenth in range(1250):
         at = tenth / 10
         run.summary = Summary(5) if at >= 3 else None
@@ -321,8 +321,8 @@ def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
 
 
 def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> None:
-    at, stream, reception = 0.0, io.StringIO(), Reception(load_configuration(Path("release/full.yaml")).models["far"])
-    display = Display("build", OfRun(Course(desks=(reception,))), stream, terminal=False, clock=lambda: at)
+    at, stream, reception = 0.0, io.StringIO(), EndpointHealth(load_configuration(Path("release/full.yaml")).models["far"])
+    display = Display("build", RunProgress(Course(desks=(reception,))), stream, terminal=False, clock=lambda: at)
     reception.again[0] = 1e9
     for second in range(200):
         at = float(second)
@@ -335,9 +335,9 @@ def test_a_batch_that_is_waited_for_a_budget_and_refusals_have_their_words() -> 
     run = course(4, 4, expected=40, answered=41, replayed=44, rejected=1, refused=7, missing=2)
     run.spent = Spent(1234, 0)
     told = "4 of 4 dialogues, 41 of 41 requests (41 from the ledger), 1,234 tokens, 1 rejected, 2 missing, 7 answers not accepted"
-    assert OfRun(run).state(0.0) == told
+    assert RunProgress(run).state(0.0) == told
     run.batch = (3, 20_000)
-    assert OfRun(run).state(0.0) == "3 of 20,000 requests in batches are done"
+    assert RunProgress(run).state(0.0) == "3 of 20,000 requests in batches are done"
 
 
 def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +346,7 @@ def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: py
             raise BrokenPipeError
 
     monkeypatch.setattr("sys.stderr", Closed())
-    with shown("build", OfRun(course(0, 1))):
+    with shown("build", RunProgress(course(0, 1))):
         for _ in range(2):
             logging.getLogger("empathy_eval.x").warning("it is slower")
             time.sleep(0.2)
@@ -377,7 +377,7 @@ def test_a_run_says_what_it_waits_for_after_a_signal(tmp_path: Path, catalogue: 
 
 def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
     at, stages = 0.0, Stages()
-    work = OfStages(stages)
+    work = StageProgress(stages)
     assert work.state(at) == "getting ready"
     stages.name = "scoring"
     stages.count(2000, "scores")
@@ -391,7 +391,7 @@ def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
 
 def test_stages_are_drawn_on_a_terminal_and_leave_nothing_behind() -> None:
     at, stream, stages = 0.0, Terminal(), Stages("scoring", "scores", 10, 5, 1)
-    display = Display("score", OfStages(stages), stream, terminal=True, clock=lambda: at)
+    display = Display("score", StageProgress(stages), stream, terminal=True, clock=lambda: at)
     display.look()
     assert stream.screen() == ["score: scoring, 5 of 10 scores"]
     at, stages.name = 2.0, ""

@@ -146,7 +146,7 @@ def test_a_notebook_shows_the_beginning_and_how_much_more_there_is() -> None:
 
 def test_the_text_of_a_result_does_nothing_to_a_terminal(light: Path) -> None:
     measured = ee.score(light, ["length"], shortcuts=False, cache=False)
-    assert isinstance(measured, ee.Measured)
+    assert isinstance(measured, ee.ReleaseTables)
     odd = replace(measured, inversion=[replace(one, metric="\x1b[31mred") for one in measured.inversion])
     assert "\x1b" not in str(odd) and "\\x1b[31mred" in str(odd)
 

@@ -124,7 +124,7 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
     ours = reached[name, "as released"]
     assert ours.pairs == len(rows) and ours.accuracy.value == pytest.approx(np.mean(won), abs=1e-6) and ours.accuracy.low is not None
     alone = ee.score(seeds, ["sentlink"], split="test", **how)
-    assert isinstance(alone, ee.Measured)
+    assert isinstance(alone, ee.ReleaseTables)
     plain = alone.equal_closeness["Sentlink"]
     assert reached["Sentlink", "at equal closeness"].accuracy == plain.accuracy and ("length", "as released") not in reached
     # The judge knows no controls.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.budget import Budget, Spent, cost
-from empathy_eval.completions.ledger import Batch, Entry, Ledger, Noted, note
+from empathy_eval.completions.ledger import Batch, Entry, Ledger, PendingRequest, note
 from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.endpoints import Prices
 
@@ -62,9 +62,9 @@ def test_what_came_in_batches_and_is_under_way_in_them_has_its_share_of_the_pric
     with Ledger(tmp_path / "l") as ledger:
         for place, delivery in enumerate(("live", "batch", "by hand")):
             ledger.put(Entry(f"s1-{place}", About("017-00001", "self_chat"), Completion("x", "stop", "m", Usage(1000, 0, 500)), delivery))
-        noted = Noted("s1-a", About("017-00001", "self_chat"), "e", "m", b"", Usage(2000, 0, 1000))
+        noted = PendingRequest("s1-a", About("017-00001", "self_chat"), "e", "m", b"", Usage(2000, 0, 1000))
         note(ledger, "f", [noted], Batch("f", "e", "b", 1))
-        note(ledger, "g", [Noted("s1-b", noted.about, "e", "m", b"", Usage(7, 0, 7))])
+        note(ledger, "g", [PendingRequest("s1-b", noted.about, "e", "m", b"", Usage(7, 0, 7))])
         budget = Budget(ledger, prices, {"m"}, 1.0, None)
         # 1,000 tokens read at $2 and 500 written at $8 a million are $0.006: twice whole and once a quarter of it.
         assert budget.spent.dollars == pytest.approx(0.0135, abs=1e-12)

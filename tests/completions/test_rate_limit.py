@@ -6,7 +6,7 @@ import time
 
 import pytest
 from empathy_eval.base.stages import now
-from empathy_eval.completions.models.reception import GLANCE, ROUND, Bucket, Pace, Rests
+from empathy_eval.completions.models.endpoint_health import GLANCE, ROUND, Bucket, RateLimiter, Sleeper
 from empathy_eval.completions.models.transport import seconds
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +41,7 @@ def test_a_bucket_lets_its_rate_through_after_a_second_at_once() -> None:
 
 
 async def test_no_more_than_the_limit_are_in_flight() -> None:
-    pace, peak = Pace(5), 0
+    pace, peak = RateLimiter(5), 0
 
     async def one() -> None:
         nonlocal peak
@@ -54,14 +54,14 @@ async def test_no_more_than_the_limit_are_in_flight() -> None:
     assert peak == 5 and pace.running == 0
 
 
-async def answers(pace: Pace, refused: list[bool]) -> None:
+async def answers(pace: RateLimiter, refused: list[bool]) -> None:
     for one in refused:
         await pace.start(1)
         pace.end(1, 1, refused=one)
 
 
 async def test_a_sporadic_refusal_slows_nothing_a_persistent_one_does_and_the_pace_recovers() -> None:
-    pace = Pace(64)
+    pace = RateLimiter(64)
     await answers(pace, ([True] + [False] * 4) * 200)
     assert pace.limit == 64
     await answers(pace, [True] * 64 * 3)
@@ -74,7 +74,7 @@ async def test_a_sporadic_refusal_slows_nothing_a_persistent_one_does_and_the_pa
 
 
 async def test_an_exhausted_window_pauses_new_requests_until_it_resets() -> None:
-    pace = Pace(5)
+    pace = RateLimiter(5)
     pace.heed([(b"X-RateLimit-Remaining-Requests", b"0"), (b"x-ratelimit-reset-requests", b"120ms")])
     begin = time.monotonic()
     await pace.start(1)
@@ -93,7 +93,7 @@ def test_however_many_rest_they_all_hear_of_a_stop_and_rest_their_time_without_o
         return now() >= until
 
     async def rested(count: int, length: float) -> float:
-        rests = Rests(stopped)
+        rests = Sleeper(stopped)
         await asyncio.gather(*(rests.rest(length) for _ in range(count)))
         return now()
 
@@ -106,7 +106,7 @@ def test_however_many_rest_they_all_hear_of_a_stop_and_rest_their_time_without_o
 
 async def test_what_waits_for_its_turn_to_be_sent_does_not_outlast_a_stop() -> None:
     heard = False
-    pace = Pace(1, requests_per_minute=1, stopped=lambda: heard)
+    pace = RateLimiter(1, requests_per_minute=1, stopped=lambda: heard)
     await pace.start(1)
     pace.end(1, 1)
     waiting = asyncio.create_task(pace.start(1))

@@ -15,8 +15,8 @@ from empathy_eval.base.errors import JobError
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches
-from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
-from empathy_eval.completions.models.reception import QUIET, Reception
+from empathy_eval.completions.models.endpoint_health import QUIET, EndpointHealth
+from empathy_eval.completions.models.openai_endpoint import EndpointConnection, OpenAIEndpoint
 from empathy_eval.completions.models.transport import Refused
 from empathy_eval.completions.requests import About, NoAnswer, Request
 from empathy_eval.design.endpoints import ModelConfig
@@ -68,7 +68,7 @@ SLOW = aiohttp.ConnectionTimeoutError("x")
 )
 def test_why_there_is_no_connection_is_said_in_a_few_words_and_ends_the_run_when_it_has_lasted(error: Exception, reason: str) -> None:
     clock = Clock()
-    reception = Reception(CONFIG, clock)
+    reception = EndpointHealth(CONFIG, clock)
     reception.sends()
     found = reception.broken(error)
     assert isinstance(found, Refused) and str(found) == reason and found.known
@@ -91,7 +91,7 @@ def test_why_there_is_no_connection_is_said_in_a_few_words_and_ends_the_run_when
 )
 def test_a_connection_that_broke_was_one_and_what_it_was_asked_may_have_been_paid_for(error: Exception) -> None:
     clock = Clock()
-    reception = Reception(CONFIG, clock)
+    reception = EndpointHealth(CONFIG, clock)
     reception.sends()
     found = reception.broken(error)
     assert isinstance(found, Refused) and not found.known and str(found).startswith("no answer: ")
@@ -99,10 +99,10 @@ def test_a_connection_that_broke_was_one_and_what_it_was_asked_may_have_been_pai
     assert isinstance(reception.broken(no_connection(ConnectionRefusedError())), Refused), "it was reached once"
 
 
-@pytest.mark.parametrize("reach", [Reception.reached, Reception.heard, lambda one: one.refused(Refused("503: loading"))])
+@pytest.mark.parametrize("reach", [EndpointHealth.reached, EndpointHealth.heard, lambda one: one.refused(Refused("503: loading"))])
 def test_an_endpoint_that_was_reached_in_any_way_is_waited_for_as_long_as_patience_says(reach: Any) -> None:
     clock = Clock()
-    reception = Reception(CONFIG, clock)
+    reception = EndpointHealth(CONFIG, clock)
     reach(reception)
     reception.sends()
     for _ in range(100):
@@ -113,7 +113,7 @@ def test_an_endpoint_that_was_reached_in_any_way_is_waited_for_as_long_as_patien
 
 def test_before_an_unreachable_endpoint_is_given_up_it_is_tried_once_more_at_the_very_end() -> None:
     clock = Clock()
-    reception = Reception(CONFIG, clock)
+    reception = EndpointHealth(CONFIG, clock)
     reception.sends()
     clock.now += 8
     reception.broken(no_connection(ConnectionRefusedError()))
@@ -121,7 +121,7 @@ def test_before_an_unreachable_endpoint_is_given_up_it_is_tried_once_more_at_the
 
 
 def test_the_first_connection_may_take_no_longer_than_an_unreachable_endpoint_is_given() -> None:
-    reception = Reception(CONFIG)
+    reception = EndpointHealth(CONFIG)
     assert reception.connecting == CONFIG.unreachable_seconds <= 13, "told within 15 s, with the start of the program"
     reception.reached()
     assert reception.connecting == 20.0, "who was reached once has the time that it needs"
@@ -129,7 +129,7 @@ def test_the_first_connection_may_take_no_longer_than_an_unreachable_endpoint_is
 
 def test_what_is_told_says_why_since_when_and_for_how_long_it_is_still_tried() -> None:
     clock = Clock()
-    reception = Reception(CONFIG, clock)
+    reception = EndpointHealth(CONFIG, clock)
 
     def told() -> str:
         found = reception.trouble(clock.now)
@@ -161,7 +161,7 @@ def asked(config: ModelConfig, ledger: Path) -> None:
 
     async def ask() -> None:
         with Ledger(ledger) as open_one:
-            model = OpenAIEndpoint(config, Budget(open_one, {}, set(), None, None), Line(config, lambda: None), lambda: None)
+            model = OpenAIEndpoint(config, Budget(open_one, {}, set(), None, None), EndpointConnection(config, lambda: None), lambda: None)
             try:
                 await model.complete(
                     Request(model.body([{"role": "user", "content": "x"}], "variant_answer"), "home", About("d", "far", 1))

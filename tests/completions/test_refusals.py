@@ -9,7 +9,7 @@ import httpx2
 import openai
 import pytest
 from empathy_eval.base.errors import EmpathyEvalError, InputError
-from empathy_eval.completions.models.reception import ALIKE, FAILING_SECONDS, Reception
+from empathy_eval.completions.models.endpoint_health import ALIKE, FAILING_SECONDS, EndpointHealth
 from empathy_eval.completions.models.transport import Refused, check_access, filled, meaning
 from empathy_eval.completions.requests import NoAnswer
 from empathy_eval.design.endpoints import ModelConfig
@@ -86,7 +86,7 @@ class Clock:
 
 
 def test_an_endpoint_that_refuses_the_first_requests_with_one_status_is_given_up_whatever_its_words() -> None:
-    reception = Reception(CONFIG)
+    reception = EndpointHealth(CONFIG)
     same, other = [NoAnswer(f"refused with 400: no (request {number})") for number in range(ALIKE)], NoAnswer("refused with 422: no")
     for refusal in [other, *same[1:], other, *same[1:]]:
         assert reception.refused(refusal) is None
@@ -99,7 +99,7 @@ def test_an_endpoint_that_only_fails_is_given_up_after_a_minute_unless_it_has_an
     clock = Clock()
     failing, busy = Refused("503: loading", failing=True), Refused("429: busy")
     for between in (None, busy):
-        reception = Reception(CONFIG, clock)
+        reception = EndpointHealth(CONFIG, clock)
         assert reception.refused(failing) is None
         clock.now += FAILING_SECONDS
         if between:

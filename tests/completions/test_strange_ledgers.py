@@ -17,7 +17,7 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.schemas import violations
 from empathy_eval.cli import main
 from empathy_eval.completions.budget import spending
-from empathy_eval.completions.ledger import Batch, Entry, Ledger, Noted, next_round, note, under_way, wanted
+from empathy_eval.completions.ledger import Batch, Entry, Ledger, PendingRequest, next_round, note, under_way, wanted
 from empathy_eval.completions.ledger_rows import LARGEST, MOST_TOKENS, NAMES, TYPES
 from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import About, Completion, Usage
@@ -28,7 +28,7 @@ from tests.conftest import copy_world, demo_file
 
 ABOUT = About("017-00001", "near_apathetic", 5)
 ANSWER = Completion("Ü — a “reply”", "stop", "m", Usage(10, 4, 3))
-NOTED = Noted("s1-n", About("017-00001", "self_chat"), "e", "m", b"", Usage(1, 0, 1))
+NOTED = PendingRequest("s1-n", About("017-00001", "self_chat"), "e", "m", b"", Usage(1, 0, 1))
 NOT_UTF8 = object()
 
 

@@ -129,8 +129,8 @@ def job(tmp_path: Path, small_world: Path, capsys: pytest.CaptureFixture[str], c
 
 def shorter(patch: pytest.MonkeyPatch, *, failing: float | None = None, pause: float | None = None) -> None:
     """Lowers the time after which a server that only ever failed is given up on, and the longest pause that a header can ask for."""
-    from empathy_eval.completions.models import reception
-    from empathy_eval.completions.models import reception as pace
+    from empathy_eval.completions.models import endpoint_health as pace
+    from empathy_eval.completions.models import endpoint_health as reception
 
     for module, name, seconds in ((reception, "FAILING_SECONDS", failing), (pace, "LONGEST_PAUSE", pause)):
         if seconds is not None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
@@ -72,4 +72,4 @@ def figures(panel: Panel = PANEL, called: Mapping[str, str] | None = None, resam
         for one in FRAMEWORKS
     )  # fmt: skip
     agreement = agree(table.without(found.crowd), [one.rater for one in judges], resamples, 0)
-    return reliability(table, found, frameworks, agreement, Chance(resamples, 0, 0))
+    return reliability(table, found, frameworks, agreement, ResamplingSettings(resamples, 0, 0))

@@ -18,12 +18,12 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, PAIR_VARIANTS, STANCE_OF
 from empathy_eval.design.dataset import column, read_tables
-from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, Scores, changes, few_of, sampled_rows, stance_effects
+from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackScores, changes, few_of, sampled_rows, stance_effects
 from empathy_eval.evaluation.attacks.registry import BUILT_IN, find_attacks
 from empathy_eval.evaluation.corpus.contexts import contexts_at, read_contexts
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.metrics.length import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
@@ -33,7 +33,7 @@ from empathy_eval.statistics.resampling import Clusters
 from tests.doubles.on_the_page import unseen
 from tests.doubles.papers_anew import report_faults, told_anew
 
-CHANCE = Chance(200, 199, 7)
+CHANCE = ResamplingSettings(200, 199, 7)
 NAN = math.nan
 
 
@@ -83,7 +83,7 @@ def test_shares_and_changes_are_those_that_a_hand_reckons() -> None:
     attacked = np.array([0.7, 0.1, 0.4, 0.3, 0.4, 0.9, NAN, 0.8])
     eligible = np.array([True, True, True, True, True, True, True, False])
     effect = StanceEffect(-0.5, -0.8, -0.2, EQUAL)
-    found = changes(Scores(before, {"odd": attacked}, {"odd": eligible}), variants, clusters, effect, CHANCE)["odd"]
+    found = changes(AttackScores(before, {"odd": attacked}, {"odd": eligible}), variants, clusters, effect, CHANCE)["odd"]
     # Of seven with a score, five are eligible and have one under attack: +0.2, 0, -0.1, +0.2, 0.
     assert (found.whole.replies, found.whole.eligible) == (7, 5)
     figures = (found.whole.rises, found.whole.falls, found.whole.change, found.whole.in_effects)
@@ -96,16 +96,24 @@ def test_shares_and_changes_are_those_that_a_hand_reckons() -> None:
 
 def test_intervals_are_over_dialogues_and_one_alone_has_none() -> None:
     variants, gaps = [EMPATHETIC] * 40, np.repeat([1.0, -1.0] * 2, 10)
-    scores = Scores(np.zeros(40), {"odd": gaps}, {"odd": np.ones(40, dtype=bool)})
+    scores = AttackScores(np.zeros(40), {"odd": gaps}, {"odd": np.ones(40, dtype=bool)})
     effect = StanceEffect(2.0, 1.0, 3.0, EQUAL)
-    few = changes(scores, variants, Clusters.of([str(row // 10) for row in range(40)], [1] * 40), effect, Chance(1000, 0, 7))["odd"].whole
-    many = changes(scores, variants, Clusters.of([str(row) for row in range(40)], [1] * 40), effect, Chance(1000, 0, 7))["odd"].whole
+    few = changes(scores, variants, Clusters.of([str(row // 10) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7))[
+        "odd"
+    ].whole
+    many = changes(scores, variants, Clusters.of([str(row) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7))[
+        "odd"
+    ].whole
     one = changes(scores, variants, Clusters.of(["a"] * 40, [1] * 40), effect, CHANCE)["odd"].whole
     widths = [found.change.high - found.change.low for found in (few, many) if found.change and found.change.low is not None]  # type: ignore[operator]
     assert widths[0] > 1.5 * widths[1] and few.in_effects and few.change and few.in_effects.low == few.change.low / 2  # type: ignore[operator]
     assert one.rises and (one.rises.value, one.rises.low) == (0.5, None)
     none = changes(
-        Scores(np.zeros(40), {"odd": gaps}, {"odd": np.zeros(40, dtype=bool)}), variants, Clusters.of(["a"] * 40, [1] * 40), effect, CHANCE
+        AttackScores(np.zeros(40), {"odd": gaps}, {"odd": np.zeros(40, dtype=bool)}),
+        variants,
+        Clusters.of(["a"] * 40, [1] * 40),
+        effect,
+        CHANCE,
     )
     assert (none["odd"].whole.replies, none["odd"].whole.eligible, none["odd"].whole.rises, none["odd"].whole.change) == (40, 0, None, None)
 

@@ -11,7 +11,7 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.attacks.attacks import LAST_WORDS, TIMES, Appended, Attack, Reply
+from empathy_eval.evaluation.attacks.attacks import LAST_WORDS, TIMES, AppendedText, Attack, Reply
 from empathy_eval.evaluation.attacks.registry import BUILT_IN, attacked, find_attacks, others
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -60,7 +60,7 @@ def test_each_attack_makes_of_a_reply_what_its_name_says() -> None:
     assert made["echo"] == f"{REPLY.text} Last week, and the house is so quiet now."
     for name in ("flattery", "instruction"):
         one = the(name)
-        assert isinstance(one, Appended) and len(one.texts) > 3
+        assert isinstance(one, AppendedText) and len(one.texts) > 3
         assert made[name] in [f"{REPLY.text} {text}" for text in one.texts]
         assert len({under(name, seed=seed) for seed in range(40)}) == len(one.texts)
     before, after = REPLY.text.split(), made["names"].split()
@@ -78,8 +78,8 @@ def test_what_an_attack_cannot_be_made_on_is_not_eligible() -> None:
     # A reply that comes out as it was is no attack.
     assert under("other-dialogue", Reply("Hello.", (), "Hello.")) is None
     ending = the("flattery")
-    assert isinstance(ending, Appended)
-    assert attacked(Appended("flattery", ending.texts[:1]), Reply(f"Well. {ending.texts[0]}", ()), KEY, 7) is None
+    assert isinstance(ending, AppendedText)
+    assert attacked(AppendedText("flattery", ending.texts[:1]), Reply(f"Well. {ending.texts[0]}", ()), KEY, 7) is None
 
 
 @given(TEXTS, LANGUAGES, st.integers())

@@ -7,22 +7,22 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from empathy_eval.evaluation.inversion.comparisons import Rated, compared
-from empathy_eval.evaluation.inversion.inversion import Chance
-from empathy_eval.evaluation.inversion.results import Comparison
+from empathy_eval.evaluation.inversion.comparisons import ScoredPairs, compared
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.results import MetricComparison
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.ranking import Duels
+from empathy_eval.statistics.ranking import PairwiseComparisons
 from empathy_eval.statistics.resampling import Clusters
 from scipy import stats
 
-CHANCE = Chance(resamples=200, exchanges=199, seed=1)
+CHANCE = ResamplingSettings(resamples=200, exchanges=199, seed=1)
 LONG = bool(os.environ.get("LONG"))
 # All 2,000 take minutes.
 SIMULATIONS = 2000 if LONG else 100
 
 
-def rated(*duels: tuple[Sequence[float], Sequence[float]]) -> Rated:
-    return Rated(Duels([(np.array(kind, dtype=float), np.array(cold, dtype=float)) for kind, cold in duels]), "s")
+def rated(*duels: tuple[Sequence[float], Sequence[float]]) -> ScoredPairs:
+    return ScoredPairs(PairwiseComparisons([(np.array(kind, dtype=float), np.array(cold, dtype=float)) for kind, cold in duels]), "s")
 
 
 def test_the_difference_of_two_metrics_by_hand_over_the_pairs_that_both_have() -> None:
@@ -62,7 +62,7 @@ def test_p_values_are_corrected_over_all_comparisons_and_two_without_a_common_pa
     )  # fmt: skip
 
 
-def simulated(seed: int, better: float, *, dialogues: int, resamples: int = 2, exchanges: int = 1) -> Comparison:
+def simulated(seed: int, better: float, *, dialogues: int, resamples: int = 2, exchanges: int = 1) -> MetricComparison:
     """Two metrics over dialogues of one to four pairs in 30 scenarios; both read a text alike in part, and dialogues differ.
 
     Resamples and exchanges are drawn apart: who looks at an interval needs none of these, who looks at a p-value none of those.
@@ -76,9 +76,9 @@ def simulated(seed: int, better: float, *, dialogues: int, resamples: int = 2, e
         kind, cold = common + rng.normal(size=(2, len(members)))
         return kind + 0.5 + shift + by_dialogue, cold
 
-    many = {"one": Rated(Duels([scores(better)]), "s"), "other": Rated(Duels([scores(0.0)]), "s")}
+    many = {"one": ScoredPairs(PairwiseComparisons([scores(better)]), "s"), "other": ScoredPairs(PairwiseComparisons([scores(0.0)]), "s")}
     clusters = Clusters.of([str(one) for one in members], (members % 30).tolist())
-    return compared("near", many, clusters, Chance(resamples, exchanges, seed))[0]
+    return compared("near", many, clusters, ResamplingSettings(resamples, exchanges, seed))[0]
 
 
 @pytest.mark.sampled
@@ -89,7 +89,7 @@ def test_p_values_are_uniform_where_two_metrics_are_equally_good() -> None:
 
 
 @pytest.fixture(scope="module")
-def truth() -> Comparison:
+def truth() -> MetricComparison:
     """What very many dialogues give."""
     return simulated(10**6, 0.4, dialogues=200_000)
 
@@ -97,7 +97,7 @@ def truth() -> Comparison:
 @pytest.mark.e2e
 @pytest.mark.sampled
 @pytest.mark.parametrize("dialogues", [60, 300])
-def test_intervals_cover_the_difference_of_two_metrics(dialogues: int, truth: Comparison) -> None:
+def test_intervals_cover_the_difference_of_two_metrics(dialogues: int, truth: MetricComparison) -> None:
     found = [simulated(seed, 0.4, dialogues=dialogues, resamples=400) for seed in range(SIMULATIONS)]
     # Of 100 simulations 95 % vary by 4.4 points.
     least, most = (0.935, 0.965) if LONG else (0.88, 0.995)

@@ -13,9 +13,18 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.crossed.crossed import MORE, REFERENCE, Asked, Items, Verdicts, asked_of, read_items, rows_of
+from empathy_eval.evaluation.crossed.crossed import (
+    MORE,
+    REFERENCE,
+    CrossedItems,
+    CrossedScorer,
+    CrossedVerdicts,
+    asked_of,
+    read_items,
+    rows_of,
+)
 from empathy_eval.evaluation.crossed.shortcuts import ECHO_OF_CHANGE, LAST, OF_BOTH, OF_REPLY, WHOLE, shortcuts_of
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.embedding import Embedding
 from empathy_eval.metrics.length import Echo, Length, RougeL
@@ -25,20 +34,20 @@ from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-CHANCE = Chance(20, 0, 7)
+CHANCE = ResamplingSettings(20, 0, 7)
 LONG = "LONG" in os.environ
 EXACT = Estimate(0.5, 0.5, 0.5), Estimate(0.0, 0.0, 0.0), Estimate(0.5, 0.5, 0.5)
 Score = Callable[[str, Context], float]
 
 
-def items_of(rows: list[tuple[str, str, str, str]], scenarios: int = 5) -> Items:
+def items_of(rows: list[tuple[str, str, str, str]], scenarios: int = 5) -> CrossedItems:
     """Items from (last turn, its twin, reply, other reply), a dialogue each, the scenarios in turn."""
     before = [{"role": "seeker", "text": "Hello there"}, {"role": "helper", "text": "Hello you"}]
     first, second, one, other = zip(*rows, strict=True)
     contexts = [[[*before, {"role": "seeker", "text": text}] for text in some] for some in (first, second)]
     numbers = [1 + row % scenarios for row in range(len(rows))]
     names = [f"{number:03d}-{row:05d}" for row, number in enumerate(numbers)]
-    return Items([f"{name}-x1" for name in names], names, numbers, (contexts[0], contexts[1]), (one, other), ["seed"] * len(rows))
+    return CrossedItems([f"{name}-x1" for name in names], names, numbers, (contexts[0], contexts[1]), (one, other), ["seed"] * len(rows))
 
 
 class Scorer(MeanMetric):
@@ -63,7 +72,7 @@ class OfReply(Scorer):
         return self.function(text, context)
 
 
-def row_of(items: Items, metric: Any) -> CrossedRow:
+def row_of(items: CrossedItems, metric: Any) -> CrossedRow:
     asked, faults = asked_of([metric], items)
     assert not faults
     return rows_of(asked, items, CHANCE)[0]
@@ -153,14 +162,14 @@ def test_texts_without_a_score_are_left_out_and_a_metric_that_gives_none_is_a_fa
 def test_strict_counts_items_without_scores_as_wrong() -> None:
     items = items_of([(f"one {row}", f"two {row}", "reply", "other") for row in range(4)])
     high, low = (np.array([one, one, np.nan, one], dtype=np.float64) for one in (1, 0))
-    verdicts = Verdicts.of((high, low), (low, high))
-    lax, strict = rows_of([Asked("judge", "s", verdicts), Asked("judge", "s", verdicts, strict=True)], items, CHANCE)
+    verdicts = CrossedVerdicts.of((high, low), (low, high))
+    lax, strict = rows_of([CrossedScorer("judge", "s", verdicts), CrossedScorer("judge", "s", verdicts, strict=True)], items, CHANCE)
     assert figures(lax) == (1, 1, 1) and figures(strict) == (0.75, 0.75, 0.75)
     assert (lax.items, lax.left_out) == (strict.items, strict.left_out) == (3, 1)
     assert "missing:wrong" in strict.signature and "missing:wrong" not in lax.signature
 
 
-def by_name(items: Items, embedding: Embedding | None = None) -> dict[str, CrossedRow]:
+def by_name(items: CrossedItems, embedding: Embedding | None = None) -> dict[str, CrossedRow]:
     return {row.metric: row for row in rows_of(shortcuts_of(items, 2026, embedding), items, CHANCE)}
 
 

@@ -21,7 +21,7 @@ from empathy_eval.evaluation.crossed.crossed import read_items
 from empathy_eval.evaluation.crossed.scores import of_crossed, read_crossed_scores
 from empathy_eval.evaluation.crossed.shortcuts import OF_BOTH, WHOLE_SETS
 from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.inversion.rows import FIGURES, Crossed
+from empathy_eval.evaluation.inversion.rows import FIGURES, CrossedTable
 from empathy_eval.releases.verify.report import comparable, disagreements
 
 from tests.doubles.on_the_page import unseen
@@ -52,7 +52,7 @@ def ids_of(folder: Path, splits: Sequence[str] = SPLITS) -> Sequence[str]:
     return items.ids
 
 
-def crossed(folder: Path, *files: Path, **how: Any) -> Crossed:
+def crossed(folder: Path, *files: Path, **how: Any) -> CrossedTable:
     found = score(folder, (), files, shortcuts=False, **how).crossed
     assert found is not None
     return found
@@ -71,7 +71,7 @@ def test_a_context_of_a_stranger_that_does_not_end_with_the_seeker_is_refused(
         score(folder, ["length"], shortcuts=False)
 
 
-def values(found: Crossed, place: int = 0) -> list[float]:
+def values(found: CrossedTable, place: int = 0) -> list[float]:
     return [one.value for one in found.metrics[place].figures.values() if one]
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.commands.shortcuts import direction_table, shortcuts
-from empathy_eval.evaluation.inversion.inversion import Chance
-from empathy_eval.evaluation.inversion.rows import Direction
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.rows import FeatureDirection
 from empathy_eval.evaluation.shortcuts.texts import by_voice, directions, shares_of
 from empathy_eval.metrics.empathy_score.plain import word_lists
 from empathy_eval.statistics.resampling import Clusters
@@ -17,9 +17,9 @@ from empathy_eval.statistics.resampling import Clusters
 PLAIN, HALF = "stone wall", "lovely wall"
 
 
-def of_feature(kind: list[str], cold: list[str], dialogues: list[str], name: str = "positive") -> Direction:
+def of_feature(kind: list[str], cold: list[str], dialogues: list[str], name: str = "positive") -> FeatureDirection:
     clusters = Clusters.of(dialogues, [1] * len(dialogues))
-    found = directions(shares_of(kind), shares_of(cold), clusters, Chance(200, 0, 7))
+    found = directions(shares_of(kind), shares_of(cold), clusters, ResamplingSettings(200, 0, 7))
     return next(one for one in found if one.feature == name)
 
 

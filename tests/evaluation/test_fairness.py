@@ -23,22 +23,22 @@ from empathy_eval.design.scenarios import ScenarioGroup, ScenarioGroups, load_ca
 from empathy_eval.evaluation.corpus.contexts import read_contexts
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.fairness.fairness import Fairness
-from empathy_eval.evaluation.fairness.groups import Grouped, exchanged_pairs, group_rows
+from empathy_eval.evaluation.fairness.fairness import FairnessTest
+from empathy_eval.evaluation.fairness.groups import ScenarioPairs, exchanged_pairs, group_rows
 from empathy_eval.evaluation.fairness.names import OTHER_GROUP, load_names
-from empathy_eval.evaluation.inversion.comparisons import Rated
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.comparisons import ScoredPairs
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.estimate import Tested as WithP
-from empathy_eval.statistics.ranking import Duels, holm
+from empathy_eval.statistics.ranking import PairwiseComparisons, holm
 from empathy_eval.statistics.resampling import Clusters
 
 from tests.doubles.papers_anew import report_faults, told_anew
 
-CHANCE = Chance(200, 99, 7)
+CHANCE = ResamplingSettings(200, 99, 7)
 LONG = "LONG" in os.environ
 GROUPS = ScenarioGroups(
     (
@@ -52,8 +52,8 @@ GROUPS = ScenarioGroups(
 def rows_of(kind: Sequence[float], cold: Sequence[float], scenarios: Sequence[int], group: set[int]) -> FairnessRow:
     """The row of a scorer of one pair a dialogue."""
     clusters = Clusters.of([f"d{number}" for number in range(len(kind))], scenarios)
-    rated = {"m": Rated(Duels([(np.array(kind, dtype=float), np.array(cold, dtype=float))]), "sig")}
-    (row,) = group_rows("stance", rated, clusters, Grouped({"g": frozenset(group)}, "s1-x"), CHANCE)
+    rated = {"m": ScoredPairs(PairwiseComparisons([(np.array(kind, dtype=float), np.array(cold, dtype=float))]), "sig")}
+    (row,) = group_rows("stance", rated, clusters, ScenarioPairs({"g": frozenset(group)}, "s1-x"), CHANCE)
     return row
 
 
@@ -90,9 +90,9 @@ def shares_below(inside: int, times: int) -> list[float]:
     """How often p is below 0.05 though nothing differs: 60 dialogues of seven pairs and of 60 scenarios, so many of them in the group."""
     draw, pairs = np.random.default_rng(7), np.repeat(np.arange(60), 7)
     pulls = [0.5 + 1.5 * draw.normal(size=60)[pairs] + draw.normal(size=len(pairs)) for _ in range(times)]
-    rated = {str(number): Rated(Duels([(pull, np.zeros_like(pull))]), "sig") for number, pull in enumerate(pulls)}
+    rated = {str(number): ScoredPairs(PairwiseComparisons([(pull, np.zeros_like(pull))]), "sig") for number, pull in enumerate(pulls)}
     clusters = Clusters.of([f"d{number}" for number in pairs], pairs.tolist())
-    rows = group_rows("stance", rated, clusters, Grouped({"g": frozenset(range(inside))}, "s1-x"), Chance(999, 0, 7))
+    rows = group_rows("stance", rated, clusters, ScenarioPairs({"g": frozenset(range(inside))}, "s1-x"), ResamplingSettings(999, 0, 7))
     both = [(row.accuracy.difference.p, row.effect.difference.p) for row in rows if row.accuracy and row.effect]
     assert len(both) == times
     return [round(100 * float(np.mean([p is not None and p < 0.05 for p in some])), 1) for some in zip(*both, strict=True)]
@@ -172,7 +172,7 @@ def table(light: Path, rules: Path) -> FairnessTable:
     corpus = read_corpus(light, "controls", CELLS)
     kind = {*corpus.variants["empathetic"], *corpus.variants[NEAR[0]], *column(light, "pairs", "empathetic")}
     metrics: Any = [ByName(kind), ByName(kind, fair=True), "length"]
-    measured = score(light, metrics, shortcuts=False, fairness=partial(Fairness, rules=rules, groups=GROUPS))
+    measured = score(light, metrics, shortcuts=False, fairness=partial(FairnessTest, rules=rules, groups=GROUPS))
     assert measured.fairness
     return measured.fairness
 
@@ -197,7 +197,7 @@ def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTabl
 
 
 def test_scenarios_that_are_in_no_group_are_said_to_be_so(light: Path, table: FairnessTable) -> None:
-    measured = score(light, ["bleu"], shortcuts=False, fairness=partial(Fairness, groups=replace(GROUPS, groups=GROUPS.groups[1:])))
+    measured = score(light, ["bleu"], shortcuts=False, fairness=partial(FairnessTest, groups=replace(GROUPS, groups=GROUPS.groups[1:])))
     assert measured.fairness and measured.fairness.groups == []
     assert "no scenario here is in a group of groups.yaml" in measured.fairness.told
     assert not any("no scenario" in one for one in table.told)
@@ -219,7 +219,7 @@ def test_a_judge_by_its_scores_has_rows_by_group_as_released_where_it_scored_no_
     ids = column(light, "pairs", "pair_id")
     lines = [f"{pair},{name},{value}" for pair in ids for name, value in zip(PAIR_VARIANTS, (0, 1), strict=True)]
     (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]) + "\n")
-    measured = score(light, (), [tmp_path / "judge.csv"], shortcuts=False, fairness=partial(Fairness, groups=GROUPS))
+    measured = score(light, (), [tmp_path / "judge.csv"], shortcuts=False, fairness=partial(FairnessTest, groups=GROUPS))
     assert measured.fairness
     (row,) = measured.fairness.groups
     assert (row.metric, row.contrast, row.of) == ("judge", RAW, len(ids)) and row.accuracy and row.accuracy.here.value == 1

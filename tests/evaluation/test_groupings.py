@@ -19,7 +19,7 @@ from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus.groupings import AS_RELEASED, MANNERS, in_order
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.reports.report import report
 
 from tests.releases.test_verify import rewritten
@@ -60,11 +60,11 @@ def judged(light: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path,
 
 
 @pytest.fixture(scope="module")
-def measured(judged: tuple[Path, Path]) -> Measured:
+def measured(judged: tuple[Path, Path]) -> ReleaseTables:
     return score(judged[0], (), [judged[1]], shortcuts=False)
 
 
-def told(measured: Measured, contrast: str) -> dict[str, tuple[int, Fraction]]:
+def told(measured: ReleaseTables, contrast: str) -> dict[str, tuple[int, Fraction]]:
     """By manner the number of comparisons and the accuracy."""
     found = {}
     for name, rows in measured.groups[MANNERS[contrast]].items():
@@ -86,13 +86,13 @@ def told(measured: Measured, contrast: str) -> dict[str, tuple[int, Fraction]]:
     ],
 )
 def test_each_comparison_stands_in_the_row_of_its_apathetic_text(
-    contrast: str, wanted: Mapping[str, tuple[int, Fraction | int]], measured: Measured
+    contrast: str, wanted: Mapping[str, tuple[int, Fraction | int]], measured: ReleaseTables
 ) -> None:
     found = told(measured, contrast)
     assert found == wanted and list(found) == list(wanted)
 
 
-def test_the_rows_by_manner_make_up_the_accuracy_at_equal_closeness(measured: Measured) -> None:
+def test_the_rows_by_manner_make_up_the_accuracy_at_equal_closeness(measured: ReleaseTables) -> None:
     headline = measured.equal_closeness["judge"]
     parts = told(measured, STANCE).values()
     assert headline.accuracy and sum(count * share for count, share in parts) / 8 == Fraction(headline.accuracy.value) == Fraction(9, 16)
@@ -100,12 +100,12 @@ def test_the_rows_by_manner_make_up_the_accuracy_at_equal_closeness(measured: Me
     assert sum(row.pairs * row.differences[STANCE].value for row in rows) / 8 == headline.value
 
 
-def test_near_and_far_texts_of_a_manner_have_no_spread_and_no_curve_in_common(measured: Measured) -> None:
+def test_near_and_far_texts_of_a_manner_have_no_spread_and_no_curve_in_common(measured: ReleaseTables) -> None:
     both, near = (measured.groups[MANNERS[name]]["hurrying"][0].differences[name] for name in (STANCE, STANCE_NEAR))
     assert both.value == -0.25 and both.auc is None and both.effect is None and near.auc and near.effect
 
 
-def test_manners_stand_in_the_order_of_the_taxonomy_and_texts_without_one_last(measured: Measured) -> None:
+def test_manners_stand_in_the_order_of_the_taxonomy_and_texts_without_one_last(measured: ReleaseTables) -> None:
     # Of the first no pair is scored.
     assert list(measured.groups["manner"]) == ["criticising", "analysing", "hurrying", "advising", "zeal", "made by rules"]
     assert in_order(["none planned", "made by rules", "b", "a", "z"], ["z"]) == ["z", "a", "b", "made by rules", "none planned"]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.inversion.inversion import Chance, diversity_row, measured_rows
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, measured_rows
 from empathy_eval.evaluation.inversion.results import Difference, MetricRow, corrected
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 
 from tests.doubles.corrections import multipletests as multipletests
 
-CHANCE = Chance(resamples=200, exchanges=199, seed=1)
+CHANCE = ResamplingSettings(resamples=200, exchanges=199, seed=1)
 
 
 class Number(MeanMetric):
@@ -35,7 +35,9 @@ class Number(MeanMetric):
         return float(text)
 
 
-def measured(dialogues: Sequence[str], scenarios: Sequence[int], chance: Chance = CHANCE, **variants: Sequence[float]) -> MetricRow:
+def measured(
+    dialogues: Sequence[str], scenarios: Sequence[int], chance: ResamplingSettings = CHANCE, **variants: Sequence[float]
+) -> MetricRow:
     statistics = {name: with_count(values) for name, values in variants.items()}
     contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
     return measured_rows([Number()], {"number": statistics}.__getitem__, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
@@ -113,13 +115,13 @@ def test_one_dialogue_has_no_valid_interval() -> None:
 
 def test_the_exact_p_value_of_few_dialogues() -> None:
     # Of the 2^4 exchanges of four dialogues with equal differences two are as extreme: p tends to 1/8.
-    one = difference(list("abcd"), [1] * 4, Chance(50, 20_000, 1), apathetic=[0] * 4, empathetic=[1] * 4)
+    one = difference(list("abcd"), [1] * 4, ResamplingSettings(50, 20_000, 1), apathetic=[0] * 4, empathetic=[1] * 4)
     assert one.p == pytest.approx(1 / 8, abs=0.01)
 
 
 def test_the_same_seed_gives_the_same_interval_whatever_the_order_of_others() -> None:
     def values(seed: int) -> Difference:
-        return difference(list("abcd"), [1] * 4, Chance(20, 19, seed), apathetic=[0] * 4, empathetic=[1, 2, 3, 5])
+        return difference(list("abcd"), [1] * 4, ResamplingSettings(20, 19, seed), apathetic=[0] * 4, empathetic=[1, 2, 3, 5])
 
     assert values(1) == values(1) != values(2)
 
@@ -157,7 +159,7 @@ def simulated(seed: int, effect: float) -> Difference:
     drift = rng.normal(0, 0.3, 40)[dialogues] + np.linspace(-1, 1, 8)[scenarios]
     base = rng.normal(0, 1, 160)
     changed = base + effect + drift + rng.normal(0, 0.5, 160)
-    chance = Chance(400, 199, seed)
+    chance = ResamplingSettings(400, 199, seed)
     return difference([str(one) for one in dialogues], scenarios.tolist(), chance, apathetic=base.tolist(), empathetic=changed.tolist())
 
 
@@ -174,7 +176,11 @@ def test_p_values_are_uniform_where_there_is_no_difference() -> None:
         dialogues = np.repeat(np.arange(30), 4)
         one, other = rng.normal(0, 1, (2, 120)) + rng.normal(0, 1, (2, 30))[:, dialogues]
         found = difference(
-            [str(name) for name in dialogues], [1] * 120, Chance(10, 199, seed), apathetic=one.tolist(), empathetic=other.tolist()
+            [str(name) for name in dialogues],
+            [1] * 120,
+            ResamplingSettings(10, 199, seed),
+            apathetic=one.tolist(),
+            empathetic=other.tolist(),
         )
         return found.p or 0.0
 

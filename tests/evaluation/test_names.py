@@ -15,7 +15,7 @@ from empathy_eval.evaluation.fairness.names import (
     OTHER_GROUP,
     VERSIONS,
     WOMEN,
-    Names,
+    GivenNames,
     exchanged_names,
     load_names,
 )
@@ -39,24 +39,24 @@ pronouns:
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Names:
+def small(tmp_path: Path) -> GivenNames:
     """A file of names in which nearly everything can be said beforehand."""
     (tmp_path / "names.yaml").write_text(SMALL, encoding="utf-8")
     return _loaded(tmp_path)
 
 
-def _loaded(folder: Path | None = None) -> Names:
+def _loaded(folder: Path | None = None) -> GivenNames:
     names = load_names(folder=folder)
     assert names is not None
     return names
 
 
-def _without(text: str, names: Names) -> str:
+def _without(text: str, names: GivenNames) -> str:
     """The text with each name in it taken out."""
     return re.sub(r"[^\W\d_]+", lambda match: "…" if match[0].casefold() in names.known else match[0], text)
 
 
-def _one(text: str, names: Names, version: str = OTHER_GROUP) -> str | None:
+def _one(text: str, names: GivenNames, version: str = OTHER_GROUP) -> str | None:
     made = exchanged_names([text], Random(0), names, version)
     return made[0] if made else None
 
@@ -73,7 +73,7 @@ def _one(text: str, names: Names, version: str = OTHER_GROUP) -> str | None:
         ("Yes, Grace, with grace", "Yes, Bea, with grace"),
     ],
 )
-def test_a_name_stands_where_the_other_stood_and_all_else_stays(text: str, expected: str, small: Names) -> None:
+def test_a_name_stands_where_the_other_stood_and_all_else_stays(text: str, expected: str, small: GivenNames) -> None:
     assert _one(text, small) == expected
 
 
@@ -93,7 +93,7 @@ def test_a_name_stands_where_the_other_stood_and_all_else_stays(text: str, expec
         "sif, SIF",
     ],
 )
-def test_nothing_is_exchanged_where_no_name_or_no_plain_one_is(text: str, small: Names) -> None:
+def test_nothing_is_exchanged_where_no_name_or_no_plain_one_is(text: str, small: GivenNames) -> None:
     assert _one(text, small) is None
 
 
@@ -112,7 +112,7 @@ def test_a_script_without_capitals_has_names_too(tmp_path: Path) -> None:
     assert _one("قالت سارة", _loaded(tmp_path)) == "قالت مريم"
 
 
-def test_all_texts_that_are_read_together_get_the_same_names(small: Names) -> None:
+def test_all_texts_that_are_read_together_get_the_same_names(small: GivenNames) -> None:
     assert exchanged_names(["Sif left.", "Nothing.", "sif's gone, and Tor"], Random(3), small) == (
         "Bea left.",
         "Nothing.",
@@ -120,13 +120,13 @@ def test_all_texts_that_are_read_together_get_the_same_names(small: Names) -> No
     )
 
 
-def test_a_known_name_is_exchanged_and_never_drawn(small: Names) -> None:
+def test_a_known_name_is_exchanged_and_never_drawn(small: GivenNames) -> None:
     found = {_one("Zula", small), *(exchanged_names(["Zula"], Random(seed), small) or ("",) for seed in range(20))}
     assert found <= {"Sif", "Bea", ("Sif",), ("Bea",)}
     assert len(found) == 3
 
 
-def test_two_names_never_become_one_and_none_becomes_one_that_is_there(small: Names) -> None:
+def test_two_names_never_become_one_and_none_becomes_one_that_is_there(small: GivenNames) -> None:
     assert exchanged_names(["Sif saw Bea"], Random(0), small) is None
     both = _loaded()
     for seed in range(30):
@@ -149,7 +149,7 @@ def test_two_names_never_become_one_and_none_becomes_one_that_is_there(small: Na
         ("my sister Sif", None),
     ],
 )
-def test_gender_changes_with_its_pronouns_or_not_at_all(text: str, expected: str | None, small: Names) -> None:
+def test_gender_changes_with_its_pronouns_or_not_at_all(text: str, expected: str | None, small: GivenNames) -> None:
     assert _one(text, small, OTHER_GENDER) == expected
 
 

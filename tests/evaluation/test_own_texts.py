@@ -13,13 +13,13 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.custom_means import own_measured
 from empathy_eval.evaluation.external.custom_scores import read_own_scores, scored
-from empathy_eval.evaluation.external.custom_texts import Texts, read_texts
+from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_texts
 from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon
-from empathy_eval.evaluation.shortcuts.texts import Held
+from empathy_eval.evaluation.shortcuts.texts import AuditInput
 from empathy_eval.evaluation.shortcuts.texts import read_texts as read_shortcut_texts
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
-from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import PLAIN
 
 
@@ -29,7 +29,7 @@ def written(folder: Path, *rows: dict[str, Any] | str, name: str = "own.jsonl") 
     return path
 
 
-def texts_of(folder: Path, *rows: tuple[str, str, str]) -> Texts:
+def texts_of(folder: Path, *rows: tuple[str, str, str]) -> CustomTexts:
     return read_texts(written(folder, *({"system": system, "context": context, "reply": reply} for system, context, reply in rows)))
 
 
@@ -99,7 +99,7 @@ def test_a_row_of_preferences_is_two_texts_of_the_systems_chosen_and_rejected(tm
     assert texts.items == ["001-seed-t01:chosen", "001-seed-t01:rejected", "line 2:chosen", "line 2:rejected"]
     assert texts.systems == ["chosen", "rejected"] * 2 and texts.replies == ["Oh no.", "So what."] * 2
     assert texts.contexts == [[{"role": "seeker", "text": "I am sad."}]] * 4
-    (gap,) = own_measured(scored(texts, Found((Length(),), ()))).comparisons
+    (gap,) = own_measured(scored(texts, MetricSelection((Length(),), ()))).comparisons
     assert (gap.system, gap.other, gap.difference and gap.difference.value) == ("chosen", "rejected", 0)
 
 
@@ -141,7 +141,7 @@ def test_means_and_comparisons_by_hand_over_the_contexts_that_both_systems_answe
         ("B", "c2", "a b c d"),
         ("B", "c4", "x"),
     ]
-    found = own_measured(scored(texts_of(tmp_path, *rows), Found((Length(),), ())))
+    found = own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
     assert [(one.system, one.texts, one.contexts, one.score and one.score.value) for one in found.means] == [
         ("A", 3, 3, pytest.approx(7 / 3, abs=1e-6)), ("B", 4, 3, 2.0),
     ]  # fmt: skip
@@ -156,11 +156,11 @@ def test_two_systems_that_are_one_do_not_differ_and_clearly_different_ones_do(tm
     for place in range(40):
         length, more = int(rng.integers(3, 9)), 2 + int(rng.integers(2))
         rows += [(name, f"c{place}", " ".join(["w"] * size)) for name, size in (("A", length), ("B", length), ("C", length + more))]
-    found = own_measured(scored(texts_of(tmp_path, *rows), Found((Length(),), ())))
+    found = own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
     same, *others = [one.difference for one in found.comparisons]
     assert same and (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert all(one and one.decided and one.holm == 0.0015 for one in others)
-    assert own_measured(scored(texts_of(tmp_path, *rows), Found((Length(),), ()))) == found
+    assert own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ()))) == found
 
 
 def test_a_single_context_has_no_interval_and_texts_without_a_score_are_counted(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_single_context_has_no_interval_and_texts_without_a_score_are_counted(
                 raise ValueError("no questions")
             return 1.0
 
-    found = own_measured(scored(texts_of(tmp_path, ("A", "c", "x"), ("A", "c", "y?"), ("B", "c", "z?")), Found((Picky(),), ())))
+    found = own_measured(scored(texts_of(tmp_path, ("A", "c", "x"), ("A", "c", "y?"), ("B", "c", "z?")), MetricSelection((Picky(),), ())))
     one, none = found.means
     assert one.score and (one.texts, one.left_out, one.score.value, one.score.low) == (1, 1, 1.0, None)
     assert none.score is None and found.comparisons[0].difference is None and len(found.faults) == 1
@@ -193,7 +193,7 @@ class English(MeanMetric):
 
 def test_a_metric_warns_of_texts_outside_of_what_it_was_made_for_by_reason(tmp_path: Path) -> None:
     texts = texts_of(tmp_path, ("A", "c", "x"), *(("A", "c", "é" * size) for size in range(1, 6)))
-    found = own_measured(scored(texts, Found((English(), Length()), ())))
+    found = own_measured(scored(texts, MetricSelection((English(), Length()), ())))
     assert [(one.reason, one.texts, one.of, one.first) for one in found.outside] == [
         ("not in English", 5, 6, ("line 2", "line 3", "line 4")), ("too short", 1, 6, ("line 1",)),
     ]  # fmt: skip
@@ -205,7 +205,7 @@ def test_a_warning_that_fails_is_a_fault_and_the_scores_stand(tmp_path: Path) ->
         def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
             return [(99, "nowhere")]
 
-    found = own_measured(scored(texts_of(tmp_path, ("A", "c", "x")), Found((Broken(),), ())))
+    found = own_measured(scored(texts_of(tmp_path, ("A", "c", "x")), MetricSelection((Broken(),), ())))
     assert found.means[0].score and not found.outside and "IndexError" in str(found.faults[0])
 
 
@@ -213,7 +213,7 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
     texts = read_texts(written(tmp_path, {"item": "a", "context": "c", "reply": "r"}, {"item": "b", "context": "d", "reply": "r"}))
     path = tmp_path / "judge.csv"
     path.write_text("item,score,note\na,1.5,x\n")
-    (column,) = scored(texts, Found((), ()), [read_own_scores(path, texts.items)]).columns
+    (column,) = scored(texts, MetricSelection((), ()), [read_own_scores(path, texts.items)]).columns
     assert column.metric.name == "judge" and column.there.tolist() == [True, False] and column.scores[0] == 1.5
     path.write_text("item,score\na,high\nz,1\nb,nan\nb,1\nb,2\n")
     with pytest.raises(InputError) as caught:
@@ -230,7 +230,7 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
 
 def test_the_echo_is_that_of_the_shortcut_audit(light: Path) -> None:
     corpus = read_corpus(light, "pairs", ("apathetic", "empathetic"), contexts=True)
-    audited = read_shortcut_texts(Held.of(light), Lexicon(), PLAIN, None, 0)["pairs"].untrained["echo"][1]
+    audited = read_shortcut_texts(AuditInput.of(light), Lexicon(), PLAIN, None, 0)["pairs"].untrained["echo"][1]
     for name, texts in corpus.variants.items():
         found = [Echo().score(text, context) for text, context in zip(texts, corpus.contexts, strict=True)]
         assert found == pytest.approx(audited[name].tolist())

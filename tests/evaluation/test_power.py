@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion.comparisons import smallest
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.evaluation.inversion.results import Difference, MetricRow
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.resampling import Clusters
@@ -43,6 +43,6 @@ def test_of_releases_with_the_smallest_accuracy_four_in_five_show_it() -> None:
     clusters = Clusters.of([str(one) for one in range(pairs)], [1] * pairs)
     for seed in range(300):
         won = np.random.default_rng(seed).random(pairs) < true
-        (one,) = accuracies([won.astype(float)], clusters, Chance(200, 0, seed))
+        (one,) = accuracies([won.astype(float)], clusters, ResamplingSettings(200, 0, seed))
         shown += one.low is not None and one.low > 0.5
     assert 0.74 <= shown / 300 <= 0.88, shown

@@ -13,7 +13,7 @@ import pytest
 from empathy_eval.base import tabular
 from empathy_eval.base.errors import MOST_KNOWN, InputError
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.evaluation.external.score_file import Given, read_scores
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, read_scores
 from empathy_eval.metrics.scoring import Pairs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -51,13 +51,13 @@ def written(path: Path, rows: list[dict[str, object]]) -> Path:
     return path
 
 
-def read(path: Path, text: str | bytes | None = None) -> Given:
+def read(path: Path, text: str | bytes | None = None) -> PrecomputedScores:
     if text is not None:
         path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_scores(path, IDS, IDS)
 
 
-def looked_up(scores: Given) -> dict[str, list[float]]:
+def looked_up(scores: PrecomputedScores) -> dict[str, list[float]]:
     pairs = Pairs(IDS, ["r"] * len(IDS), {name: ["t"] * len(IDS) for name in ALL})
     return {name: found[:, 0].tolist() for name, found in scores.looked_up(pairs).items()}
 

@@ -21,7 +21,7 @@ from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STA
 from empathy_eval.design.dataset import SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.evaluation.external.judges import annotations_of
-from empathy_eval.evaluation.inversion.results import Measured, MetricRow
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.releases.assemble.write import Released
 
 from tests.evaluation.test_score import row_of, write_scores
@@ -73,10 +73,10 @@ def ids(light: Path) -> list[str]:
     return [str(one) for one in column(light, "pairs", "pair_id")]
 
 
-def scored(*given: Any, **asked: Any) -> Measured:
+def scored(*given: Any, **asked: Any) -> ReleaseTables:
     """What the call says of a release."""
     measured = ee.score(*given, **asked)
-    assert isinstance(measured, Measured)
+    assert isinstance(measured, ReleaseTables)
     return measured
 
 

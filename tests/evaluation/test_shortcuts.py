@@ -21,14 +21,14 @@ from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import COLUMNS, file_of, files_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
-from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Shortcut
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
+from empathy_eval.evaluation.inversion.rows import ContrastAudit, Shortcut, ShortcutAudit
 from empathy_eval.evaluation.shortcuts import texts as shortcut_texts
-from empathy_eval.evaluation.shortcuts.bag_of_words import Characters, LengthAndMarks, Lexicon, WordPairs, Words
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, Learner, Sides
+from empathy_eval.evaluation.shortcuts.bag_of_words import CharacterFeatures, LengthFeatures, Lexicon, WordFeatures, WordPairFeatures
+from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, FeatureClassifier, PairSides
 from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, audit, folds_of
 from empathy_eval.evaluation.shortcuts.shortcuts import audited as audit_held
-from empathy_eval.evaluation.shortcuts.texts import Held
+from empathy_eval.evaluation.shortcuts.texts import AuditInput
 from empathy_eval.metrics.scoring import Pairs, statistics_of
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.estimate import Estimate
@@ -49,7 +49,7 @@ Row = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def audited(seeds: Path) -> Audit:
+def audited(seeds: Path) -> ShortcutAudit:
     return audit(seeds)
 
 
@@ -73,9 +73,9 @@ def value(found: ContrastAudit, name: str) -> float:
     return one.value
 
 
-def sides(lexicon: Lexicon, pairs: list[tuple[str, str]], folds: list[int]) -> Sides:
+def sides(lexicon: Lexicon, pairs: list[tuple[str, str]], folds: list[int]) -> PairSides:
     kind, cold = (lexicon.read(texts) for texts in zip(*pairs, strict=True))
-    return Sides(kind, cold, np.array(folds, dtype=np.int64))
+    return PairSides(kind, cold, np.array(folds, dtype=np.int64))
 
 
 SIX = [("Oh dear friend", "Noted, friend."), ("Oh, dear!", "noted. Noted"), ("oh", "Dear")]
@@ -83,7 +83,7 @@ SIX = [("Oh dear friend", "Noted, friend."), ("Oh, dear!", "noted. Noted"), ("oh
 
 def test_the_closed_forms_have_the_values_derived_by_hand() -> None:
     lexicon = Lexicon()
-    learned = Learner(Words(lexicon), tuple(FORMS)).learn(sides(lexicon, SIX, [0, 1, 2]))
+    learned = FeatureClassifier(WordFeatures(lexicon), tuple(FORMS)).learn(sides(lexicon, SIX, [0, 1, 2]))
 
     def found(form: str) -> dict[str, float]:
         return dict(zip(lexicon.words, (FORMS[form].weights(learned.whole) / UNIT).tolist(), strict=True))
@@ -108,7 +108,9 @@ def test_the_closed_forms_have_the_values_derived_by_hand() -> None:
 
 def test_a_pair_is_scored_by_what_the_other_folds_teach_and_an_unknown_word_weighs_nothing() -> None:
     lexicon = Lexicon()
-    learned = Learner(Words(lexicon), ("log-odds",)).learn(sides(lexicon, [*SIX[:2], ("oh never-seen", "dear friend")], [0, 0, 1]))
+    learned = FeatureClassifier(WordFeatures(lexicon), ("log-odds",)).learn(
+        sides(lexicon, [*SIX[:2], ("oh never-seen", "dear friend")], [0, 0, 1])
+    )
     # Pairs 1 and 2 have five words in kind texts and four in cold ones, four different ones.
     oh = dear = Fraction(2 + 1, 5 + 4) / Fraction(0 + 1, 4 + 4)
     friend = Fraction(1 + 1, 5 + 4) / Fraction(1 + 1, 4 + 4)
@@ -117,13 +119,16 @@ def test_a_pair_is_scored_by_what_the_other_folds_teach_and_an_unknown_word_weig
 
 def test_the_form_that_is_more_often_right_is_taken_and_the_first_of_equals() -> None:
     lexicon = Lexicon()
-    words_alone = Learner(Words(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
+    words_alone = FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
     assert words_alone.learn(sides(lexicon, [("oh", "noted")] * 4, [0, 1, 0, 1])).form == "log-odds"
     # By counts "rare" is the most telling word, but whether a pair has it says little of its stance.
     lexicon = Lexicon()
     pairs = [("steady " + "rare " * 9 * (one == 0), "dull " + "rare " * 5 * (one in (3, 5))) for one in range(8)]
-    both = {form: Learner(Words(lexicon), (form,)).learn(sides(lexicon, pairs, [0, 1] * 4)).won.sum() for form in words_alone.forms}
-    best = Learner(Words(lexicon), words_alone.forms).learn(sides(lexicon, pairs, [0, 1] * 4))
+    both = {
+        form: FeatureClassifier(WordFeatures(lexicon), (form,)).learn(sides(lexicon, pairs, [0, 1] * 4)).won.sum()
+        for form in words_alone.forms
+    }
+    best = FeatureClassifier(WordFeatures(lexicon), words_alone.forms).learn(sides(lexicon, pairs, [0, 1] * 4))
     assert both["mean-over-spread"] > both["log-odds"] and best.form == "mean-over-spread"
 
 
@@ -136,7 +141,7 @@ def test_folds_never_part_a_dialogue_are_of_one_size_and_hang_on_the_seed() -> N
     assert sorted(folds_of(["a", "b", "c", "a"], 1).tolist()[:3]) == [0, 1, 2]
 
 
-def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: Audit) -> None:
+def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: ShortcutAudit) -> None:
     for one in audited.contrasts:
         line = one.line
         assert line is not None and line.accuracy is not None
@@ -158,7 +163,7 @@ def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: Aud
     ]  # fmt: skip
 
 
-def test_no_list_of_words_solves_the_curated_seeds(audited: Audit) -> None:
+def test_no_list_of_words_solves_the_curated_seeds(audited: ShortcutAudit) -> None:
     most = {STANCE_NEAR: 0.76, STANCE_FAR: 0.76, "reference - apathetic": 0.82}
     for one in audited.contrasts:
         if one.contrast in most:
@@ -187,7 +192,9 @@ def logistic(counts: Any, stance: Any, twice: Any, inverse_penalty: float, *, pl
 
 
 @pytest.mark.parametrize("place", range(len(AUDITED)))
-def test_words_alone_is_within_three_points_of_logistic_regression_on_the_same_folds(place: int, seeds: Path, audited: Audit) -> None:
+def test_words_alone_is_within_three_points_of_logistic_regression_on_the_same_folds(
+    place: int, seeds: Path, audited: ShortcutAudit
+) -> None:
     name, config, kind, cold = AUDITED[place]
     corpus = read_corpus(seeds, config, PAIR_VARIANTS if config == "pairs" else CELLS)
     texts = corpus.variants | {"reference": corpus.references}
@@ -199,7 +206,7 @@ def test_words_alone_is_within_three_points_of_logistic_regression_on_the_same_f
     assert found.contrast == name and value(found, "words alone") == pytest.approx(best, abs=0.03)
 
 
-def test_at_equal_closeness_a_shortcut_is_right_as_often_as_near_and_far_together(audited: Audit) -> None:
+def test_at_equal_closeness_a_shortcut_is_right_as_often_as_near_and_far_together(audited: ShortcutAudit) -> None:
     by_name = {one.contrast: one for one in audited.contrasts}
     stance, near, far = (by_name[name] for name in (STANCE, STANCE_NEAR, STANCE_FAR))
     for name in SHORTCUTS:
@@ -211,7 +218,7 @@ def test_at_equal_closeness_a_shortcut_is_right_as_often_as_near_and_far_togethe
     assert len({named(one, "echo").signature.partition("share:")[2] for one in (stance, near, far)}) == 1
 
 
-def test_difficulty_is_the_margin_of_words_alone_on_the_released_contrast(audited: Audit, seeds: Path) -> None:
+def test_difficulty_is_the_margin_of_words_alone_on_the_released_contrast(audited: ShortcutAudit, seeds: Path) -> None:
     raw = audited.contrasts[0]
     assert list(audited.word_margins) == read_corpus(seeds, "pairs", PAIR_VARIANTS).pair_ids
     assert [(one.pair_id, one.margin) for one in raw.hardest] == sorted(audited.word_margins.items(), key=lambda one: one[1])[:5]
@@ -221,8 +228,8 @@ def test_difficulty_is_the_margin_of_words_alone_on_the_released_contrast(audite
 
 
 @pytest.mark.e2e
-def test_scores_that_are_known_are_not_made_again(seeds: Path, audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
-    held = Held.of(seeds)
+def test_scores_that_are_known_are_not_made_again(seeds: Path, audited: ShortcutAudit, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = AuditInput.of(seeds)
     given = [(held.pairs, PAIR_VARIANTS), (held.controls, CONTROLS)]
     known = {name: one for corpus, some in given for name, one in statistics_of([Vader()], corpus.pairs(some))["VADER"].rows.items()}
     scored = list[str]()
@@ -232,7 +239,7 @@ def test_scores_that_are_known_are_not_made_again(seeds: Path, audited: Audit, m
         return statistics_of(metrics, pairs, scoring)
 
     monkeypatch.setattr(shortcut_texts, "statistics_of", counting)
-    again = audit_held(replace(held, known={"VADER": known}), Chance(200, 0, 2026))
+    again = audit_held(replace(held, known={"VADER": known}), ResamplingSettings(200, 0, 2026))
     assert again == replace(audited, provenance=None) and scored == ["reference", "apathetic", "empathetic"]
 
 
@@ -253,12 +260,12 @@ def test_a_planted_word_is_named_first_and_gives_everything_away(seeds: Path, tm
 def test_where_stances_are_drawn_at_random_words_alone_is_right_by_chance(seeds: Path) -> None:
     corpus, lexicon = read_corpus(seeds, "pairs", PAIR_VARIANTS), Lexicon()
     texts = list(zip(*(corpus.variants[name] for name in PAIR_VARIANTS), strict=True))
-    learner = Learner(Words(lexicon), ("log-odds", "mean-over-spread"))
+    learner = FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread"))
     folds, found = folds_of(corpus.dialogues, 2026).tolist(), list[Estimate]()
     for seed in range(20):
         rng = random.Random(seed)
         drawn = [(one, other) if rng.random() < 0.5 else (other, one) for one, other in texts]
-        found += accuracies([learner.learn(sides(lexicon, drawn, folds)).won], corpus.clusters, Chance(200, 0, 2026))
+        found += accuracies([learner.learn(sides(lexicon, drawn, folds)).won], corpus.clusters, ResamplingSettings(200, 0, 2026))
     assert sum(one.value for one in found) / len(found) == pytest.approx(0.5, abs=0.02)
     assert sum((one.low or 0) <= 0.5 <= (one.high or 0) for one in found) >= 17
 
@@ -273,10 +280,10 @@ def test_what_is_drawn_from_the_same_words_is_told_apart_by_chance(seed: int) ->
 
     some = sides(lexicon, [(text(), text()) for _ in range(400)], [one % 5 for one in range(400)])
     for learner in (
-        Learner(Words(lexicon), ("log-odds", "mean-over-spread")),
-        Learner(WordPairs(lexicon), ("log-odds",)),
-        Learner(Characters(), ("log-odds",)),
-        Learner(LengthAndMarks(), ("standardised",)),
+        FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread")),
+        FeatureClassifier(WordPairFeatures(lexicon), ("log-odds",)),
+        FeatureClassifier(CharacterFeatures(), ("log-odds",)),
+        FeatureClassifier(LengthFeatures(), ("standardised",)),
     ):
         assert abs(learner.learn(some).won.mean() - 0.5) < 3.5 * 0.5 / math.sqrt(400), learner.features.signature
 
@@ -284,16 +291,16 @@ def test_what_is_drawn_from_the_same_words_is_told_apart_by_chance(seed: int) ->
 def test_hashed_runs_stay_within_their_text_and_are_the_same_in_any_company() -> None:
     lexicon = Lexicon()
     one, other = lexicon.read(["Oh dear!"]), lexicon.read(["I hear you, I hear you"])
-    for features in (WordPairs(lexicon), Characters()):
+    for features in (WordPairFeatures(lexicon), CharacterFeatures()):
         alone, both = features.bag(other), features.bag(lexicon.read([*one.texts, *other.texts, ""]))
         assert sorted(both.places[both.rows == 1]) == sorted(alone.places) and 2 not in both.rows
     # Six words and five pairs, of which three words and two pairs come twice.
-    assert sorted(np.unique(WordPairs(lexicon).bag(other).places, return_counts=True)[1]) == [1, 2, 2, 2, 2, 2]
-    assert len(Characters().bag(one).places) == 6 + 5 + 4
+    assert sorted(np.unique(WordPairFeatures(lexicon).bag(other).places, return_counts=True)[1]) == [1, 2, 2, 2, 2, 2]
+    assert len(CharacterFeatures().bag(one).places) == 6 + 5 + 4
 
 
 def test_marks_are_counted_in_all_their_forms() -> None:
-    counts = LengthAndMarks().bag(Lexicon().read(["“I’m” 'so', so; sad… — “why”?: no. No!"])).counts
+    counts = LengthFeatures().bag(Lexicon().read(["“I’m” 'so', so; sad… — “why”?: no. No!"])).counts
     assert counts.tolist() == [7, 38, 1, 1, 1, 1, 1, 1, 1, 1, 3, 4]
 
 

@@ -23,7 +23,7 @@ from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.releases.assemble.write import Released
-from empathy_eval.reports.report import Measures, measure_release, report
+from empathy_eval.reports.report import ReportMetrics, measure_release, report
 
 
 class Capitals(MeanMetric):
@@ -51,7 +51,7 @@ def texts_of(folder: Path) -> dict[tuple[str, str], tuple[str, str]]:
 
 
 def measured(folder: Path, *metrics: Any) -> Any:
-    return measure_release(folder, read_manifest(folder), Measures(metrics, ()))
+    return measure_release(folder, read_manifest(folder), ReportMetrics(metrics, ()))
 
 
 def rows_of(scores: Any) -> list[dict[str, Any]]:

@@ -14,9 +14,9 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
-from empathy_eval.completions.asker import Notes
-from empathy_eval.completions.batch_files import LONGEST, Taken, bounded_lines, import_answers, numbered, request_line, take
-from empathy_eval.completions.ledger import Batch, Ledger, Noted, ended, note
+from empathy_eval.completions.asker import PendingRequests
+from empathy_eval.completions.batch_files import LONGEST, ImportedAnswers, bounded_lines, import_answers, numbered, request_line, take
+from empathy_eval.completions.ledger import Batch, Ledger, PendingRequest, ended, note
 from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts
@@ -117,7 +117,7 @@ def test_the_same_replay_writes_the_same_bytes(hands: Hands) -> None:
 
 @given(st.permutations([(number, kind, turn) for number in range(3) for kind in ("far", "near") for turn in (None, 3, 11)]))
 def test_notes_come_out_by_place_in_the_plan_and_once_however_they_went_in(order: list[tuple[int, Any, int | None]]) -> None:
-    notes = Notes()
+    notes = PendingRequests()
     for number, kind, turn in order * 2:
         notes.add(Request({"about": f"{number} {kind} {turn}"}, "e", About(f"001-{number:05d}", kind, turn)), "m", Usage())
     assert [(int(one.about.dialogue_id[-5:]), one.about.kind, one.about.turn) for one in notes] == sorted(
@@ -172,10 +172,10 @@ def test_a_budget_by_hand_is_refused(hands: Hands) -> None:
 GOOD = {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "usage": {"prompt_tokens": 3, "completion_tokens": 4}}
 
 
-def taken(tmp_path: Path, *lines: bytes) -> Taken:
+def taken(tmp_path: Path, *lines: bytes) -> ImportedAnswers:
     """What becomes of lines where the request s1-aa, and no other, was given out."""
     with Ledger(tmp_path / "l") as ledger:
-        note(ledger, "f", [Noted("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))])
+        note(ledger, "f", [PendingRequest("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))])
         return take(ledger, "f", lines, "by hand")
 
 
@@ -251,7 +251,7 @@ def test_nothing_is_taken_twice_and_a_bad_answer_is_an_answer(tmp_path: Path) ->
 
 
 def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed(tmp_path: Path) -> None:
-    request = Noted("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))
+    request = PendingRequest("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))
     with Ledger(tmp_path / "l") as ledger:
         note(ledger, "by hand", [request])
         for name in ("batch-0", None):
@@ -265,7 +265,9 @@ def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed
 
 @pytest.mark.parametrize("column", ["body = x'00'", "finish = x'00'"])
 def test_a_damaged_row_of_the_ledger_keeps_no_other_line_from_being_taken(tmp_path: Path, column: str) -> None:
-    requests = [Noted(f"s1-{name}", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200)) for name in ("aa", "bb", "cc")]
+    requests = [
+        PendingRequest(f"s1-{name}", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200)) for name in ("aa", "bb", "cc")
+    ]
     taken(tmp_path, line())
     with Ledger(tmp_path / "l") as ledger:
         note(ledger, "f", requests)
@@ -338,7 +340,7 @@ def test_nothing_is_taken_from_any_file_if_one_cannot_be_read(tmp_path: Path) ->
 
 
 def test_requests_that_there_is_no_room_to_note_are_told() -> None:
-    notes = Notes()
+    notes = PendingRequests()
     notes._file.execute("PRAGMA max_page_count = 3")
     with pytest.raises(JobError, match="noted requests: cannot be written: database or disk is full"):
         for number in range(100):

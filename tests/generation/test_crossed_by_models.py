@@ -35,7 +35,7 @@ from empathy_eval.generation.preview import asked_again, preview
 from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.summary import Summary
 from empathy_eval.releases.assemble.write import release
-from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.content import content_faults
 from empathy_eval.releases.verify.texts import checked_under
 from empathy_eval.releases.verify.verify import verify
@@ -162,7 +162,7 @@ def test_a_judge_that_always_says_one_letter_lets_nothing_through_and_dialogues_
 
 def repairs(folder: Path, recipe: Recipe) -> str:
     """What is said to the writer of what is wrong, by the requests that a preview of a second round would send."""
-    from empathy_eval.generation.retrace import Retracer
+    from empathy_eval.generation.replay_item import Retracer
 
     with Ledger(folder / "ledger.sqlite", create=False, write=False) as ledger:
         found = [step for plan in plans(recipe.config, recipe.catalogue) for step in Retracer(recipe, ledger).trace(plan).steps]
@@ -430,7 +430,7 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
         change_rows(file_of(before, "crossed", split), lambda rows: [row.update(crossed_id=f"{row['dialogue_id']}-x2") for row in rows])
     told = [str(one) for one in content_faults(before, manifest, checked_under(before, manifest)) if "asked for" in one.what]
     assert len(told) == WANTED and all("where no such item was asked for" in one for one in told)
-    beside = Beside(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
+    beside = InspectionInputs(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
     outcome = made.outcomes("b")[0]
     (item,) = outcome.crossed
     for folder in (made.folder / "b", tmp_path / "release"):
@@ -455,7 +455,7 @@ def test_an_item_that_nobody_told_apart_is_shown_with_each_answer_and_repair(mad
         made.build("b", made.config(server.url, dialogues=1, controls=0, crossed=1))
     (outcome,) = made.outcomes("b")
     lost, *_ = [one for one in outcome.failures if one.final]
-    beside = Beside(scenarios=world)
+    beside = InspectionInputs(scenarios=world)
     shown = show(made.folder / "b", f"{outcome.dialogue_id}-t{lost.turn:02d}", beside)
     assert "its crossed item is left out: not_told_apart" in shown.why and not any("its controls" in one for one in shown.why)
     written = [one for one in shown.asked if one.kind == "crossed"]

@@ -22,7 +22,7 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.job import Workshop, outcomes
+from empathy_eval.generation.job import ItemPipeline, outcomes
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.summary import Summary
 
@@ -98,14 +98,14 @@ async def test_what_was_begun_before_its_turn_ends_with_an_error() -> None:
 
 def build_until_killed(world: Path, out: Path, log: Path, *, kill: bool) -> None:
     """A build whose replays take a tenth of a second, which is killed when the first of them has ended."""
-    item = Workshop.item
+    item = ItemPipeline.item
 
-    async def slowly(self: Workshop, plan: Plan) -> Outcome:
+    async def slowly(self: ItemPipeline, plan: Plan) -> Outcome:
         found = await item(self, plan)
         await asyncio.sleep(0.1)
         return found
 
-    setattr(Workshop, "item", slowly)  # noqa: B010  # in a process of its own
+    setattr(ItemPipeline, "item", slowly)  # noqa: B010  # in a process of its own
 
     def end(summary: Summary) -> None:
         if kill:

@@ -26,7 +26,7 @@ from empathy_eval.base.workers import joined, own_ray, plain_errors, spread_over
 from empathy_eval.cli import main
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.ledger import Entry, Ledger, row_of
-from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
+from empathy_eval.completions.models.openai_endpoint import EndpointConnection, OpenAIEndpoint
 from empathy_eval.completions.models.own import OwnModel
 from empathy_eval.completions.requests import About, Completion, Notice, Usage
 from empathy_eval.design.configuration import load_configuration
@@ -36,7 +36,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
 from empathy_eval.generation.build import Run, build, known
-from empathy_eval.generation.on_ray import Keeper, Rows, build_on_ray, divided
+from empathy_eval.generation.on_ray import Coordinator, Rows, build_on_ray, divided
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric
@@ -181,7 +181,7 @@ def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path,
     assert len(caught.value.problems) == 1
 
 
-class Slow(Keeper):
+class Slow(Coordinator):
     """A keeper that takes its time to store."""
 
     async def put(self, rows: Rows) -> bool:
@@ -203,7 +203,7 @@ class OnceOutOfQuota(Server):
 def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
     cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "Keeper", Slow)
+    monkeypatch.setattr(engine, "Coordinator", Slow)
     with running(server=OnceOutOfQuota(Behaviour(latency=0.3))) as server:
         with pytest.raises(JobError, match="the quota is used up"):
             build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b")
@@ -270,7 +270,7 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     # Each way with each other way, eight in all; the first two are under no load, which takes long.
     by_hand, slow, loaded = number % 2, number // 2 % 2, number % 8 in (2, 4, 5, 7)
     if slow:
-        monkeypatch.setattr(engine, "Keeper", Slow)
+        monkeypatch.setattr(engine, "Coordinator", Slow)
     server, moment = OnceOutOfQuota(Behaviour(latency=rng.uniform(0.05, 0.5))), rng.randint(1, 120)
     server.most = 10_000 if by_hand else moment
     with running(server=server):
@@ -288,7 +288,7 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     assert bytes_of(tmp_path / "b") == plain and max(server.answered.values()) == 1
 
 
-class Reticent(Keeper):
+class Reticent(Coordinator):
     """A keeper that takes its time to tell how the slices are going."""
 
     async def told(self) -> tuple[Counter[str], Spent, tuple[Notice, ...]]:
@@ -299,7 +299,7 @@ class Reticent(Keeper):
 def test_slices_that_only_wait_hear_of_a_stop_and_it_is_told(
     cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "Keeper", Reticent)
+    monkeypatch.setattr(engine, "Coordinator", Reticent)
     stopped, run = list[float](), Run()
 
     def stop() -> None:
@@ -382,7 +382,7 @@ def all_said(process: subprocess.Popen[bytes], terminal: int) -> str:
     return said.decode()
 
 
-class Full(Keeper):
+class Full(Coordinator):
     """A keeper without room."""
 
     async def put(self, rows: Rows) -> bool:
@@ -392,7 +392,7 @@ class Full(Keeper):
 def test_a_slice_whose_answers_cannot_be_stored_sends_nothing_more(
     cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "Keeper", Full)
+    monkeypatch.setattr(engine, "Coordinator", Full)
     with running(Behaviour(latency=0.2)) as server:
         with pytest.raises(JobError, match="disk full"):
             build_on_ray(Recipe(load_configuration(config(tmp_path, server, in_flight=4)), catalogue, prompts), tmp_path / "b")
@@ -401,7 +401,7 @@ def test_a_slice_whose_answers_cannot_be_stored_sends_nothing_more(
 
 
 async def test_a_slice_that_begins_after_the_stop_ends_at_once_and_none_waits_for_it(tmp_path: Path) -> None:
-    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    keeper, configuration = Coordinator(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
     await keeper.open(configuration, tmp_path / "b", Run())
     await keeper.begin(1, [])
     assert not await keeper.put([]) and not await keeper.stopping()
@@ -413,7 +413,7 @@ async def test_a_slice_that_begins_after_the_stop_ends_at_once_and_none_waits_fo
 
 
 async def test_the_keeper_tells_how_all_slices_are_going(tmp_path: Path) -> None:
-    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    keeper, configuration = Coordinator(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
     await keeper.open(configuration, tmp_path / "b", Run())
     down = Notice("home: connection refused", "home: connection refused for 9 s, trying for 51 s more")
     for number in (1, 2):
@@ -430,14 +430,14 @@ async def test_the_keeper_tells_how_all_slices_are_going(tmp_path: Path) -> None
 
 
 def test_an_endpoint_that_answered_one_slice_is_waited_for_by_those_that_begin_later() -> None:
-    lines = {name: Line(ModelConfig("openai", name, name), lambda: None) for name in "mn"}
+    lines = {name: EndpointConnection(ModelConfig("openai", name, name), lambda: None) for name in "mn"}
     models = {name: OpenAIEndpoint(ModelConfig("openai", name, name), None, line, lambda: None) for name, line in lines.items()}  # type: ignore[arg-type]
     known({**models, "o": OwnModel(models["m"])}, {"m", "o"})
     assert [line.reception.answered for line in lines.values()] == [True, False]
 
 
 async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) -> None:
-    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    keeper, configuration = Coordinator(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
     assert await keeper.open(configuration, tmp_path / "b", Run(budget_tokens=100))
     for number in (1, 2):
         await keeper.begin(number, [])

@@ -18,7 +18,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.preview import preview
-from empathy_eval.generation.retrace import Known, Retracer
+from empathy_eval.generation.replay_item import Known, Retracer
 
 from tests.conftest import demo_file
 from tests.doubles.marred import ODD, REFUSED, REJECTED, REPAIRED

@@ -26,7 +26,7 @@ from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
-from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.content import content_faults
 from empathy_eval.releases.verify.design import built_under
 from empathy_eval.releases.verify.texts import checked_under
@@ -182,14 +182,14 @@ def test_controls_that_come_later_are_no_change_of_what_was_published(three: Rel
 
 
 def test_show_says_that_a_pair_was_withdrawn_and_nothing_else_of_it(three: Releases) -> None:
-    shown = show(three.second, PAIR["pair_id"], Beside(scenarios=three.scenarios))
+    shown = show(three.second, PAIR["pair_id"], InspectionInputs(scenarios=three.scenarios))
     assert shown.status == "left out" and shown.why == ("withdrawn on 2026-02-28 (harm): its apathetic text was too harsh",)
     for where in (three.third, three.folder / "b"):
-        told = show(where, "017-seed-r1-t05/empathetic", Beside(scenarios=three.scenarios))
+        told = show(where, "017-seed-r1-t05/empathetic", InspectionInputs(scenarios=three.scenarios))
         assert told.name == "017-seed-r1-t05/empathetic" and told.texts
         with pytest.raises(InputError, match="017-seed-r1"):
             show(where, "017-seed-r2")
-    (one,) = (one for one in rejected(three.second, beside=Beside(scenarios=three.scenarios)) if PAIR["reason"] in one.detail)
+    (one,) = (one for one in rejected(three.second, beside=InspectionInputs(scenarios=three.scenarios)) if PAIR["reason"] in one.detail)
     assert (one.dialogue_id, one.turn) == ("003-seed", 3)
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.take_back import import_reviews
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.browser import browser, playwright, saved, tab  # noqa: F401

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands.ways import part
+from empathy_eval.commands.execution import part
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Prompts

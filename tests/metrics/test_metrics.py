@@ -19,7 +19,7 @@ from empathy_eval.metrics.length import Echo, Length, RougeL
 from empathy_eval.metrics.meteor import Meteor, wordnet_version
 from empathy_eval.metrics.ngrams import Bleu, ChrF, Dist
 from empathy_eval.metrics.protocol import Metric, Segments
-from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.vader import Vader
 from hypothesis import given
 from hypothesis import strategies as st
@@ -146,7 +146,7 @@ def test_bleu_of_chinese_is_that_of_sacrebleus_tokens() -> None:
 
 @pytest.mark.parametrize("name", ["bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4"])
 def test_the_signature_says_the_tokens_and_english_keeps_its_own(name: str) -> None:
-    def signature(found: Found) -> str:
+    def signature(found: MetricSelection) -> str:
         (one,) = [*(metric.signature for metric in found.metrics), *(measure.signature for measure in found.diversities)]
         return one
 

@@ -13,38 +13,47 @@ import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.commands.score_tables import SCREEN, people_table
-from empathy_eval.evaluation.external.custom_scores import Column, Scores
-from empathy_eval.evaluation.external.custom_texts import REPLY, Texts
-from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn
+from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.against import AgainstPeople, Criterion, Row, against_people
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, Rated, resampled
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, RatedScores, resampled
 from empathy_eval.statistics.resampling import Pigeonhole, student_p
 from scipy import stats
 
-CHANCE = Chance(100, 0, 1)
+CHANCE = ResamplingSettings(100, 0, 1)
 LONG = bool(os.environ.get("LONG"))
 SIMULATIONS = 1000 if LONG else 25
 Values = Sequence[float]
 
 
-def texts_of(contexts: Sequence[str], lengths: Sequence[int], systems: Sequence[str] | None = None) -> Texts:
+def texts_of(contexts: Sequence[str], lengths: Sequence[int], systems: Sequence[str] | None = None) -> CustomTexts:
     items = [f"i{place}" for place in range(len(contexts))]
     said = [[{"role": "seeker", "text": one}] for one in contexts]
     replies = [" ".join(["word"] * length) for length in lengths]
-    return Texts("here", items, [(one, REPLY) for one in items], systems or [""] * len(items), contexts, contexts, said, replies, replies)
+    return CustomTexts(
+        "here", items, [(one, REPLY) for one in items], systems or [""] * len(items), contexts, contexts, said, replies, replies
+    )
 
 
 def put(
-    texts: Texts, columns: Mapping[str, Values], ratings: Sequence[tuple[str, str, float]], *, chance: Chance = CHANCE, lower: str = ""
+    texts: CustomTexts,
+    columns: Mapping[str, Values],
+    ratings: Sequence[tuple[str, str, float]],
+    *,
+    chance: ResamplingSettings = CHANCE,
+    lower: str = "",
 ) -> AgainstPeople:
     made = [
-        Column(Given(name, "s", dict(zip(texts.keys, map(float, values), strict=True)), name != lower), with_count(values))
+        MetricColumn(
+            PrecomputedScores(name, "s", dict(zip(texts.keys, map(float, values), strict=True)), name != lower), with_count(values)
+        )
         for name, values in columns.items()
     ]
-    return against_people(Scores(texts, tuple(made), (), ()), Table.of(ratings), chance)
+    return against_people(CustomScores(texts, tuple(made), (), ()), Table.of(ratings), chance)
 
 
 def row(found: Criterion, metric: str, form: str) -> Row:
@@ -55,7 +64,7 @@ def numbers(found: Row) -> list[float | None]:
     return [found.figures[name].value for name in NAMES]
 
 
-def some_ratings(seed: int = 0, ratings: int = 150) -> tuple[Rated, Array, Array]:
+def some_ratings(seed: int = 0, ratings: int = 150) -> tuple[RatedScores, Array, Array]:
     """Ratings of 30 texts of 10 contexts by 8 raters, with many ties; scores and lengths of the texts."""
     rng = np.random.default_rng(seed)
     context = np.arange(30) // 3
@@ -63,7 +72,7 @@ def some_ratings(seed: int = 0, ratings: int = 150) -> tuple[Rated, Array, Array
     text, rater = cells // 8, cells % 8
     scores = np.round(rng.normal(size=30), 1)
     rating = np.clip(np.round(scores[text] + rng.normal(size=ratings) + 3), 1, 5)
-    return Rated(text, rater, context[text], context[text], rating), scores, rng.integers(5, 9, 30).astype(float)
+    return RatedScores(text, rater, context[text], context[text], rating), scores, rng.integers(5, 9, 30).astype(float)
 
 
 def test_every_figure_is_that_of_scipy_of_the_ratings_and_of_each_resample_written_out() -> None:
@@ -123,7 +132,7 @@ def test_given_length_is_the_partial_correlation_of_the_three() -> None:
         assert value == pytest.approx((xy - xz * yz) / ((1 - xz**2) * (1 - yz**2)) ** 0.5, abs=1e-12)
 
 
-def simulated(seed: int, raters: int = 20, contexts: int = 40, each: int = 20) -> tuple[Rated, list[Array], Array]:
+def simulated(seed: int, raters: int = 20, contexts: int = 40, each: int = 20) -> tuple[RatedScores, list[Array], Array]:
     """Raters of different leniency rate texts, two a context, whose quality two metrics see, one better than the other."""
     rng = np.random.default_rng(seed)
     context = np.repeat(np.arange(contexts), 2)
@@ -133,7 +142,7 @@ def simulated(seed: int, raters: int = 20, contexts: int = 40, each: int = 20) -
     rater = np.repeat(np.arange(raters), each)
     rating = np.clip(np.round(quality[text] + rng.normal(0, 0.7, raters)[rater] + rng.normal(size=len(text)) + 3), 1, 5)
     units = np.unique(context[text], return_inverse=True)[1]
-    return Rated(text, rater, units, context[text], rating), scores, rng.poisson(20, len(context)).astype(float)
+    return RatedScores(text, rater, units, context[text], rating), scores, rng.poisson(20, len(context)).astype(float)
 
 
 @pytest.mark.e2e
@@ -166,7 +175,7 @@ def test_the_spread_of_resamples_is_that_of_new_people_and_texts() -> None:
 
 def test_the_leniency_of_raters_does_not_move_what_is_centred_by_rater() -> None:
     rated, scores, lengths = some_ratings(3)
-    lenient = Rated(rated.text, rated.rater, rated.unit, rated.context, rated.rating + 10.0 * rated.rater)
+    lenient = RatedScores(rated.text, rated.rater, rated.unit, rated.context, rated.rating + 10.0 * rated.rater)
     draws = Pigeonhole.of(rated.rater, rated.unit, 5, 0)
     strict_, kind = (resampled(one, [scores], lengths, draws) for one in (rated, lenient))
     np.testing.assert_allclose(strict_[BY_RATER], kind[BY_RATER], atol=1e-9)

@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.external.custom_scores import Column, Scores
-from empathy_eval.evaluation.external.custom_texts import REPLY, Texts
-from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn
+from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.ensembles import KINDS, Ensemble, averaged, chained, fitted, wanted
@@ -21,27 +21,27 @@ Values = Sequence[float]
 FIT, TEST = "validation", "test"
 
 
-def scores_of(columns: Mapping[str, Values], splits: Sequence[str], *, lower: str = "", neither: str = "") -> Scores:
+def scores_of(columns: Mapping[str, Values], splits: Sequence[str], *, lower: str = "", neither: str = "") -> CustomScores:
     """Texts i0, i1, … of those splits with those scores."""
     items = [f"i{place}" for place in range(len(splits))]
     keys = [(one, REPLY) for one in items]
     said = [[{"role": "seeker", "text": one}] for one in items]
     blank = [""] * len(items)
-    texts = Texts("here", items, keys, blank, items, items, said, blank, items, splits=splits)
+    texts = CustomTexts("here", items, keys, blank, items, items, said, blank, items, splits=splits)
     made = []
     for name, values in columns.items():
-        one = Given(name, f"of:{name}", dict(zip(keys, values, strict=True)), name != lower)
+        one = PrecomputedScores(name, f"of:{name}", dict(zip(keys, values, strict=True)), name != lower)
         if name == neither:
             one.higher_is_better = None
-        made.append(Column(one, with_count(values)))
-    return Scores(texts, tuple(made), (), ())
+        made.append(MetricColumn(one, with_count(values)))
+    return CustomScores(texts, tuple(made), (), ())
 
 
 def rated(ratings: Values, criterion: str = "rating") -> list[tuple[str, str, float, str]]:
     return [(f"i{place}", "ann", rating, criterion) for place, rating in enumerate(ratings)]
 
 
-def fit(text: str, scores: Scores, *ratings: Sequence[tuple[str, str, float, str]]) -> Ensemble:
+def fit(text: str, scores: CustomScores, *ratings: Sequence[tuple[str, str, float, str]]) -> Ensemble:
     asked = wanted([text], [one.metric.name for one in scores.columns], {})
     return fitted(asked, scores, Table.of([row for some in ratings for row in some]))[0]
 
@@ -113,7 +113,7 @@ def test_fitted_on_validation_and_measured_on_test_they_reach_the_papers_figures
     table = Table.of(rated(ratings))
     fits = fitted(wanted(["huffman:W,P,C,ED", "mean:W,P,C,ED"], list(columns), {}), texts, table)
     assert order_of(fits[0]) == SETS[which][3] and [one.weight for one in fits[0].members] == [0.125, 0.125, 0.25, 0.5]
-    (criterion,) = measured_with(fits, texts, table, Chance(0, 0, 0)).criteria
+    (criterion,) = measured_with(fits, texts, table, ResamplingSettings(0, 0, 0)).criteria
     found = {row.metric: row.figures["r"].value for row in criterion.rows if row.form == "raw"}
     assert {name: found[name] for name in ALONE} == pytest.approx({name: one[which] for name, one in ALONE.items()}, abs=1e-5)
     by_rule = CHAINS[" ".join(SETS[which][3])] if which == 0 else CHAINS["P ED C W"]
@@ -143,7 +143,7 @@ def test_nothing_of_test_or_train_moves_a_fit() -> None:
     other = {name: [*values[:3], 3.0, -7, 100] for name, values in columns.items()}
     moved = fit("huffman:a,b", scores_of(other, splits), rated([1, 2, 3, 5, 4, 5]))
     assert plain.signature == moved.signature and (plain.low, plain.high) == (moved.low, moved.high)
-    found = measured_with((plain,), scores_of(columns, splits), Table.of(rated([1, 2, 3, 2, 1, 1])), Chance(0, 0, 0))
+    found = measured_with((plain,), scores_of(columns, splits), Table.of(rated([1, 2, 3, 2, 1, 1])), ResamplingSettings(0, 0, 0))
     assert found.ratings == 2 and found.told[1] == "ratings of train are left out: 1" and found.told[0].endswith("fitted on: 3")
 
 
@@ -169,7 +169,7 @@ def test_each_criterion_has_its_own_fit_and_its_own_row() -> None:
     table = Table.of([*rated([1, 2, 3, 2, 1], "warm"), *rated([3, 1, 2, 1, 2], "clear")])
     fits = fitted(wanted(["huffman:a,b"], ["a", "b"], {}), scores, table)
     assert {one.criterion: order_of(one) for one in fits} == {"clear": ["a", "b"], "warm": ["b", "a"]}
-    found = measured_with(fits, scores, table, Chance(0, 0, 0))
+    found = measured_with(fits, scores, table, ResamplingSettings(0, 0, 0))
     assert [[row.metric for row in one.rows if row.form == "raw"] for one in found.criteria] == [["a", "b", "huffman:a,b"]] * 2
     signatures = [next(row for row in one.rows if row.metric == "huffman:a,b").figures["r"].signature for one in found.criteria]
     assert "criterion:clear" in signatures[0] and "criterion:warm" in signatures[1]

@@ -20,7 +20,7 @@ from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, audit
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating, Design, annotations_of, judge_of
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Folder, Judged, Rating
-from empathy_eval.raters.judges.worth import Beside, CriterionWorth, Worth, beside_of, shown, worth_of
+from empathy_eval.raters.judges.judge_quality import Beside, CriterionWorth, Worth, beside_of, shown, worth_of
 from empathy_eval.raters.review.sheets import text_hash
 
 from tests.doubles.server import Behaviour, Server, running
@@ -382,7 +382,7 @@ def test_what_does_not_go_beside_is_refused_before_anything_is_asked(
 
 def test_annotations_of_another_release_do_not_go_beside(light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = folder(load_rubric("teacher"), [])
-    monkeypatch.setattr("empathy_eval.raters.judges.worth.read_annotations", lambda path: other)
+    monkeypatch.setattr("empathy_eval.raters.judges.judge_quality.read_annotations", lambda path: other)
     with pytest.raises(InputError, match=r"is of another release, demo 0\.1\.0"):
         beside_of(config_of(light, load_rubric("teacher")), tmp_path, [tmp_path / "b"], None)
     other.header["configuration"]["release"]["seal"] = read_manifest(light)["seal"]

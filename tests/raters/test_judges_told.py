@@ -16,13 +16,13 @@ from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.dataset import column, pair_id, read_manifest
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.judges.agreeing import agreement_of
 from empathy_eval.raters.judges.annotations import Annotated, Folder, Judged, read_annotations
+from empathy_eval.raters.judges.estimator import reckoning_of
+from empathy_eval.raters.judges.judge_quality import Beside, worth_of
 from empathy_eval.raters.judges.judge_section import _beside, released_annotations
-from empathy_eval.raters.judges.reckoning import reckoning_of
 from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of
-from empathy_eval.raters.judges.worth import Beside, worth_of
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 
@@ -154,7 +154,7 @@ def test_judged_strategies_stand_beside_planned_ones_part_by_part(light: Path) -
     folder = naming(light, [*rows, (first, "apathetic", other, other)])
     turns = turns_of(light)
     assert {name: codes[one] for name, one in planned.items()}.items() <= turns.planned.items()
-    found = over_dialogues(folder, turns, reckoning_of(folder, Chance(10, 0, 1)))
+    found = over_dialogues(folder, turns, reckoning_of(folder, ResamplingSettings(10, 0, 1)))
     assert found["turns"] == 2
     for name in ("named", "likely"):
         assert (found["agreement"][name]["equal"]["value"], found["agreement"][name]["equal"]["items"]) == (0.5, 2)
@@ -183,7 +183,7 @@ def test_people_and_judges_are_in_one_audit_with_what_tags_were_called_instead(l
     assert len(people) == 3 and people[0].pair_id == pair_id("001-seed", 3)
     assert list(tags_of_people(record(said), {"001-seed": "other"})) == []
     judge = list(tags_of_judge(naming(light, [(name, "reference", "Aff", "Aff")]), {name: "Offer Hope"}))
-    audit = tag_audit({"people": ("raters:1", people), "m": ("teacher:m", judge), "nobody": ("", [])}, Chance(10, 0, 1))
+    audit = tag_audit({"people": ("raters:1", people), "m": ("teacher:m", judge), "nobody": ("", [])}, ResamplingSettings(10, 0, 1))
     found = [(one.strategy, one.by, one.judged, one.right, one.instead) for one in audit.rows]
     called = load_taxonomy()["Aff"].name
     assert found == [
@@ -197,7 +197,7 @@ def test_agree_needs_the_release_that_has_the_plan(light: Path, folders: list[Pa
     assert "--release RELEASE" in capsys.readouterr().err
     assert main(["agree", str(folders[2]), "--release", str(light), "--resamples", "0"]) == 0
     said = capsys.readouterr().out
-    audit = agreement_of([folders[2]], [], Chance(0, 0, 0), "interval", light).tags
+    audit = agreement_of([folders[2]], [], ResamplingSettings(0, 0, 0), "interval", light).tags
     assert audit and re.search(r"judge/strategies +20 +[01]\.", said) and sum(one.judged for one in audit.rows) == 20
     assert all(re.search(rf"{one.strategy} +judge/strategies +{one.judged} +{one.right}\b", said) for one in audit.rows)
     assert main(["agree", str(folders[2]), str(folders[2]), "--release", str(light)]) == 2

@@ -13,7 +13,7 @@ from typing import Any
 import empathy_eval as ee
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import Agreement, read_table
 from empathy_eval.raters.agreement.panel import Judge
 from empathy_eval.raters.agreement.reliability import Reliability
@@ -27,7 +27,7 @@ from tests.evaluation.test_score_judge import Judge as Answering
 from tests.evaluation.test_score_judge import own_rubric
 
 ABOUT = ("role", "framework", "model", "style", "sample")
-NONE = Chance(0, 0, 0)
+NONE = ResamplingSettings(0, 0, 0)
 
 
 def written(path: Path, raters: dict[str, dict[str, Any]], criteria: Sequence[str] = ("kind",)) -> Path:

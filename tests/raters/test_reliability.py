@@ -10,7 +10,7 @@ import krippendorff
 import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale, load_rubric
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import Measure, Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import Reliability, ReliabilityRow, band, reliability
@@ -18,12 +18,12 @@ from sklearn.metrics import cohen_kappa_score
 
 from tests.raters.test_agreement import NAN, Grid, grid, measures, rows, same
 
-NONE = Chance(0, 0, 0)
+NONE = ResamplingSettings(0, 0, 0)
 Lines = dict[str, list[tuple[str, str, float, str]]]
 
 
 def found(
-    given: Table, judges: Sequence[str] = (), crowd: Sequence[str] = (), chance: Chance = NONE, crowd_as: str = "mean",
+    given: Table, judges: Sequence[str] = (), crowd: Sequence[str] = (), chance: ResamplingSettings = NONE, crowd_as: str = "mean",
     frameworks: tuple[Framework, ...] = (),
 ) -> Reliability:  # fmt: skip
     experts = tuple(name for name in given.raters if name not in (*judges, *crowd))
@@ -119,7 +119,7 @@ def test_kappas_of_crowd_judges_and_median_are_those_of_scikit_learn_and_alphas_
 
 def test_a_judge_at_the_benchmark_or_above_is_marked_and_the_difference_has_an_interval() -> None:
     given, _, _ = people(1, 0.4)
-    made = row(found(given, ["j1", "j2"], chance=Chance(200, 0, 0)))
+    made = row(found(given, ["j1", "j2"], chance=ResamplingSettings(200, 0, 0)))
     best = made.experts.value or 0
     for placed in made.judges.values():
         assert placed.kappa.value is not None and same(placed.minus_benchmark, placed.kappa.value - best)
@@ -133,7 +133,7 @@ def test_figures_of_experts_are_those_of_agree_and_a_crowd_changes_none() -> Non
     given, _, _ = people(2, 0.4)
     crowd = [name for name in given.raters if name.startswith("p")]
     plain = agree(given.without(crowd), ["j1", "j2"], 100, 0).criteria[0]
-    made = row(found(given, ["j1", "j2"], crowd, Chance(100, 0, 0)))
+    made = row(found(given, ["j1", "j2"], crowd, ResamplingSettings(100, 0, 0)))
     assert made.experts == plain.benchmark.median and made.alpha["experts"] == plain.alpha["interval"]
     assert [one.kappa for one in made.pairs] == [one.kappa["quadratic"] for one in plain.benchmark.pairs]
     beside = {one.rater: one.kappa["quadratic"] for one in plain.against_median}
@@ -190,7 +190,7 @@ def test_what_is_not_defined_says_why(name: str) -> None:
     given, judges, crowd, reasons = BARE[name]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = found(given, judges, crowd, Chance(20, 0, 0))
+        made = found(given, judges, crowd, ResamplingSettings(20, 0, 0))
     said = measures(json.loads(json.dumps(made.to_json(), allow_nan=False)))
     seen = [one for one in said if "value" in one]
     assert all((one["median"] is None) == bool(one["why"]) for one in said if "value" not in one)
@@ -213,7 +213,7 @@ def test_the_order_of_rows_changes_no_figure() -> None:
     given, _, _ = people(3, 0.3)
     crowd, lines = [name for name in given.raters if name.startswith("p")], list(given.rows())
     shuffled = Table.of([lines[place] for place in np.random.default_rng(1).permutation(len(lines))])
-    one, other = (json.dumps(found(some, ["j1"], crowd, Chance(50, 0, 0)).to_json()) for some in (given, shuffled))
+    one, other = (json.dumps(found(some, ["j1"], crowd, ResamplingSettings(50, 0, 0)).to_json()) for some in (given, shuffled))
     assert one == other
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
@@ -51,7 +51,7 @@ def found() -> Reliability:
         for rater, values in raters.items()
         for item, value in enumerate(values)
     )
-    chance = Chance(30, 0, 0)
+    chance = ResamplingSettings(30, 0, 0)
     judged = agree(table.without(PANEL.crowd), [one.rater for one in PANEL.judges], chance.resamples, chance.seed)
     return reliability(table, PANEL, FRAMEWORKS, judged, chance)
 
@@ -135,7 +135,7 @@ def test_any_table_gives_figures_or_reasons(ratings: dict[tuple[str, str, str], 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         figures = agree(judged, [one.rater for one in judges], 5)
-        told = reliability(table, panel, frameworks, figures, Chance(5, 0, 0)).to_json()
+        told = reliability(table, panel, frameworks, figures, ResamplingSettings(5, 0, 0)).to_json()
     for one in measures(told):
         assert (one["value"] is not None or one["why"]) and (one["low"] is not None or one["why"]) and one["signature"]
     json.dumps(told, allow_nan=False)

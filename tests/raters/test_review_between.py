@@ -20,9 +20,9 @@ from empathy_eval.design.dataset import column
 from empathy_eval.raters.review.assignment import assign_blocks
 from empathy_eval.raters.review.export import design_of, drawn_for, export_review
 from empathy_eval.raters.review.human_evaluation import mean_by_rater, review_facts
+from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA, study_rows, tables_of
 from empathy_eval.raters.review.sample import BETWEEN, Cell, Design, Unit
-from empathy_eval.raters.review.take_back import import_reviews
 from hypothesis import given
 from hypothesis import strategies as st
 

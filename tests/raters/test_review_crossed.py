@@ -15,8 +15,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.raters.review.export import Exported, export_review
 from empathy_eval.raters.review.human_evaluation import crossed_reading
+from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.take_back import import_reviews
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.browser import serious_findings

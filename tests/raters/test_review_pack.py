@@ -18,8 +18,8 @@ from empathy_eval.design.dataset import parts_of
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import PAPERS, SECONDS, SIZES, WORDS_A_MINUTE, design_of, export_review, write_papers
 from empathy_eval.raters.review.forms import COLUMNS
+from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.sample import Design, sample
-from empathy_eval.raters.review.take_back import import_reviews
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.raters import FORMS, fill, key_of, kind_and_cold

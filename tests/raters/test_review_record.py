@@ -24,9 +24,9 @@ from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.human_evaluation import fleiss_kappas, human_evaluation
+from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA, content_hash, corrections, decision_rows, decisions, rating_rows, read_record
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.take_back import import_reviews
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff

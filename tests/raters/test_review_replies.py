@@ -16,10 +16,10 @@ from empathy_eval.raters.people.human_correlation import ratings_of_release
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import Exported, design_of, export_review
 from empathy_eval.raters.review.human_evaluation import group_lines, mean_of, review_facts
+from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.replies import read_replies
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.take_back import import_reviews
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of
 from tests.doubles.replies import HOSTILE, SYSTEMS, rows_for, written

@@ -17,9 +17,9 @@ from empathy_eval.cli import main
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.forms import COLUMNS, TIE
+from empathy_eval.raters.review.import_reviews import Imported, import_reviews, told
 from empathy_eval.raters.review.record import training_results
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.take_back import Imported, import_reviews, told
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of, kind_and_cold, written

@@ -24,11 +24,11 @@ from empathy_eval.completions.requests import Usage
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message
 from empathy_eval.evaluation.external.judges import annotations_of
-from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.judge import reward_of
-from empathy_eval.raters.judges.worth import shown, worth_of
+from empathy_eval.raters.judges.judge_quality import shown, worth_of
 from empathy_eval.releases.assemble.annotations import add_annotations
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.annotations import annotation_faults
@@ -297,7 +297,7 @@ def test_a_model_of_ones_own_gives_rewards_too(bench: Bench) -> None:
 def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
     out = bench.annotate("classify", turns=None)
     measured = score(bench.release, annotations=[out], judges=[f"{MODEL}/reward"], shortcuts=False)
-    assert isinstance(measured, Measured)
+    assert isinstance(measured, ReleaseTables)
     assert [row.metric for row in measured.inversion] == [f"{MODEL}/reward:reward"]
     for variant, mean in measured.inversion[0].scores.items():
         some = [reward(text) for (_, name), text in bench.texts.items() if name == variant]

@@ -19,7 +19,7 @@ from empathy_eval.raters.study.ratings import Reading, Study, read_study
 from empathy_eval.raters.study.results import COLUMNS, Studied
 from empathy_eval.raters.study.study import Asked, pairs, study
 from empathy_eval.statistics import chi_square
-from empathy_eval.statistics.chi_square import Counted
+from empathy_eval.statistics.chi_square import CountTable
 from empathy_eval.statistics.ranking import benjamini_hochberg, holm
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -32,9 +32,9 @@ CLOSE = 1e-9
 Rows = Iterable[Sequence[object]]
 
 
-def of(counts: Sequence[Sequence[int]], *, yates: bool = False, permutation: float | None = None) -> chi_square.Test:
+def of(counts: Sequence[Sequence[int]], *, yates: bool = False, permutation: float | None = None) -> chi_square.ChiSquaredTest:
     rows, columns = (tuple(map(str, range(number))) for number in np.shape(counts))
-    return chi_square.tested(Counted(rows, columns, np.array(counts)), permutation, "permutations:9", yates=yates)
+    return chi_square.tested(CountTable(rows, columns, np.array(counts)), permutation, "permutations:9", yates=yates)
 
 
 def taken(folder: Path, rows: Rows, columns: str = "item,group,rater,rating", add: Rows = ()) -> Study:
@@ -131,9 +131,9 @@ def test_a_small_expected_count_makes_the_p_of_exchanged_raters_the_one_that_cou
 
 
 def test_groups_and_categories_without_ratings_are_left_out_and_named() -> None:
-    found = chi_square.tested(Counted(("a", "b", "c"), ('"x"', '"y"', '"z"'), np.array([[9, 0, 7], [0, 0, 0], [8, 0, 20]])), None, "")
+    found = chi_square.tested(CountTable(("a", "b", "c"), ('"x"', '"y"', '"z"'), np.array([[9, 0, 7], [0, 0, 0], [8, 0, 20]])), None, "")
     assert found.df == 1 and found.why == '"b" has no rating here; nobody gave "y" here'
-    none = chi_square.tested(Counted(("a", "b"), ('"x"', 'anything but "x"'), np.array([[9, 0], [8, 0]])), None, "")
+    none = chi_square.tested(CountTable(("a", "b"), ('"x"', 'anything but "x"'), np.array([[9, 0], [8, 0]])), None, "")
     assert (none.statistic, none.n, none.why) == (None, 17, 'nobody gave anything but "x" here')
 
 
@@ -171,7 +171,7 @@ def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_ca
         return list(zip(holm(known), benjamini_hochberg(known), strict=True))
 
     for parts in ((found.whole,), found.parts["valence"], found.parts["stratum"]):
-        families: list[list[tuple[chi_square.Test, results.Part | results.Pairwise | results.Gain]]]
+        families: list[list[tuple[chi_square.ChiSquaredTest, results.Part | results.Pairwise | results.Gain]]]
         families = [[(one.omnibus, one) for one in parts], [(pair.test, pair) for one in parts for pair in one.pairwise]]
         families += [[(one.test, one) for part in parts for one in part.gains if one.category == label] for label in found.labels]
         for family in families:

@@ -38,7 +38,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 GROUPS = ("human", "gpt", "llama")
-NO_TEST = chi_square.Test(None, None, None, None, 0, None, None, "chi-square", None, "")
+NO_TEST = chi_square.ChiSquaredTest(None, None, None, None, 0, None, None, "chi-square", None, "")
 
 
 def study_of(sizes: Sequence[int], ratings: int = 1, seed: int = 3) -> Study:
@@ -319,11 +319,11 @@ def checks_of(study: Study, failed: Sequence[int | None], shown: int = 4) -> Rat
     return RatersTable(study, {"checks": [None if one is None else str(shown) for one in failed], "checks_failed": told}, 0, 0)
 
 
-def omnibus(study: Study, permutations: int) -> chi_square.Test:
-    from empathy_eval.statistics.chi_square import Counted, tested
+def omnibus(study: Study, permutations: int) -> chi_square.ChiSquaredTest:
+    from empathy_eval.statistics.chi_square import CountTable, tested
 
     (p,) = permuted(study, [Wanted()], permutations, 0)
-    return tested(Counted(study.groups, study.labels, study.counts()), p, f"permutations:{permutations}|unit:rater")
+    return tested(CountTable(study.groups, study.labels, study.counts()), p, f"permutations:{permutations}|unit:rater")
 
 
 def test_failed_checks_are_told_by_group_and_the_test_is_made_again_without_those_who_failed_most() -> None:

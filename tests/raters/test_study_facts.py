@@ -72,10 +72,10 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return studied(request.param, tmp_path_factory.getbasetemp())
 
 
-def figures(found: Studied) -> dict[tuple[str, ...], tuple[float | None, chi_square.Test]]:
+def figures(found: Studied) -> dict[tuple[str, ...], tuple[float | None, chi_square.ChiSquaredTest]]:
     """Figures and tests by table, part, group, other, category and name, as ``study_printed.csv`` calls them."""
     parts = {"all": found.whole, **{part.name or "": part for part in found.parts["valence"]}}
-    made: dict[tuple[str, ...], tuple[float | None, chi_square.Test]] = {}
+    made: dict[tuple[str, ...], tuple[float | None, chi_square.ChiSquaredTest]] = {}
     for name, part in parts.items():
         tests = {"": part.omnibus, **dict(zip(LABELS, part.by_category, strict=True))}
         made |= {("6", name, "", "", category, "chi-squared"): (test.statistic, test) for category, test in tests.items()}

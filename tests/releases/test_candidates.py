@@ -27,7 +27,7 @@ from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import Run, build
 from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
 from empathy_eval.releases.assemble.write import release
-from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import copy_world
@@ -237,7 +237,7 @@ def test_before_the_contrast_checks_stands_nothing_that_was_not_chosen(copy: Pat
 
 def test_show_tells_the_candidates_with_their_scores(chosen: Path) -> None:
     row = next(row for row in rows(chosen / "release", "pairs") if telltale(row["turn"], 0))
-    beside = Beside(scenarios=chosen / "scenarios")
+    beside = InspectionInputs(scenarios=chosen / "scenarios")
     for folder in (chosen / "b", chosen / "release"):
         shown = show(folder, row["pair_id"], beside)
         told = next(one for one in shown.texts if one.name == "empathetic")

@@ -15,7 +15,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, files_of
-from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Shortcut
+from empathy_eval.evaluation.inversion.rows import ContrastAudit, Shortcut, ShortcutAudit
 from empathy_eval.releases.assemble.write import Released
 from empathy_eval.reports.card import card_text
 from empathy_eval.reports.claims import claims
@@ -123,7 +123,7 @@ def test_the_card_claims_no_more_than_its_figures(controls: bool, released: tupl
     folder = Path(shutil.copytree(released[0], tmp_path / "copy"))
     report, characters = released[1].report, Shortcut("characters", True, 9, Estimate(0.9, 0.8, 1.0), None, "s")
     one = ContrastAudit(STANCE if controls else RAW, "pairs", "empathetic", "apathetic", 9, 3, 3, (characters,))
-    changed = replace(report.measured, audit=Audit("dialogue", (one,)))
+    changed = replace(report.measured, audit=ShortcutAudit("dialogue", (one,)))
     if not controls:
         changed = replace(changed, controls=[], balance=[])
     (folder / "README.md").write_text(card_text(folder, released[1].manifest, replace(report, measured=changed)))

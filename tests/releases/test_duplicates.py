@@ -14,7 +14,7 @@ from empathy_eval.releases.assemble.duplicates import (
     BANDS,
     PREFERENCE,
     ROWS,
-    Groups,
+    DuplicateGroups,
     Hashes,
     band_keys,
     hashes_of,
@@ -173,7 +173,7 @@ def test_a_chain_is_one_group_though_its_ends_are_unlike() -> None:
 def test_one_bucket_joins_a_chain_in_whatever_order_it_lies(bucket: tuple[int, ...]) -> None:
     links = [np.arange(place * 6, place * 6 + 60, dtype=np.uint64) for place in range(4)]
     assert similarity(links[0], links[1]) >= 0.8 > similarity(links[0], links[2])
-    groups = Groups([links[one] for one in bucket])
+    groups = DuplicateGroups([links[one] for one in bucket])
     groups.join_similar([0, 1, 2, 3])
     assert [groups.best(one) for one in range(4)] == [0, 0, 0, 0]
 

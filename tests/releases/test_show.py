@@ -32,8 +32,8 @@ from empathy_eval.generation.outcomes import Scene, Turn
 from empathy_eval.releases.assemble.write import release as write
 from empathy_eval.releases.inspect import recipe_from_manifest as under
 from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
-from empathy_eval.releases.inspect.show import Beside, rejected, show
-from empathy_eval.releases.inspect.shown import Refused, Shown
+from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
+from empathy_eval.releases.inspect.shown import RefusedText, ShownItem
 from empathy_eval.releases.inspect.texts import unknown
 
 from tests.conftest import copy_world, demo_file
@@ -65,8 +65,8 @@ def build(marred: Path) -> Path:
 
 
 @pytest.fixture
-def beside(marred: Path) -> Beside:
-    return Beside(ledger=marred / "build" / "ledger.sqlite", scenarios=marred / "scenarios")
+def beside(marred: Path) -> InspectionInputs:
+    return InspectionInputs(ledger=marred / "build" / "ledger.sqlite", scenarios=marred / "scenarios")
 
 
 def rows(path: Path) -> list[dict[str, Any]]:
@@ -74,18 +74,20 @@ def rows(path: Path) -> list[dict[str, Any]]:
     return found
 
 
-def as_it_was(one: Refused) -> tuple[str | None, tuple[str, ...], str | None]:
+def as_it_was(one: RefusedText) -> tuple[str | None, tuple[str, ...], str | None]:
     return one.request_key, one.reasons, one.text
 
 
-def answers(beside: Beside) -> dict[str, tuple[str, str]]:
+def answers(beside: InspectionInputs) -> dict[str, tuple[str, str]]:
     assert beside.ledger
     with Ledger(beside.ledger, create=False, write=False) as ledger:
         return {row[0]: (completion.text, completion.finish) for row, completion in ledger.rows()}
 
 
 @pytest.mark.e2e
-def test_every_released_text_is_shown_with_the_request_whose_key_it_has_and_the_answer_of_the_ledger(release: Path, beside: Beside) -> None:
+def test_every_released_text_is_shown_with_the_request_whose_key_it_has_and_the_answer_of_the_ledger(
+    release: Path, beside: InspectionInputs
+) -> None:
     there = answers(beside)
     asked = [one for one in rows(release / "provenance.parquet") if one["request_key"]]
     assert len(asked) > 15
@@ -100,7 +102,7 @@ def test_every_released_text_is_shown_with_the_request_whose_key_it_has_and_the_
             assert text == json.loads(one.text or "")["text"] and all(figure.holds for text in shown.texts for figure in text.figures)
 
 
-def test_the_figures_of_a_pair_are_those_of_its_row(release: Path, beside: Beside) -> None:
+def test_the_figures_of_a_pair_are_those_of_its_row(release: Path, beside: InspectionInputs) -> None:
     path = file_of(release, "controls", split_of("017-seed"))
     for row in rows(path):
         shown = show(release, row["pair_id"], beside)
@@ -115,7 +117,7 @@ def test_the_figures_of_a_pair_are_those_of_its_row(release: Path, beside: Besid
     assert rows(path)
 
 
-def test_a_repaired_text_is_shown_with_the_answer_before_and_the_words_against_it(build: Path, beside: Beside) -> None:
+def test_a_repaired_text_is_shown_with_the_answer_before_and_the_words_against_it(build: Path, beside: InspectionInputs) -> None:
     shown = show(build, f"{name_of(REPAIRED)}/empathetic", beside)
     bad, good = shown.asked
     assert (bad.verdict, bad.repair, good.verdict, good.repair) == ("refused", False, "taken", True)
@@ -125,18 +127,20 @@ def test_a_repaired_text_is_shown_with_the_answer_before_and_the_words_against_i
     assert [text.reasons for text in shown.refused] == [("overlap_high",)]
 
 
-def test_a_refused_text_is_shown_with_every_answer_and_why_its_pair_is_left_out(build: Path, release: Path, beside: Beside) -> None:
+def test_a_refused_text_is_shown_with_every_answer_and_why_its_pair_is_left_out(
+    build: Path, release: Path, beside: InspectionInputs
+) -> None:
     for folder in (build, release):
         shown = show(folder, f"{name_of(REFUSED)}/empathetic", beside)
         assert [(one.text, one.finish, one.reasons[0][0]) for one in shown.asked] == [(REFUSAL, "refusal", "finish_refusal")] * 4
         assert "far_empathetic" in shown.why[0] and [one.name for one in shown.texts] == ["reference"]
-    assert "far_empathetic: no text of it" in show(release, name_of(REFUSED), Beside(scenarios=beside.scenarios)).why[0]
+    assert "far_empathetic: no text of it" in show(release, name_of(REFUSED), InspectionInputs(scenarios=beside.scenarios)).why[0]
     odd = show(build, f"{name_of(ODD)}/far_empathetic", beside)
     assert [(one.text, one.reasons[0][0]) for one in odd.asked[:2]] == [(NO_JSON, "not_json"), (OFF_SCHEMA, "schema")]
     assert (odd.asked[2].sample, odd.asked[2].verdict) == (1, "taken")
 
 
-def test_a_text_by_rules_names_them_and_asked_nobody(build: Path, release: Path, beside: Beside) -> None:
+def test_a_text_by_rules_names_them_and_asked_nobody(build: Path, release: Path, beside: InspectionInputs) -> None:
     made = {one["pair_id"] for one in rows(release / "provenance.parquet") if one["method"] == "rules"}
     assert made
     for folder in (build, release):
@@ -169,7 +173,7 @@ def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_pat
     rules = shutil.copytree(data_folder("rules"), tmp_path / "rules", ignore=shutil.ignore_patterns("apathetic.yaml"))
     said = [{"name": name, "patterns": [[{"LOWER": "who"}]]} for name in ("opening", "first_person")]
     (rules / "description.yaml").write_text(json.dumps(said))
-    shown = show(folder, "017-seed-t05/apathetic", Beside(rules=rules))
+    shown = show(folder, "017-seed-t05/apathetic", InspectionInputs(rules=rules))
     assert "made by rules" in shown.texts[-1].made and not any("nothing is checked" in one for one in shown.notes)
     # Without them the folder that has them is asked for.
     assert any("give the folder of these rules with --rules" in one for one in show(folder, "017-seed-t05").notes)
@@ -186,7 +190,7 @@ def test_hostile_ids_and_columns_are_refused_in_words(light: Path, tmp_path: Pat
         show(folder, "017-seed-t05")
 
 
-def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, release: Path, beside: Beside) -> None:
+def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, release: Path, beside: InspectionInputs) -> None:
     for folder in (build, release):
         shown = show(folder, WITHDRAWN, beside)
         assert shown.status == "left out" and shown.why[0] == f"withdrawn on 2026-02-28 (error): {REASON}"
@@ -201,7 +205,7 @@ def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, relea
             show(folder, "017-seed-t99", beside)
 
 
-def test_duplicates_and_what_reviewers_removed_are_left_out_and_why(release: Path, beside: Beside, tmp_path: Path) -> None:
+def test_duplicates_and_what_reviewers_removed_are_left_out_and_why(release: Path, beside: InspectionInputs, tmp_path: Path) -> None:
     changed = altered(release, tmp_path, duplicates={"003-seed": "017-seed"})
     removed = [{"dialogue_id": "007-seed", "remove": 2, "keep": 1, "reasons": ["it names somebody"]}]
     manifest = json.loads((changed / "manifest.json").read_text())
@@ -228,12 +232,12 @@ def altered(release: Path, folder: Path, **changes: Any) -> Path:
 
 
 def test_where_the_key_does_not_fit_any_more_it_says_what_is_another_and_shows_what_the_ledger_has(
-    build: Path, release: Path, beside: Beside, tmp_path: Path
+    build: Path, release: Path, beside: InspectionInputs, tmp_path: Path
 ) -> None:
     templates = shutil.copytree(data_folder("prompt_templates"), tmp_path / "templates")
     path = templates / "far_empathetic.md.j2"
     path.write_text(path.read_text().replace("{% block user %}", "{% block user %}Well. ", 1))
-    changed = Beside(beside.ledger, scenarios=beside.scenarios, templates=templates)
+    changed = InspectionInputs(beside.ledger, scenarios=beside.scenarios, templates=templates)
     for folder in (build, release):
         before = show(folder, name_of(ODD), beside)
         known = {one.key: one.text for one in before.asked}
@@ -251,9 +255,9 @@ def test_where_the_key_does_not_fit_any_more_it_says_what_is_another_and_shows_w
 
 
 @pytest.mark.parametrize("name", [name_of(ODD), name_of(REPAIRED), name_of(REFUSED), REJECTED])
-def test_a_folder_is_shown_by_what_it_carries(name: str, build: Path, release: Path, beside: Beside) -> None:
+def test_a_folder_is_shown_by_what_it_carries(name: str, build: Path, release: Path, beside: InspectionInputs) -> None:
     for folder in (build, release):
-        assert show(folder, name, Beside(beside.ledger)) == show(folder, name, beside)
+        assert show(folder, name, InspectionInputs(beside.ledger)) == show(folder, name, beside)
 
 
 @pytest.fixture(scope="module")
@@ -273,19 +277,19 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_scenarios_and_templates_of_ones_own_are_those_that_the_build_carries(changed: Path) -> None:
-    every = Beside(None, None, changed / "scenarios", changed / "templates")
-    by_itself, named = (show(changed / "build", "003-seed-t01", one) for one in (Beside(), every))
+    every = InspectionInputs(None, None, changed / "scenarios", changed / "templates")
+    by_itself, named = (show(changed / "build", "003-seed-t01", one) for one in (InspectionInputs(), every))
     assert by_itself == named and len(by_itself.asked) == 4 and all(one.body and one.verdict == "taken" for one in by_itself.asked)
     assert "As we see it:" in json.dumps(show(changed / "build", "003-seed").asked[0].body)
 
 
 def test_templates_that_a_release_carries_are_not_run_and_its_scenarios_are_read(changed: Path) -> None:
     ledger = changed / "build" / "ledger.sqlite"
-    shown = show(changed / "release", "003-seed-t01", Beside(ledger))
+    shown = show(changed / "release", "003-seed-t01", InspectionInputs(ledger))
     (note,) = [one for one in shown.notes if "from parts that have changed" in one]
     assert "templates: far_empathetic;" in note and "scenario" not in note.partition(";")[0]
     assert "Well. " not in json.dumps([one.body for one in shown.asked])
-    whole = show(changed / "release", "003-seed-t01", Beside(ledger, templates=changed / "templates"))
+    whole = show(changed / "release", "003-seed-t01", InspectionInputs(ledger, templates=changed / "templates"))
     assert not [one for one in whole.notes if "from parts that have changed" in one] and all(one.body for one in whole.asked)
 
 
@@ -320,14 +324,16 @@ def test_scenarios_that_are_brought_are_counted_by_the_words_of_the_texts_langua
     assert "give the folder of these rules" in note and recipe_again(chinese, None, None, None).notes == (note,)
 
 
-def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(release: Path, beside: Beside) -> None:
-    shown = show(release, f"{name_of(ODD)}/empathetic", Beside(scenarios=beside.scenarios))
+def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(
+    release: Path, beside: InspectionInputs
+) -> None:
+    shown = show(release, f"{name_of(ODD)}/empathetic", InspectionInputs(scenarios=beside.scenarios))
     (one,) = shown.asked
     assert (one.key, one.sample, one.verdict, one.text) == (shown.texts[-1].request_key, 1, "taken", None) and "proves" in one.note
     assert any("--ledger" in note for note in shown.notes)
 
 
-def test_what_was_said_of_a_pair_is_shown(release: Path, beside: Beside, tmp_path: Path) -> None:
+def test_what_was_said_of_a_pair_is_shown(release: Path, beside: InspectionInputs, tmp_path: Path) -> None:
     name, key = name_of(REPAIRED), "s1-" + "ab" * 32
     counts = json.loads((release / "manifest.json").read_text())["counts"]
     folder = altered(release, tmp_path, counts={**counts, "annotations": {"train": 1, "validation": 0, "test": 0}})
@@ -361,7 +367,7 @@ def test_annotations_are_shown_with_the_answers_of_their_ledger(release: Path, t
         show(tmp_path / "judged", "999-seed")
 
 
-def test_what_was_refused_is_walked_with_the_texts_as_they_were(build: Path, release: Path, beside: Beside) -> None:
+def test_what_was_refused_is_walked_with_the_texts_as_they_were(build: Path, release: Path, beside: InspectionInputs) -> None:
     outcomes = [json.loads(line) for line in (build / "outcomes.jsonl").read_text().splitlines()]
     there = answers(beside)
     failures = [(one["request_key"], tuple(one["reasons"])) for outcome in outcomes for one in outcome["failures"]]
@@ -378,23 +384,25 @@ def test_what_was_refused_is_walked_with_the_texts_as_they_were(build: Path, rel
     assert Counter(map(as_it_was, through)) == Counter(map(as_it_was, found))
     assert all(one.detail for one in through if one.request_key)
     assert [one.text for one in rejected(release, "schema", beside)] == [OFF_SCHEMA]
-    alone = list(rejected(release, beside=Beside(scenarios=beside.scenarios)))
+    alone = list(rejected(release, beside=InspectionInputs(scenarios=beside.scenarios)))
     assert {one.reasons[0] for one in alone} == {"withdrawn", "edit_ratio_zero", "overlap_high", "pair_left_out"}
     with pytest.raises(InputError, match=r"nothing was refused for \"nope\"\n.*finish_refusal \(4\)"):
         list(rejected(build, "nope", beside))
 
 
-def test_a_build_under_way_is_shown_from_its_ledger(build: Path, beside: Beside, tmp_path: Path) -> None:
+def test_a_build_under_way_is_shown_from_its_ledger(build: Path, beside: InspectionInputs, tmp_path: Path) -> None:
     for name in ("configuration.json", "ledger.sqlite"):
         shutil.copy(build / name, tmp_path / name)
-    whole, half = (show(folder, name_of(REPAIRED), Beside(scenarios=beside.scenarios)) for folder in (build, tmp_path))
+    whole, half = (show(folder, name_of(REPAIRED), InspectionInputs(scenarios=beside.scenarios)) for folder in (build, tmp_path))
     assert (half.texts, half.asked, half.refused) == (whole.texts, whole.asked, whole.refused) and "not finished" in half.source
-    assert Counter(one.request_key for one in rejected(tmp_path, beside=Beside(scenarios=beside.scenarios))) == Counter(
+    assert Counter(one.request_key for one in rejected(tmp_path, beside=InspectionInputs(scenarios=beside.scenarios))) == Counter(
         one.request_key for one in rejected(build, beside=beside)
     )
 
 
-def test_no_code_is_run_that_a_folder_names(release: Path, beside: Beside, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_code_is_run_that_a_folder_names(
+    release: Path, beside: InspectionInputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "their_code.py").write_text(f"open({str(tmp_path / 'was-run')!r}, 'w')\nclass Model: name = endpoint = 'x'\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     configuration = json.loads((release / "manifest.json").read_text())["configuration"]
@@ -413,7 +421,7 @@ def test_no_code_is_run_that_a_folder_names(release: Path, beside: Beside, tmp_p
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("of", ["build", "release"])
-def test_a_hundred_ids_each_are_shown_or_refused_in_words(of: str, marred: Path, beside: Beside) -> None:
+def test_a_hundred_ids_each_are_shown_or_refused_in_words(of: str, marred: Path, beside: InspectionInputs) -> None:
     rng, said = random.Random(of), Counter[str]()
     keys = sorted(answers(beside))
     odd = [
@@ -441,10 +449,10 @@ def test_a_hundred_ids_each_are_shown_or_refused_in_words(of: str, marred: Path,
         return rng.choice([dialogue, turn, turn, f"{turn}/{variant}", rng.choice(odd), *of_keys])
 
     for number in range(100):
-        look = rng.choice([beside, Beside(scenarios=beside.scenarios)])
+        look = rng.choice([beside, InspectionInputs(scenarios=beside.scenarios)])
         try:
             shown = show(marred / of, drawn(), look)
-            assert isinstance(shown, Shown) and json.dumps(shown.to_json())
+            assert isinstance(shown, ShownItem) and json.dumps(shown.to_json())
             said["shown"] += 1
         except EmpathyEvalError as error:
             assert error.exit_code == 2 and "Fix: " in str(error), number
@@ -487,8 +495,8 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts:
     return folder
 
 
-def test_of_a_release_too_what_checks_of_ones_own_refused_is_told(own: Path, beside: Beside) -> None:
-    look = Beside(own / "build" / "ledger.sqlite", scenarios=beside.scenarios)
+def test_of_a_release_too_what_checks_of_ones_own_refused_is_told(own: Path, beside: InspectionInputs) -> None:
+    look = InspectionInputs(own / "build" / "ledger.sqlite", scenarios=beside.scenarios)
     found = [one for one in rejected(own / "build", beside=look) if one.reasons != ("odd_opening",)]
     through = list(rejected(own / "release", beside=look))
     assert Counter(map(as_it_was, through)) == Counter(map(as_it_was, found))
@@ -498,8 +506,8 @@ def test_of_a_release_too_what_checks_of_ones_own_refused_is_told(own: Path, bes
     assert (good.sample, good.verdict, good.note) == (1, "taken", "") and good.body
 
 
-def test_nothing_is_called_taken_that_a_check_of_ones_own_may_have_refused(own: Path, beside: Beside) -> None:
-    shown = show(own / "release", "003-seed", Beside(own / "build" / "ledger.sqlite", scenarios=beside.scenarios))
+def test_nothing_is_called_taken_that_a_check_of_ones_own_may_have_refused(own: Path, beside: InspectionInputs) -> None:
+    shown = show(own / "release", "003-seed", InspectionInputs(own / "build" / "ledger.sqlite", scenarios=beside.scenarios))
     bad, good = shown.asked
     assert (bad.sample, bad.verdict, good.sample, good.verdict) == (0, "unknown", 1, "taken") and "may have refused" in bad.note
     assert good.body and good.key == shown.texts[0].request_key

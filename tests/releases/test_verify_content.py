@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
-from empathy_eval.releases.assemble.read_back import File, Numbered, Stored, read_back, tables_of
-from empathy_eval.releases.verify.content import Contents
-from empathy_eval.releases.verify.requests import Requests
+from empathy_eval.releases.assemble.read_back import DialogueRows, File, Numbered, read_back, tables_of
+from empathy_eval.releases.verify.content import ReleaseContents
+from empathy_eval.releases.verify.requests import RequestRecords
 from empathy_eval.releases.verify.texts import checked_under
 
 from tests.doubles import made_once
@@ -25,19 +25,19 @@ SOURCES = {
 
 
 @pytest.fixture(scope="module")
-def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Contents:
+def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> ReleaseContents:
     folder = made_once.copied(tmp_path_factory, "forged", lambda folder: honest(folder, prompts))[0] / "release"
     facts = read_manifest(folder)
-    return Contents(folder, facts, checked_under(folder, facts), Requests(folder, facts))
+    return ReleaseContents(folder, facts, checked_under(folder, facts), RequestRecords(folder, facts))
 
 
 @pytest.fixture(scope="module")
-def stored(contents: Contents) -> Stored:
+def stored(contents: ReleaseContents) -> DialogueRows:
     """The dialogue that is first in the release."""
     return next(read_back(contents.folder, tables_of(contents.manifest, preferred=True)))
 
 
-def with_rows(stored: Stored, file: File, rows: list[Numbered]) -> Stored:
+def with_rows(stored: DialogueRows, file: File, rows: list[Numbered]) -> DialogueRows:
     return replace(stored, rows={name: some for name, some in {**stored.rows, file: rows}.items() if some})
 
 
@@ -53,12 +53,12 @@ def changed(value: Any) -> Any:
     return value / 2 + 0.25 if isinstance(value, float) else (value or 0) + 1
 
 
-def test_a_dialogue_that_is_as_it_was_released_has_no_fault(contents: Contents, stored: Stored) -> None:
+def test_a_dialogue_that_is_as_it_was_released_has_no_fault(contents: ReleaseContents, stored: DialogueRows) -> None:
     assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, preferred=True)}
 
 
 @pytest.mark.e2e
-def test_another_value_in_any_column_is_found_with_its_table(contents: Contents, stored: Stored) -> None:
+def test_another_value_in_any_column_is_found_with_its_table(contents: ReleaseContents, stored: DialogueRows) -> None:
     unseen = set[tuple[str, str]]()
     for file, ((number, row), *others) in stored.rows.items():
         for column in row:
@@ -68,7 +68,7 @@ def test_another_value_in_any_column_is_found_with_its_table(contents: Contents,
     assert unseen <= SOURCES
 
 
-def test_a_row_that_is_lost_or_there_twice_or_in_the_place_of_another_is_found(contents: Contents, stored: Stored) -> None:
+def test_a_row_that_is_lost_or_there_twice_or_in_the_place_of_another_is_found(contents: ReleaseContents, stored: DialogueRows) -> None:
     bare = replace(contents, under=None)
     for file, rows in stored.rows.items():
         for forged in (rows[1:], [rows[0], *rows], [*rows[1:], rows[0]] if len(rows) > 1 else []):
@@ -76,7 +76,7 @@ def test_a_row_that_is_lost_or_there_twice_or_in_the_place_of_another_is_found(c
             assert found, (file, len(forged))
 
 
-def test_a_finding_names_the_cell_with_both_values(contents: Contents, stored: Stored) -> None:
+def test_a_finding_names_the_cell_with_both_values(contents: ReleaseContents, stored: DialogueRows) -> None:
     file = next(one for one in stored.rows if one[0] == "preferences")
     (number, row), *others = stored.rows[file]
     forged = with_rows(stored, file, [(number, {**row, "scenario": "Another"}), *others])

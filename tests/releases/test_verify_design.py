@@ -12,7 +12,7 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.design.carried import DESIGN, carried, definition, written
+from empathy_eval.design.bundled_definitions import DESIGN, carried, definition, written
 from empathy_eval.design.language import load_language
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
-from empathy_eval.evaluation.inversion.results import Difference, Measured, MetricRow
-from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Shortcut
+from empathy_eval.evaluation.inversion.results import Difference, MetricRow, ReleaseTables
+from empathy_eval.evaluation.inversion.rows import ContrastAudit, Shortcut, ShortcutAudit
 from empathy_eval.reports.charts import accuracies, charts_of, draw_chart, effects, ranks, scenarios
 from empathy_eval.statistics.estimate import Estimate
 
@@ -21,8 +21,8 @@ def a_row(name: str, score: float = 0.5, better: bool | None = True, accuracy: E
     return MetricRow(name, "s", None, {"apathetic": score, "empathetic": score}, found, 3, better)
 
 
-def measured(*names: str) -> Measured:
-    return Measured(
+def measured(*names: str) -> ReleaseTables:
+    return ReleaseTables(
         [a_row(name) for name in names],
         [a_row(name, stance=0.1, stance_near=0.15, stance_far=0.05) for name in names],
         groups={"scenario": {"Sleep": [a_row(name) for name in names], "Work": [a_row(name) for name in names]}},
@@ -30,10 +30,10 @@ def measured(*names: str) -> Measured:
 
 
 def test_a_metric_on_another_scale_or_without_a_direction_is_not_drawn_beside_the_others() -> None:
-    found = effects(Measured([a_row("a"), a_row("points", 37.0), a_row("length", 0.3, None)]))
+    found = effects(ReleaseTables([a_row("a"), a_row("points", 37.0), a_row("length", 0.3, None)]))
     assert found and [name for name, _ in found.rows] == ["a"]
-    assert effects(Measured([a_row("points", 37.0)])) is None
-    assert (all_ranks := ranks(Measured([a_row("a"), a_row("points", 37.0), a_row("length", 0.3, None)])))
+    assert effects(ReleaseTables([a_row("points", 37.0)])) is None
+    assert (all_ranks := ranks(ReleaseTables([a_row("a"), a_row("points", 37.0), a_row("length", 0.3, None)])))
     assert [name for name, _ in all_ranks.rows] == ["a", "points"]
 
 
@@ -45,7 +45,7 @@ def test_the_axis_holds_every_interval_and_the_middle() -> None:
 
 
 def test_without_controls_only_the_released_comparison_is_drawn() -> None:
-    found = effects(Measured([a_row("a")]))
+    found = effects(ReleaseTables([a_row("a")]))
     assert found and list(found.legend) == [RAW]
     assert (both := ranks(measured("a"))) and list(both.legend) == [RAW, STANCE_NEAR, STANCE_FAR]
 
@@ -57,10 +57,10 @@ def test_accuracies_at_equal_closeness_stand_beside_the_shortcut_line() -> None:
         measured("a"), controls=[a_row("a", accuracy=Estimate(0.6, 0.5, 0.7), stance=0.1), a_row("length", 0.3, None, stance=0.1)]
     )
     row = Shortcut("characters", True, 3, Estimate(0.9, 0.8, 1.0), None, "s")
-    audit = Audit("dialogue", (ContrastAudit(STANCE, "controls", "empathetic", "apathetic", 3, 3, 3, (row,)),))
+    audit = ShortcutAudit("dialogue", (ContrastAudit(STANCE, "controls", "empathetic", "apathetic", 3, 3, 3, (row,)),))
     found = accuracies(replace(high, audit=audit))
     assert found and found.line == (0.9, "characters") and found.span == (0.4, 1.0) and len(found.rows) == 1
-    assert accuracies(Measured([a_row("a")], audit=audit)) is None
+    assert accuracies(ReleaseTables([a_row("a")], audit=audit)) is None
     assert [one.name for one in charts_of(measured("a"))] == ["accuracies", "effects", "ranks", "scenarios"]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from empathy_eval.evaluation.inversion.results import Measured, MetricRow
-from empathy_eval.evaluation.inversion.rows import Audit
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
+from empathy_eval.evaluation.inversion.rows import ShortcutAudit
 from empathy_eval.evaluation.wording import how_many, whom
 from empathy_eval.reports.claims import claims, line_of
 from empathy_eval.statistics.estimate import Estimate
@@ -18,17 +18,17 @@ BAG = "a bag-of-words classifier without the context"
 ORDER = ["By construction", "At equal closeness", "Shortcut line"]
 
 
-def said(measured: Measured) -> list[str]:
+def said(measured: ReleaseTables) -> list[str]:
     found = claims(measured)
     assert [one.name for one in found] == ORDER
     return [one.said.replace("\xa0", " ") for one in found]
 
 
-def at(*accuracies: tuple[float, float, float], line: float, forced: bool = True) -> Measured:
+def at(*accuracies: tuple[float, float, float], line: float, forced: bool = True) -> ReleaseTables:
     """Metrics with these accuracies and their intervals at equal closeness, and words alone a little below the shortcut line."""
     rows = [a_row(f"M{number}", 0, 0.1, forced=forced, accuracy=Estimate(*one)) for number, one in enumerate(accuracies)]
     raw = [a_row(row.metric, -0.5, forced=forced) for row in rows]
-    return Measured(raw, rows, audit=an_audit(stance=line - 0.01))
+    return ReleaseTables(raw, rows, audit=an_audit(stance=line - 0.01))
 
 
 def test_what_is_forced_turns_with_the_data() -> None:
@@ -58,7 +58,7 @@ def test_without_controls_nothing_is_said_of_stance() -> None:
     assert left == "This release has no controls, so it cannot show whether a metric measures stance or closeness."
     # The one metric is forced as released, so it is not held against the line.
     assert reached == f"As released, {BAG} reaches 93.0 %, the best shortcut (characters) 94.0 %."
-    free = Measured([a_row("free", 0.2, forced=False, accuracy=Estimate(0.99, 0.98, 1.0))], audit=an_audit(raw=0.93))
+    free = ReleaseTables([a_row("free", 0.2, forced=False, accuracy=Estimate(0.99, 0.98, 1.0))], audit=an_audit(raw=0.93))
     assert said(free)[2].endswith("The one metric that the checks do not force is above this line.")
 
 
@@ -104,7 +104,7 @@ def test_words_alone_may_be_the_best_shortcut_or_be_missing() -> None:
     assert said(measured)[2].startswith(f"At equal closeness, {BAG} reaches 100.0 %; no other shortcut reaches more. The one")
     (one,) = an_audit(stance=0.7).contrasts
     untrained = replace(one, shortcuts=(replace(one.shortcuts[0], accuracy=None), replace(one.shortcuts[1], name="VADER")))
-    only = replace(measured, audit=Audit("dialogue", (untrained,)))
+    only = replace(measured, audit=ShortcutAudit("dialogue", (untrained,)))
     assert said(only)[2].startswith("At equal closeness, the best shortcut (VADER) reaches 71.0 %.")
 
 

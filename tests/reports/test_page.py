@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.corpus.descriptives import changes
-from empathy_eval.evaluation.inversion.results import Comparison, Difference, Measured, MetricRow, Smallest
-from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
+from empathy_eval.evaluation.inversion.results import DetectableEffect, Difference, MetricComparison, MetricRow, ReleaseTables
+from empathy_eval.evaluation.inversion.rows import ContrastAudit, IndicativeWord, Shortcut, ShortcutAudit, WordMargin
 from empathy_eval.evaluation.wording import counted, listed
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.releases.assemble.write import Released
@@ -87,7 +87,7 @@ def a_row(
     return MetricRow(name, f"{name}|version:1", "interval:bootstrap|seed:1", cells, differences, 40, better)
 
 
-def an_audit(**lines: float) -> Audit:
+def an_audit(**lines: float) -> ShortcutAudit:
     """An audit by contrast (``raw``: as released), with words alone this often right and characters a little more often."""
 
     def audited(contrast: str, value: float) -> ContrastAudit:
@@ -95,15 +95,20 @@ def an_audit(**lines: float) -> Audit:
             Shortcut(name, True, 20, Estimate(right, right, right), None, f"counts:{name}")
             for name, right in (("words alone", value), ("characters", min(value + 0.01, 1.0)))
         ]
-        told = (Telltale("glad", 3.5, 36, 1),), (Telltale("just", -2.5, 0, 41),), (Margin("003-x-t03", 2.5),), (Margin("003-x-t05", -1.5),)
+        told = (
+            (IndicativeWord("glad", 3.5, 36, 1),),
+            (IndicativeWord("just", -2.5, 0, 41),),
+            (WordMargin("003-x-t03", 2.5),),
+            (WordMargin("003-x-t05", -1.5),),
+        )
         return ContrastAudit(contrast, "pairs", "empathetic", "apathetic", 20, 7, 5, tuple(rows), *(told if contrast == RAW else ()))
 
-    return Audit("dialogue", tuple(audited({"raw": RAW}.get(name, name), value) for name, value in lines.items()))
+    return ShortcutAudit("dialogue", tuple(audited({"raw": RAW}.get(name, name), value) for name, value in lines.items()))
 
 
-def a_measured(raw: list[float], stance: list[float], **more: Any) -> Measured:
+def a_measured(raw: list[float], stance: list[float], **more: Any) -> ReleaseTables:
     names = [f"M{place}" for place in range(len(raw))]
-    return Measured(
+    return ReleaseTables(
         [a_row(name, one) for name, one in zip(names, raw, strict=True)],
         [a_row(name, 0, one) for name, one in zip(names, stance, strict=True)] if stance else [],
         **more,
@@ -137,7 +142,7 @@ def told(text: str = "Some words.", **changed: Any) -> dict[str, Any]:
             "making": {**making, **changed}}  # fmt: skip
 
 
-def a_page(measured: Measured, told_of: dict[str, Any] | None = None, **changes: Any) -> str:
+def a_page(measured: ReleaseTables, told_of: dict[str, Any] | None = None, **changes: Any) -> str:
     return page(measured, about(**changes), told_of or told(), charts_of(measured))
 
 
@@ -220,16 +225,16 @@ def test_shortcuts_are_told_with_their_line_their_words_and_their_settings() -> 
 def test_a_shortcut_that_is_not_defined_says_why() -> None:
     nothing = Shortcut("words alone", True, 3, None, "all pairs are of one dialogue", "counts:words")
     one = ContrastAudit("stance", "controls", "empathetic", "apathetic", 3, 1, 1, (nothing,))
-    said = read(a_page(a_measured([-0.5], [0.1], audit=Audit("dialogue", (one,))))).said
+    said = read(a_page(a_measured([-0.5], [0.1], audit=ShortcutAudit("dialogue", (one,))))).said
     assert "is not defined: all pairs are of one dialogue" in said and "No shortcut could be measured" in said
 
 
 def test_every_two_metrics_stand_beside_each_other() -> None:
-    def compared(one: str, other: str, contrast: str, holm: float) -> Comparison:
-        return Comparison(one, other, contrast, 33, WithP(0.125, 0.1, 0.15, 0.001, holm), WithP(-0.5, -0.6, -0.4, 0.001, 0.002), "s")
+    def compared(one: str, other: str, contrast: str, holm: float) -> MetricComparison:
+        return MetricComparison(one, other, contrast, 33, WithP(0.125, 0.1, 0.15, 0.001, holm), WithP(-0.5, -0.6, -0.4, 0.001, 0.002), "s")
 
     some = [compared("M0", "M1", "stance", 0.04), compared("M0", "M2", "stance", 0.05), compared("M0", "M1", RAW, 0.5)]
-    seen = {"stance": Smallest(20, 0.58, 0.24, "s"), RAW: Smallest(40, 1.0, 0.31, "s")}
+    seen = {"stance": DetectableEffect(20, 0.58, 0.24, "s"), RAW: DetectableEffect(40, 1.0, 0.31, "s")}
     said = read(a_page(a_measured([-0.5, -0.4], [0.1, 0.2], comparisons=some, smallest=seen))).said
     assert "Pairwise comparisons at equal closeness: 2 comparisons, of which 1 differs in accuracy" in said
     assert "as released: 1 comparison, of which 0 differ in accuracy" in said
@@ -249,7 +254,7 @@ def test_a_judge_of_the_family_that_wrote_the_texts_is_warned_of() -> None:
 
 def test_scores_that_are_all_equal_are_drawn() -> None:
     flat = [a_row("M0", 0.0, within=0.0)], [a_row("M0", 0.0, 0.0, within=0.0)]
-    assert "M0" in a_page(Measured(*flat, groups={"scenario, as released": {"one": flat[0]}}))
+    assert "M0" in a_page(ReleaseTables(*flat, groups={"scenario, as released": {"one": flat[0]}}))
 
 
 def test_manners_are_told_with_the_accuracy_of_each_metric_and_how_many_there_are() -> None:

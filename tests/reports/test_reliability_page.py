@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from empathy_eval.raters.agreement.panel import Judge, Panel
 from empathy_eval.raters.agreement.reliability import Placed, Reliability, ReliabilityRow
-from empathy_eval.reports.agreement_page import BESIDE, Series, breakable, figure, page, planes, ticks
+from empathy_eval.reports.agreement_page import BESIDE, DotSeries, breakable, figure, page, planes, ticks
 from empathy_eval.statistics.estimate import Measure
 from hypothesis import given
 from hypothesis import strategies as st
@@ -356,11 +356,11 @@ def test_an_axis_holds_all_values_with_few_round_steps(values: list[float]) -> N
 
 
 def test_labels_of_points_that_are_close_go_to_different_sides(whole: Reliability) -> None:
-    (one,), _ = planes(whole.frameworks, [Series("crowd", "crowd")], lambda row, _: row.experts.value)
+    (one,), _ = planes(whole.frameworks, [DotSeries("crowd", "crowd")], lambda row, _: row.experts.value)
     assert [point.number for point in one.points] == [1, 2, 3, 4] and one.left_out == ("safety",)
     at_once = [replace(row, experts=replace(row.experts, value=0.6)) for part in whole.frameworks for row in part.rows]
     places = iter([0.6] * 4 + [0.1])
-    (same,), _ = planes([replace(whole.frameworks[0], rows=tuple(at_once))], [Series("crowd", "crowd")], lambda row, _: next(places))
+    (same,), _ = planes([replace(whole.frameworks[0], rows=tuple(at_once))], [DotSeries("crowd", "crowd")], lambda row, _: next(places))
     assert [point.label for point in same.points[:4]] == list(BESIDE[:4])
 
 

@@ -79,9 +79,9 @@ class Page(HTMLParser):
 def told_of_raters(studied: Studied, name: str = "sex") -> Studied:
     """The same with what a raters' table says of raters."""
     groups = tuple((one.name, one.raters) for one in studied.groups)
-    test = chi_square.Test(1.5, 3, 0.68, 0.18, None, 6.0, 0.7, "chi-square", None, "test:chi-square")
+    test = chi_square.ChiSquaredTest(1.5, 3, 0.68, 0.18, None, 6.0, 0.7, "chi-square", None, "test:chi-square")
     small = replace(test, p_by="permutation", least_expected=4.0)
-    numbers = chi_square.Test(2.5, 3, 0.5, None, None, None, None, "kruskal-wallis", None, "test:kruskal")
+    numbers = chi_square.ChiSquaredTest(2.5, 3, 0.5, None, None, None, None, "kruskal-wallis", None, "test:kruskal")
     cells = tuple((7, 5) for _ in groups)
     columns = (
         Balanced(name, "values", (name, "other values"), cells, (), test, 0.9, 3, None),

@@ -23,8 +23,8 @@ from empathy_eval.metrics.empathy_score.model_folder import CHECKSUMS, CONFIG, W
 from empathy_eval.metrics.empathy_score.plain import UNIT
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.plain import direction
-from empathy_eval.training.task import Batch, Task, batches_of, task_of
-from empathy_eval.training.train import WordsAlone, train
+from empathy_eval.training.task import PairBatch, TrainingTask, batches_of, task_of
+from empathy_eval.training.train import WordsBaseline, train
 
 Row = dict[str, Any]
 
@@ -60,7 +60,7 @@ def test_where_every_pair_gains_the_same_nothing_is_shrunk() -> None:
 
 def test_words_alone_are_log_odds_by_hand() -> None:
     sides = (Segments(["yes yes", "maybe"], []), Segments(["no", "maybe"], []))
-    metric = WordsAlone.of("words", [Batch("", ["1", "2"], *sides)])
+    metric = WordsBaseline.of("words", [PairBatch("", ["1", "2"], *sides)])
     # Three words in winners and two in losers, of three kinds; every count is one higher.
     yes, no = math.log((3 / 6) / (1 / 5)), math.log((1 / 6) / (2 / 5))
     assert metric.score("Yes, no") == pytest.approx(yes + no, abs=2e-6) and metric.score("unheard") == 0
@@ -69,7 +69,7 @@ def test_words_alone_are_log_odds_by_hand() -> None:
 @pytest.mark.e2e
 def test_the_packaged_model_is_made_again_byte_by_byte(seeds: Path, tmp_path: Path) -> None:
     packaged = data_folder("empathyscore") / "plain"
-    made = train(Task(seeds), "plain", tmp_path / "model")
+    made = train(TrainingTask(seeds), "plain", tmp_path / "model")
     assert made.metrics["trained_on"] == {"pairs": 299, "contrasts": ["reference>apathetic"], "splits": ["train"]}
     # The draws behind the intervals are numpy's own, and change with it: its version stands beside them.
     same_numpy = f"numpy:{np.__version__}" in (packaged / WORTH).read_text()
@@ -99,7 +99,7 @@ def test_what_the_documents_say_of_the_packaged_model_is_in_its_figures() -> Non
 def test_each_reply_of_a_crossed_item_wins_in_the_context_that_it_fits(seeds: Path) -> None:
     items = pq.read_table(file_of(seeds, "crossed", "train")).to_pylist()
     learned = set[tuple[str, str, str, str]]()
-    for batch in batches_of(Task(seeds, ("fitting>other",))):
+    for batch in batches_of(TrainingTask(seeds, ("fitting>other",))):
         last = [context[-1]["text"] for context in batch.winners.contexts]
         learned |= set(zip(batch.ids, last, batch.winners.texts, batch.losers.texts, strict=True))
     sides = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
@@ -131,18 +131,18 @@ def shuffled(rows: list[Row]) -> list[Row]:
 @pytest.mark.usefixtures("quick")
 def test_a_model_names_the_data_files_that_it_read_and_nothing_of_the_manifest(seeds: Path, tmp_path: Path) -> None:
     line = f"{digest_file(file_of(seeds, 'pairs', 'train'))}  data/pairs/train.parquet\n"
-    assert train(Task(seeds), "plain", tmp_path / "one").config["release"]["data"] == digest_bytes(line.encode())
+    assert train(TrainingTask(seeds), "plain", tmp_path / "one").config["release"]["data"] == digest_bytes(line.encode())
     shutil.copytree(seeds, tmp_path / "release")
     manifest = json.loads((seeds / MANIFEST).read_text())
     (tmp_path / "release" / MANIFEST).write_text(json.dumps({**manifest, "date": "2020-01-01", "files": {}}))
-    train(Task(tmp_path / "release"), "plain", tmp_path / "two")
+    train(TrainingTask(tmp_path / "release"), "plain", tmp_path / "two")
     assert (tmp_path / "one" / CHECKSUMS).read_bytes() == (tmp_path / "two" / CHECKSUMS).read_bytes()
 
 
 @pytest.mark.usefixtures("quick")
 def test_the_order_of_rows_changes_no_weight_and_a_changed_text_does(seeds: Path, tmp_path: Path) -> None:
     def made(folder: Path) -> dict[str, bytes]:
-        train(Task(folder), "plain", tmp_path / "model")
+        train(TrainingTask(folder), "plain", tmp_path / "model")
         return {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
 
     first = made(seeds)
@@ -174,9 +174,9 @@ def test_what_there_is_not_is_told_at_once(seeds: Path) -> None:
 
 def test_without_pairs_and_with_damaged_columns_nothing_is_trained(seeds: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no pairs of reference>apathetic in train"):
-        train(Task(changed(seeds, tmp_path / "empty", lambda rows: [])), "plain", tmp_path / "model")
+        train(TrainingTask(changed(seeds, tmp_path / "empty", lambda rows: [])), "plain", tmp_path / "model")
     with pytest.raises(InputError, match="does not hold what the data contract says"):
-        train(Task(changed(seeds, tmp_path / "null", lambda rows: [{**rows[0], "reference": None}])), "plain", tmp_path / "model")
+        train(TrainingTask(changed(seeds, tmp_path / "null", lambda rows: [{**rows[0], "reference": None}])), "plain", tmp_path / "model")
     with pytest.raises(InputError, match='"oracle" is not known'):
-        train(Task(seeds), "oracle", tmp_path / "model")
+        train(TrainingTask(seeds), "oracle", tmp_path / "model")
     assert not (tmp_path / "model").exists()

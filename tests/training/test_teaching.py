@@ -24,8 +24,8 @@ from empathy_eval.metrics.empathy_score.model_folder import CARD, CHECKSUMS, CON
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.examples import lessons_of, read_labelled
-from empathy_eval.training.students import Record, combined, ranking, regression
-from empathy_eval.training.task import Course, Task
+from empathy_eval.training.students import TrainingRecord, combined, ranking, regression
+from empathy_eval.training.task import TrainingSchedule, TrainingTask
 from empathy_eval.training.train import train
 from torch.autograd import gradcheck
 
@@ -35,7 +35,7 @@ Row = dict[str, Any]
 LONG = "LONG" in os.environ
 KILLS = 10 if "KILLS" in os.environ else 2
 TEACHER = "scripted"
-COURSE = Course(max_tokens=32, rate=3e-3, epochs=2, patience=9, save_seconds=0)
+COURSE = TrainingSchedule(max_tokens=32, rate=3e-3, epochs=2, patience=9, save_seconds=0)
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,8 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture
-def task(taught_by: Path, encoder: Path) -> Task:
-    return Task(taught_by, teacher=TEACHER, encoder=str(encoder), course=COURSE)
+def task(taught_by: Path, encoder: Path) -> TrainingTask:
+    return TrainingTask(taught_by, teacher=TEACHER, encoder=str(encoder), course=COURSE)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -173,7 +173,7 @@ def test_a_score_is_both_parts_weighed() -> None:
 
 
 def test_a_course_has_all_singles_once_and_pairs_again_and_again_whatever_the_epoch_before() -> None:
-    course = Course(singles=4, pairs=3)
+    course = TrainingSchedule(singles=4, pairs=3)
     steps = course.steps_of(1, 10, 5)
     assert [len(singles) for singles, _ in steps] == [4, 4, 2] and sorted(one for singles, _ in steps for one in singles) == list(range(10))
     pairs = [one for _, some in steps for one in some]
@@ -182,19 +182,21 @@ def test_a_course_has_all_singles_once_and_pairs_again_and_again_whatever_the_ep
 
 
 def test_the_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
-    rates = [Course(rate=1.0).rate_at(step, 20) for step in range(20)]
+    rates = [TrainingSchedule(rate=1.0).rate_at(step, 20) for step in range(20)]
     assert rates[:3] == [0.5, 1.0, 1.0] and rates[-1] == pytest.approx(1 / 18) and sorted(rates[2:], reverse=True) == rates[2:]
 
 
 def test_a_course_ends_after_epochs_that_bring_nothing_and_the_best_one_counts() -> None:
-    record = Record()
+    record = TrainingRecord()
     assert [record.takes(worth) for worth in (0.6, 0.7, 0.7)] == [True, True, False]
     assert record.best == 1 and not record.ended(2) and record.ended(1)
-    unknown = Record()
+    unknown = TrainingRecord()
     assert [unknown.takes(None), unknown.takes(None)] == [True, True] and not unknown.ended(1)
 
 
-def test_single_texts_are_means_over_samples_and_a_comparison_teaches_only_what_the_values_do_not_deny(task: Task, taught_by: Path) -> None:
+def test_single_texts_are_means_over_samples_and_a_comparison_teaches_only_what_the_values_do_not_deny(
+    task: TrainingTask, taught_by: Path
+) -> None:
     lessons = lessons_of(task)
     rows = pq.read_table(file_of(taught_by, "pairs", "train")).to_pylist()
     assert len(lessons.singles) == 72 and lessons.parts == ("content", "flow")
@@ -215,7 +217,7 @@ def changed(taught_by: Path, folder: Path, config: str, change: Callable[[list[R
     return folder
 
 
-def test_comparisons_that_hang_on_the_order_change_nothing(task: Task, taught_by: Path, tmp_path: Path) -> None:
+def test_comparisons_that_hang_on_the_order_change_nothing(task: TrainingTask, taught_by: Path, tmp_path: Path) -> None:
     odd = {"consistent": False, "winner": None, "variant_1": "apathetic", "variant_2": "reference", "teacher": TEACHER, "rubric": "warmer"}
 
     def more(rows: list[Row]) -> list[Row]:
@@ -231,7 +233,9 @@ def test_comparisons_that_hang_on_the_order_change_nothing(task: Task, taught_by
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("shared", [False, True])
-def test_two_trainings_give_the_same_weights_in_any_order_of_rows(task: Task, taught_by: Path, tmp_path: Path, shared: bool) -> None:
+def test_two_trainings_give_the_same_weights_in_any_order_of_rows(
+    task: TrainingTask, taught_by: Path, tmp_path: Path, shared: bool
+) -> None:
     task = replace(task, course=replace(COURSE, shared=shared))
     train(task, "students", tmp_path / "one")
     torch.manual_seed(99)
@@ -251,7 +255,7 @@ def test_two_trainings_give_the_same_weights_in_any_order_of_rows(task: Task, ta
 
 
 @pytest.mark.e2e
-def test_every_objective_and_no_teacher_teach(task: Task, tmp_path: Path) -> None:
+def test_every_objective_and_no_teacher_teach(task: TrainingTask, tmp_path: Path) -> None:
     found = set()
     asked = [("both", TEACHER), ("regression", TEACHER), ("ranking", TEACHER), ("both", None)]
     for number, (objective, teacher) in enumerate(asked):
@@ -263,7 +267,7 @@ def test_every_objective_and_no_teacher_teach(task: Task, tmp_path: Path) -> Non
     assert len(found) == 4 and made.config["contrasts"] == ["reference>apathetic"]
 
 
-def recovered(task: Task, tmp_path: Path, rows: list[Row]) -> dict[str, float]:
+def recovered(task: TrainingTask, tmp_path: Path, rows: list[Row]) -> dict[str, float]:
     """By part how far the scores of a trained model go with the rule, on texts that it has not seen."""
     train(task, "students", tmp_path / "model")
     segments = Segments([row["reference"] for row in rows], [""] * len(rows), [row["context"] for row in rows])
@@ -278,7 +282,7 @@ def recovered(task: Task, tmp_path: Path, rows: list[Row]) -> dict[str, float]:
 
 @pytest.mark.e2e
 @pytest.mark.sampled
-def test_a_rule_of_a_scripted_teacher_comes_back_part_by_part(task: Task, light: Path, tmp_path: Path) -> None:
+def test_a_rule_of_a_scripted_teacher_comes_back_part_by_part(task: TrainingTask, light: Path, tmp_path: Path) -> None:
     rows = drawn_rows(2000 if LONG else 80, 2)
     release = written(tmp_path / "release", rows, annotated(rows), light / MANIFEST)
     course = replace(COURSE, rate=3e-3 if LONG else 1e-2, epochs=3 if LONG else 6, save_seconds=60)
@@ -286,7 +290,7 @@ def test_a_rule_of_a_scripted_teacher_comes_back_part_by_part(task: Task, light:
     assert min(found.values()) >= 0.9, found
 
 
-def stopped(task: Task, out: Path, moment: Callable[[int], None]) -> int:
+def stopped(task: TrainingTask, out: Path, moment: Callable[[int], None]) -> int:
     """The status of a process that trains, and in which ``moment`` is called after every step."""
     child = os.fork()
     if child == 0:
@@ -318,7 +322,7 @@ def kills(many: int) -> Iterator[Callable[[int], None]]:
 
 @pytest.mark.e2e
 @pytest.mark.sampled
-def test_kills_change_no_byte(task: Task, tmp_path: Path) -> None:
+def test_kills_change_no_byte(task: TrainingTask, tmp_path: Path) -> None:
     train(task, "students", tmp_path / "whole")
     killed = 0
     for moment in kills(KILLS):
@@ -329,7 +333,7 @@ def test_kills_change_no_byte(task: Task, tmp_path: Path) -> None:
 
 
 @pytest.mark.e2e
-def test_a_checkpoint_of_other_settings_or_a_broken_one_is_passed_over(task: Task, tmp_path: Path) -> None:
+def test_a_checkpoint_of_other_settings_or_a_broken_one_is_passed_over(task: TrainingTask, tmp_path: Path) -> None:
     train(task, "students", tmp_path / "whole")
     out, folder, other, steps = tmp_path / "out", tmp_path / ".out.checkpoint", replace(task, course=replace(COURSE, seed=7)), list[int]()
 
@@ -355,7 +359,7 @@ def also(path: Path, *rows: str) -> Path:
     return path
 
 
-def test_further_labels_are_targets_of_content_and_their_sources_are_told(task: Task, tmp_path: Path) -> None:
+def test_further_labels_are_targets_of_content_and_their_sources_are_told(task: TrainingTask, tmp_path: Path) -> None:
     path = also(
         tmp_path / "more.csv", '"seeker: now\nhelper: so\nso then\nseeker: off",warm it is,0.75,Ours,CC0', ",cold it is,0,Theirs,CC BY 4.0"
     )
@@ -386,7 +390,7 @@ def test_messages_of_a_chat_are_a_context_of_labelled_data(tmp_path: Path) -> No
         read_labelled([also(tmp_path / "odd.csv", f'"{odd}",warm,1,Ours,CC0')])
 
 
-def test_all_that_is_wrong_with_labels_is_told_at_once(task: Task, tmp_path: Path) -> None:
+def test_all_that_is_wrong_with_labels_is_told_at_once(task: TrainingTask, tmp_path: Path) -> None:
     one = also(tmp_path / "one.csv", ",warm,1.5,Ours,CC0", ",warm,much,Ours,CC0", ",,0.5,,CC0", "too,few")
     other = tmp_path / "other.csv"
     other.write_text("reply,label\n")
@@ -408,7 +412,7 @@ def test_all_that_is_wrong_with_labels_is_told_at_once(task: Task, tmp_path: Pat
         ({"course": replace(COURSE, max_tokens=65)}, "--max-tokens: 65 is out of range(.|\n)*from 8 to 64"),
     ],
 )
-def test_what_cannot_be_taught_is_refused_with_words(task: Task, tmp_path: Path, change: Row, said: str) -> None:
+def test_what_cannot_be_taught_is_refused_with_words(task: TrainingTask, tmp_path: Path, change: Row, said: str) -> None:
     with pytest.raises(InputError, match=said):
         train(replace(task, **change), "students", tmp_path / "model")
 
@@ -417,7 +421,7 @@ def with_first(change: Row) -> Callable[[list[Row]], list[Row]]:
     return lambda rows: [{**rows[0], **change}, *rows[1:]]
 
 
-def test_values_and_texts_that_cannot_be_are_refused(task: Task, taught_by: Path, tmp_path: Path) -> None:
+def test_values_and_texts_that_cannot_be_are_refused(task: TrainingTask, taught_by: Path, tmp_path: Path) -> None:
     odd: list[tuple[str, Row, str]] = [
         ("annotations", {"value": 1.2}, "has the value 1.2 of content"),
         ("annotations", {"variant": "far_apathetic"}, 'has annotations of "far_apathetic" of 001-00000-t01, but no such text'),
@@ -433,7 +437,7 @@ def test_values_and_texts_that_cannot_be_are_refused(task: Task, taught_by: Path
 @pytest.fixture(scope="module")
 def model(taught_by: Path, encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("model") / "students"
-    train(Task(taught_by, teacher=TEACHER, encoder=str(encoder), course=replace(COURSE, epochs=1)), "students", out)
+    train(TrainingTask(taught_by, teacher=TEACHER, encoder=str(encoder), course=replace(COURSE, epochs=1)), "students", out)
     return out
 
 
@@ -479,7 +483,7 @@ def test_a_folder_that_does_not_hold_students_is_refused(model: Path, tmp_path: 
         EmpathyScore(str(folder))
 
 
-def test_an_encoder_that_is_none_or_asks_for_code_is_refused(task: Task, encoder: Path, tmp_path: Path) -> None:
+def test_an_encoder_that_is_none_or_asks_for_code_is_refused(task: TrainingTask, encoder: Path, tmp_path: Path) -> None:
     for name, said in (("model.safetensors", "holds no model.safetensors"), ("tokenizer.json", "holds no tokenizer.json")):
         folder = shutil.copytree(encoder, tmp_path / name)
         (folder / name).unlink()
@@ -502,7 +506,7 @@ def test_a_model_over_a_frozen_encoder_is_the_same_every_time_and_refused_with_a
 ) -> None:
     home = tmp_path / "models"
     shutil.copytree(encoder, home / "tiny")
-    task = Task(taught_by, encoder=str(home / "tiny"))
+    task = TrainingTask(taught_by, encoder=str(home / "tiny"))
     made = train_here(task, tmp_path / "model", monkeypatch, home)
     assert made["config"]["encoder"] == {"name": "tiny", "sha256": digest_bytes((encoder / "model.safetensors").read_bytes())}
     again = train_here(task, tmp_path / "again", monkeypatch, home)
@@ -519,7 +523,7 @@ def test_a_model_over_a_frozen_encoder_is_the_same_every_time_and_refused_with_a
         EmpathyScore(str(tmp_path / "model"))
 
 
-def train_here(task: Task, out: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> Row:
+def train_here(task: TrainingTask, out: Path, monkeypatch: pytest.MonkeyPatch, home: Path) -> Row:
     monkeypatch.setenv("EMPATHY_EVAL_MODELS", str(home))
     made = train(task, "encoder", out)
     return {"config": made.config, "files": files(out)}

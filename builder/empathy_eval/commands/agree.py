@@ -61,12 +61,12 @@ def agree(
             belongs to a page without one; if who is who, or a rating by its rubric, cannot be.
         JobError: if the page cannot be written.
     """
-    from empathy_eval.evaluation.inversion.inversion import Chance
+    from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
     from empathy_eval.raters.judges.agreeing import agreement_of
     from empathy_eval.releases.hub.fetch import release_folder
 
     tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
-    of, chance = release_folder(release) if release else None, Chance(resamples, 0, seed)
+    of, chance = release_folder(release) if release else None, ResamplingSettings(resamples, 0, seed)
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
         return agreement_of(tables, list(judges), chance, level, of)

@@ -15,10 +15,10 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
+from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, do, done
 from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
-from empathy_eval.commands.ways import RUN, Closing, RunOptions, do, done
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import AttackTable
@@ -65,12 +65,14 @@ def annotate(
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     how = RunOptions(**(ways or {}), progress=progress)
-    asked = Asked(release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules)
+    asked = AnnotateOptions(
+        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules
+    )
     return asked.jobs().done(how)
 
 
 @dataclass(frozen=True)
-class Asked:
+class AnnotateOptions:
     """What is to be judged, into which folder, and how; the names are those of the command line."""
 
     release: str | Path
@@ -86,7 +88,7 @@ class Asked:
     attacked_turns: int
     rules: str | Path | None
 
-    def jobs(self) -> Jobs:
+    def jobs(self) -> AnnotationJobs:
         """What is asked of a judge: about texts, and where attacks are asked for about attacked ones.
 
         Raises:
@@ -100,14 +102,14 @@ class Asked:
         if self.attacks is None:
             if self.rules:
                 raise input_error("--rules", f'"{self.rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
-            return Jobs(job, self.out, folder)
+            return AnnotationJobs(job, self.out, folder)
         if not 1 <= self.attacked_turns <= MOST_ATTACKED:
             fix = f"use a number from 1 to {MOST_ATTACKED:,}"
             raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
         from empathy_eval.raters.judges.attacking import Wanted, attacking
 
         wanted = Wanted(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
-        return Jobs(job, self.out, folder, *attacking(job, folder, wanted))
+        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, wanted))
 
     def _job(self) -> tuple[Annotations, Path]:
         """The job of annotations, and the folder of what is judged."""
@@ -139,7 +141,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Jobs:
+class AnnotationJobs:
     """The job of annotations in a folder, and beside it, over the same ledger, that of attacked texts where attacks are asked for.
 
     ``told`` is what is left out of the attacks and why.
@@ -213,11 +215,11 @@ def _turns(text: str) -> int | None:
 
 
 def _run(options: Namespace) -> int:
-    jobs = Asked(**{one.name: getattr(options, one.name) for one in fields(Asked)}).jobs()
+    jobs = AnnotateOptions(**{one.name: getattr(options, one.name) for one in fields(AnnotateOptions)}).jobs()
     if options.preview:
         return _previewed(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
-    from empathy_eval.raters.judges.worth import beside_of, shown, worth_of
+    from empathy_eval.raters.judges.judge_quality import beside_of, shown, worth_of
 
     config = jobs.first.config
     built = "seal" not in config.release
@@ -229,22 +231,22 @@ def _run(options: Namespace) -> int:
     # What it is held against is read before anything is asked: a wrong name costs nothing.
     beside = beside_of(config, options.out, options.beside, options.reviews)
 
-    def closing() -> Closing:
+    def closing() -> ClosingMessage:
         if built:
             step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
-            said = Closing(step, {})
+            said = ClosingMessage(step, {})
         else:
             worth = worth_of(read_annotations(options.out), jobs.release, beside)
-            said = Closing(shown(worth), {"worth": worth.to_json()})
+            said = ClosingMessage(shown(worth), {"worth": worth.to_json()})
         if not jobs.attacked:
             return said
         table = jobs.table()
-        return Closing("\n".join([said.text, "", *attack_lines(table)]), {**said.json, "attacks": table.to_json()})
+        return ClosingMessage("\n".join([said.text, "", *attack_lines(table)]), {**said.json, "attacks": table.to_json()})
 
     return done(options, "annotate", jobs.done, closing)
 
 
-def _previewed(jobs: Jobs, options: Namespace) -> int:
+def _previewed(jobs: AnnotationJobs, options: Namespace) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, given
+from empathy_eval.commands.execution import RUN, RunOptions, do, done
 from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
-from empathy_eval.commands.ways import RUN, RunOptions, do, done
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe

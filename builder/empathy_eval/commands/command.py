@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.options import Group, Option, Rows, whole
+from empathy_eval.commands.options import Option, OptionGroup, Rows, whole
 from empathy_eval.commands.progress import staged
 
 # How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
@@ -92,7 +92,7 @@ def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, An
 def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> None:
     """Adds the rows of parameters of these calls, the last of which says how it is read."""
     parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
-    groups: dict[Group | None, Any] = {None: parser}
+    groups: dict[OptionGroup | None, Any] = {None: parser}
     for row, words in rows.items():
         option = words if isinstance(words, Option) else Option(words)
         name, flags, choices, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]  # anything is a metavar
@@ -106,7 +106,7 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
         groups[option.group].add_argument(*(options or [name]), **settings)
 
 
-def _group(parser: argparse.ArgumentParser, group: Group | None) -> Any:
+def _group(parser: argparse.ArgumentParser, group: OptionGroup | None) -> Any:
     if group and group.title:
         return parser.add_argument_group(group.title, group.description)
     return parser.add_mutually_exclusive_group(required=bool(group and group.required))

@@ -9,7 +9,7 @@ from pathlib import Path
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, Group, Option
+from empathy_eval.commands.options import RELEASE, Option, OptionGroup
 
 EXAMPLES = """\
 examples:
@@ -64,7 +64,7 @@ def _run(options: Namespace) -> int:
     return 0
 
 
-WAY = Group(required=True)
+WAY = OptionGroup(required=True)
 COMMAND = Command(
     explore,
     "browse a release",

@@ -37,7 +37,7 @@ NEXT = {
 
 
 @dataclass(frozen=True)
-class Begun:
+class InitResult:
     """The files that were written, and the commands that come next."""
 
     files: tuple[Path, ...]
@@ -49,7 +49,7 @@ class Begun:
 
 
 @takes_paths
-def init(kind: str = "demo", out: str | Path = ".") -> Begun:
+def init(kind: str = "demo", out: str | Path = ".") -> InitResult:
     """Writes a beginning of one's own into the folder ``out``: a configuration (``demo``, ``full``) or the folder ``scenarios``.
 
     The files are those of the package. Each key has its description before it, as a comment; keys that are left out stand with their
@@ -73,7 +73,7 @@ def init(kind: str = "demo", out: str | Path = ".") -> Begun:
     for path, text in texts.items():
         write_whole(path, text)
     begun = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
-    return Begun(tuple(texts), tuple(f"empathy-eval {one.format(shlex.quote(str(begun)))}" for one in NEXT[kind]))
+    return InitResult(tuple(texts), tuple(f"empathy-eval {one.format(shlex.quote(str(begun)))}" for one in NEXT[kind]))
 
 
 def _sources(kind: str) -> dict[str, Path]:

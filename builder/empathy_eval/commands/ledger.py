@@ -17,7 +17,7 @@ from empathy_eval.commands.command import Command, CommandGroup
 from empathy_eval.commands.options import Option
 
 if TYPE_CHECKING:
-    from empathy_eval.completions.batch_files import Taken
+    from empathy_eval.completions.batch_files import ImportedAnswers
     from empathy_eval.completions.budget import Spending
     from empathy_eval.completions.merge import Merged
 
@@ -54,7 +54,7 @@ def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged
 
 
 @takes_paths
-def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, Taken]:
+def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, ImportedAnswers]:
     """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
 
     Raises:
@@ -119,7 +119,7 @@ def _exported(answers: int, out: Path) -> int:
     return 0
 
 
-def _imported(report: dict[str, Taken], json: bool = False) -> int:
+def _imported(report: dict[str, ImportedAnswers], json: bool = False) -> int:
     from empathy_eval.completions.batch_files import as_json
 
     if json:

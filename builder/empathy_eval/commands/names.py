@@ -13,7 +13,7 @@ from empathy_eval.commands.command import Command
 
 
 @dataclass(frozen=True)
-class Named:
+class ListedName:
     """A name that a verb takes: of which ``kind``, what it is in a line, the packages that offer it, and the extra that it needs."""
 
     kind: str
@@ -23,7 +23,7 @@ class Named:
     extra: str = ""
 
 
-def names(kind: str | None = None) -> list[Named]:
+def names(kind: str | None = None) -> list[ListedName]:
     """The names of all metrics, rubrics, attacks and checks that are packaged or installed, or those of one kind.
 
     Only what is built in is loaded to be described: a stranger's module runs where it is used.
@@ -36,39 +36,39 @@ def names(kind: str | None = None) -> list[Named]:
     return [one for name, found in KINDS.items() if kind in (None, name) for one in found()]
 
 
-def _metrics() -> Iterator[Named]:
+def _metrics() -> Iterator[ListedName]:
     from empathy_eval.metrics.registry import BUILT_IN, EXTRAS, known
 
     for name, offers in known().items():
         place, settings = BUILT_IN.get(name, ("", {}))
         told = "".join(f" ({key}: {value})" for key, value in settings.items())
-        yield Named("metrics", name, _first_line(place) + told, tuple(offers), EXTRAS.get(name, ""))
+        yield ListedName("metrics", name, _first_line(place) + told, tuple(offers), EXTRAS.get(name, ""))
 
 
-def _rubrics() -> Iterator[Named]:
+def _rubrics() -> Iterator[ListedName]:
     from empathy_eval.design.rubrics import load_rubric, packaged_rubrics
 
     for name in packaged_rubrics():
-        yield Named("rubrics", name, load_rubric(name).title)
+        yield ListedName("rubrics", name, load_rubric(name).title)
 
 
-def _attacks() -> Iterator[Named]:
+def _attacks() -> Iterator[ListedName]:
     from empathy_eval.base.plugins import known
     from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP
 
     for name, offers in known(GROUP, BUILT_IN).items():
-        yield Named("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))
+        yield ListedName("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))
 
 
-def _checks() -> Iterator[Named]:
+def _checks() -> Iterator[ListedName]:
     from empathy_eval.base.plugins import known
     from empathy_eval.generation.checks.own import GROUP
 
     for name, offers in known(GROUP).items():
-        yield Named("checks", name, "", tuple(offers))
+        yield ListedName("checks", name, "", tuple(offers))
 
 
-KINDS: dict[str, Callable[[], Iterator[Named]]] = {"metrics": _metrics, "rubrics": _rubrics, "attacks": _attacks, "checks": _checks}
+KINDS: dict[str, Callable[[], Iterator[ListedName]]] = {"metrics": _metrics, "rubrics": _rubrics, "attacks": _attacks, "checks": _checks}
 
 
 def _first_line(place: str) -> str:
@@ -77,7 +77,7 @@ def _first_line(place: str) -> str:
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""
 
 
-def _shown(found: list[Named], kind: str | None = None, json: bool = False) -> int:
+def _shown(found: list[ListedName], kind: str | None = None, json: bool = False) -> int:
     if json:
         print(json_text([asdict(one) for one in found]))
         return 0

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Group:
+class OptionGroup:
     """Options under a ``title`` of their own in the help; without one, options of which at most one may be given."""
 
     title: str = ""
@@ -31,13 +31,13 @@ class Group:
 
 
 # What stands in each other's place.
-ONE_OF = Group()
+ONE_OF = OptionGroup()
 
 
 class Option:
     """The words of the command line for a parameter, where they are more than its help: a group, or settings of argparse."""
 
-    def __init__(self, help: str, group: Group | None = None, **settings: Any) -> None:
+    def __init__(self, help: str, group: OptionGroup | None = None, **settings: Any) -> None:
         self.group, self.settings = group, {"help": help, **settings}
 
 

@@ -28,7 +28,7 @@ WINDOW, UNKNOWN = 60.0, 1.0
 READY = "getting ready"
 
 
-class Work(Protocol):
+class ProgressTask(Protocol):
     """Work that is shown. What is ``lasting`` is told where there is no terminal too, and its last line stays on a terminal."""
 
     lasting: bool
@@ -48,7 +48,7 @@ class Display(logging.Handler):
     As a handler of warnings it writes them between its lines.
     """
 
-    def __init__(self, verb: str, work: Work, stream: TextIO, *, terminal: bool, clock: Callable[[], float] = now) -> None:
+    def __init__(self, verb: str, work: ProgressTask, stream: TextIO, *, terminal: bool, clock: Callable[[], float] = now) -> None:
         super().__init__(logging.WARNING)
         self._verb, self._work, self._stream, self._terminal, self._clock = verb, work, stream, terminal, clock
         self._began = clock()
@@ -113,7 +113,7 @@ class Display(logging.Handler):
             self._stream.flush()
 
 
-class OfRun:
+class RunProgress:
     """The course of a run that asks models, for a display."""
 
     lasting = True
@@ -171,7 +171,7 @@ class OfRun:
         return [f"{cost.tokens:,} of {budget.tokens:,} tokens" if budget and budget.tokens is not None else f"{cost.tokens:,} tokens"]
 
 
-class OfStages:
+class StageProgress:
     """The stages of a job, for a display."""
 
     lasting = False
@@ -206,7 +206,7 @@ def shortened(row: str, width: int) -> str:
 
 
 @contextlib.contextmanager
-def shown(verb: str, work: Work) -> Iterator[None]:
+def shown(verb: str, work: ProgressTask) -> Iterator[None]:
     """Shows work on standard error, in a thread of its own: work that keeps this one busy does not hold it up."""
     terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if not (terminal or work.lasting):
@@ -236,5 +236,5 @@ def shown(verb: str, work: Work) -> Iterator[None]:
 @contextlib.contextmanager
 def staged(verb: str) -> Iterator[None]:
     """Shows the stages of the job that is done within, on a terminal alone."""
-    with followed() as stages, shown(verb, OfStages(stages)):
+    with followed() as stages, shown(verb, StageProgress(stages)):
         yield

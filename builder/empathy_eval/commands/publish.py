@@ -13,13 +13,13 @@ from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import SIGNER, TRUSTED
 
 if TYPE_CHECKING:
-    from empathy_eval.releases.hub.publish import Published
+    from empathy_eval.releases.hub.publish import PublishedRelease
 
 
 @takes_paths
 def publish(
     release: str | Path, repo: str | None = None, *, trusted: Sequence[str] = (), signer: str | Path | None = None, dry_run: bool = False
-) -> Published:
+) -> PublishedRelease:
     """Puts a release on the Hub as a tagged version of the dataset repository ``repo``, in one commit, after :func:`verify`.
 
     ``trusted`` are metrics of the manifest that may be run too; ``signer`` is the public key by which the release must be
@@ -37,7 +37,7 @@ def publish(
     return publish(Path(release), repo, dry_run=dry_run, faults=partial(verify, trusted=trusted, signer=key))
 
 
-def _shown(published: Published, repo: str | None = None) -> int:
+def _shown(published: PublishedRelease, repo: str | None = None) -> int:
     for one in published.left:
         print(one, file=sys.stderr)
     for path, size in published.files:

@@ -15,7 +15,7 @@ from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported, Papers
-    from empathy_eval.raters.review.take_back import Imported
+    from empathy_eval.raters.review.import_reviews import Imported
 
 EXAMPLES = """\
 examples:
@@ -66,7 +66,7 @@ def review_import(
     Raises:
         InputError: if a file is faulty; all problems of all files at once.
     """
-    from empathy_eval.raters.review.take_back import import_reviews
+    from empathy_eval.raters.review.import_reviews import import_reviews
     from empathy_eval.releases.hub.fetch import release_folder
 
     return import_reviews(release_folder(release), [Path(file) for file in files], Path(key), Path(reviews), replace=replace)
@@ -146,7 +146,7 @@ def _to_do(papers: Papers, out: Path) -> str:
 
 
 def _imported(done: Imported, reviews: Path, json: bool = False) -> int:
-    from empathy_eval.raters.review.take_back import facts_of, told
+    from empathy_eval.raters.review.import_reviews import facts_of, told
 
     print(json_text(facts_of(done), ascii_only=True) if json else told(done, reviews))
     return 0

@@ -31,13 +31,13 @@ from empathy_eval.commands.progress import staged
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.external.custom_means import OwnMeasured
-    from empathy_eval.evaluation.external.judges import Annotations
-    from empathy_eval.evaluation.inversion.results import Measured
+    from empathy_eval.evaluation.external.custom_means import CustomTextResults
+    from empathy_eval.evaluation.external.judges import ReleaseAnnotations
+    from empathy_eval.evaluation.inversion.results import ReleaseTables
     from empathy_eval.metrics.scoring import Scoring
     from empathy_eval.raters.people.against import AgainstPeople
 
-    Scored = Measured | OwnMeasured | AgainstPeople
+    Scored = ReleaseTables | CustomTextResults | AgainstPeople
 
 EXAMPLES = """\
 examples:
@@ -83,9 +83,9 @@ def score(
     English, or those of the folder ``rules``. Without a ``split`` it is ``test`` where a metric was trained on the release, else ``all``.
     With a ``limit`` so many pairs are measured, drawn by their ids. At ``figure`` the accuracies are drawn, with .svg and .pdf behind it.
 
-    What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
-    ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
-    are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or what ``review import`` wrote.
+    It returns ``ReleaseTables``. In the place of the release there may be a ``.jsonl`` file of custom texts, a line
+    ``{"context": …, "reply": …}`` each; then it returns means by system, ``CustomTextResults``. With ``ratings`` (a table of ``item``,
+    ``rater``, ``rating``, or what ``review import`` wrote) it compares all scores and shortcuts with people's: ``AgainstPeople``.
     ``ensembles`` are rows of others (``huffman:name,name``, ``mean:name,name``). ``leaked`` is told of outputs that hold the canary.
 
     Raises:
@@ -195,14 +195,14 @@ def _scored(asked: ScoreOptions, scoring: Scoring) -> Scored:
     ).beside(read_too)  # fmt: skip
 
 
-def _of_release(asked: ScoreOptions, folder: Path, annotations: Annotations | None, scoring: Scoring) -> Measured:
+def _of_release(asked: ScoreOptions, folder: Path, annotations: ReleaseAnnotations | None, scoring: Scoring) -> ReleaseTables:
     from empathy_eval.evaluation.attacks.registry import find_attacks
     from empathy_eval.evaluation.external.score import score
-    from empathy_eval.evaluation.fairness.fairness import Fairness
+    from empathy_eval.evaluation.fairness.fairness import FairnessTest
     from empathy_eval.raters.judges.attacking import Judges
 
     attacks = None if asked.attacks is None else partial(find_attacks, list(asked.attacks), rules=asked.rules)
-    fairness = partial(Fairness, rules=asked.rules) if asked.fairness else None
+    fairness = partial(FairnessTest, rules=asked.rules) if asked.fairness else None
     # Judges are looked at before anything is scored: that may take hours.
     under = Judges.of(asked.annotations, folder, attacks) if attacks else None
     measured = score(

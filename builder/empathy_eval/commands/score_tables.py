@@ -12,9 +12,9 @@ from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.external.custom_means import OwnMeasured
-    from empathy_eval.evaluation.inversion.results import Difference, Measured
-    from empathy_eval.evaluation.inversion.rows import AttackTable, Change, Crossed, FairnessRow, FairnessTable, Gap
+    from empathy_eval.evaluation.external.custom_means import CustomTextResults
+    from empathy_eval.evaluation.inversion.results import Difference, ReleaseTables
+    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable, Gap, ScoreChange
     from empathy_eval.raters.people.against import AgainstPeople, Criterion, Row
     from empathy_eval.raters.people.ensembles import Ensemble, OnPairs
     from empathy_eval.raters.study.results import Studied
@@ -76,7 +76,7 @@ def attack_lines(table: AttackTable) -> Iterator[str]:
     yield from table.told
 
 
-def _figures(whole: Change) -> tuple[str, ...]:
+def _figures(whole: ScoreChange) -> tuple[str, ...]:
     rises, units = whole.rises, whole.in_effects
     change = _value(whole.change, "+.4f")
     return str(whole.eligible), _value(rises, ".3f"), _ends(rises, ".3f"), change, _value(units, "+.2f"), _ends(units, "+.2f")
@@ -93,7 +93,7 @@ def _ends(one: Estimate | None, form: str) -> str:
 INTERVAL = "95 % interval"
 
 
-def score_csv(measured: Measured | OwnMeasured | AgainstPeople | Studied) -> str:
+def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | Studied) -> str:
     """Everything that was measured, a line a figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")
@@ -102,7 +102,7 @@ def score_csv(measured: Measured | OwnMeasured | AgainstPeople | Studied) -> str
     return text.getvalue()
 
 
-def score_table(measured: Measured) -> Text:
+def score_table(measured: ReleaseTables) -> Text:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
     lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
     lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
@@ -120,7 +120,7 @@ def score_table(measured: Measured) -> Text:
     return text_of(lines, [*(f"{row.metric}: {row.signature}" for row in rows), *(row.interval_signature or "" for row in rows[:1])])
 
 
-def _headline(measured: Measured) -> Iterator[str]:
+def _headline(measured: ReleaseTables) -> Iterator[str]:
     """The number to report of each metric: its accuracy at equal closeness."""
     from empathy_eval.reports.claims import line_of
 
@@ -137,7 +137,7 @@ def _headline(measured: Measured) -> Iterator[str]:
     yield from lined([head, *cells], right=(1, 3, 4, 5, 6)) if rows else ()
 
 
-def _crossed(crossed: Crossed | None) -> Iterator[str]:
+def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
     """What metrics and shortcuts make of crossed items."""
     if crossed is None:
         return
@@ -153,7 +153,7 @@ def _crossed(crossed: Crossed | None) -> Iterator[str]:
     yield f"fitting and own: 0.5 is chance; both: 0 without the context, 0.25 by guessing; {crossed.items} items ({sources})"
 
 
-def _comparisons(measured: Measured) -> Iterator[str]:
+def _comparisons(measured: ReleaseTables) -> Iterator[str]:
     """Every two metrics, at equal closeness where that was measured, else as released."""
     first = next((one.contrast for one in measured.comparisons), "")
     some = [one for one in measured.comparisons if one.contrast == first]
@@ -179,7 +179,7 @@ def _numbers(one: Difference) -> tuple[str, ...]:
     return f"{one.value:+.4f}", bounds, p, _estimate(one.accuracy)[0], _estimate(one.auc)[0], "forced by the checks" if one.forced else ""
 
 
-def own_table(measured: OwnMeasured) -> Text:
+def own_table(measured: CustomTextResults) -> Text:
     """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
     systems = any(one.system for one in measured.means)
     rows = [

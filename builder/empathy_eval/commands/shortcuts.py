@@ -14,7 +14,7 @@ from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_with
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit
+    from empathy_eval.evaluation.inversion.rows import ContrastAudit, ShortcutAudit
     from empathy_eval.statistics.estimate import Estimate
 
 EXAMPLES = """\
@@ -31,7 +31,7 @@ docs/shortcuts.md explains each shortcut, and what the shortcut line does not sh
 def shortcuts(
     release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Audit:  # fmt: skip
+) -> ShortcutAudit:  # fmt: skip
     """How often shortcuts, which understand nothing, tell the kind text of a pair of a release from the cold one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. What learns is scored out of fold; ``by`` says whether folds are
@@ -55,14 +55,14 @@ def shortcuts(
         return found
 
 
-def _shown(found: Audit, features: bool = False, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    return printed(Directions(found) if features and not json else found, json, latex, markdown)
+def _shown(found: ShortcutAudit, features: bool = False, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    return printed(DirectionTable(found) if features and not json else found, json, latex, markdown)
 
 
-class Directions(Printed):
+class DirectionTable(Printed):
     """The audit as the table of directions."""
 
-    def __init__(self, audit: Audit) -> None:
+    def __init__(self, audit: ShortcutAudit) -> None:
         self._audit = audit
 
     def head(self) -> Sequence[str]:
@@ -73,7 +73,7 @@ class Directions(Printed):
         return direction_table(self._audit)
 
 
-def direction_table(audit: Audit) -> Text:
+def direction_table(audit: ShortcutAudit) -> Text:
     """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
     audited = [one for one in audit.contrasts if one.directions]
     if not audited:
@@ -97,7 +97,7 @@ def _difference(one: Estimate | None) -> str:
     return f"{one.value:+.2f}" if one.low is None else f"{one.value:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
 
 
-def shortcut_table(audit: Audit) -> Text:
+def shortcut_table(audit: ShortcutAudit) -> Text:
     """The audit as lines of text for a terminal, a block a contrast."""
     blocks = [_contrast(one, audit.by) for one in audit.contrasts] + ([_first(audit)] if audit.first else [])
     lines = [line for block in blocks for line in (*block, "")]
@@ -121,7 +121,7 @@ def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
             yield f"  {name}: " + ", ".join(f"{pair.pair_id} {pair.margin:+.2f}" for pair in pairs)
 
 
-def _first(audit: Audit) -> Iterator[str]:
+def _first(audit: ShortcutAudit) -> Iterator[str]:
     yield "words alone, with the first candidate that passed in place of the chosen one"
     yield from lined(
         [

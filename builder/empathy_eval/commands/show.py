@@ -17,8 +17,8 @@ from empathy_eval.commands.command import Command, given
 from empathy_eval.commands.options import Option, check_count, whole
 
 if TYPE_CHECKING:
-    from empathy_eval.releases.inspect.show import Beside
-    from empathy_eval.releases.inspect.shown import Asked, Figure, Refused, Shown, Text
+    from empathy_eval.releases.inspect.show import InspectionInputs
+    from empathy_eval.releases.inspect.shown import CheckFigure, RefusedText, ShownItem, ShownRequest, ShownText
 
 WIDTH = 120
 # What --rejected prints where nothing else is asked for, and of one text in characters.
@@ -37,7 +37,7 @@ examples:
 def show(
     where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
     scenarios: str | Path | None = None, templates: str | Path | None = None, rules: str | Path | None = None,
-) -> Shown:  # fmt: skip
+) -> ShownItem:  # fmt: skip
     """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), a crossed item (``017-seed-x1``), or the beginning of
@@ -60,7 +60,7 @@ def show(
 def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None, rules: str | Path | None = None,
-) -> list[Refused]:  # fmt: skip
+) -> list[RefusedText]:  # fmt: skip
     """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
 
     Raises:
@@ -71,17 +71,17 @@ def show_rejected(
     return beside_loops(lambda: list(_rejected(where, reason, **beside)))
 
 
-def _rejected(where: str | Path, reason: str | None = None, **beside: str | Path | None) -> Iterator[Refused]:
+def _rejected(where: str | Path, reason: str | None = None, **beside: str | Path | None) -> Iterator[RefusedText]:
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import rejected
 
     return rejected(release_folder(where), reason, _beside(**beside))
 
 
-def _beside(**paths: str | Path | None) -> Beside:
-    from empathy_eval.releases.inspect.show import Beside
+def _beside(**paths: str | Path | None) -> InspectionInputs:
+    from empathy_eval.releases.inspect.show import InspectionInputs
 
-    return Beside(**{name: Path(one) for name, one in paths.items() if one})
+    return InspectionInputs(**{name: Path(one) for name, one in paths.items() if one})
 
 
 def _run(options: Namespace) -> int:
@@ -112,7 +112,7 @@ def _json(value: Any) -> str:
     return json_text(value).encode(errors="backslashreplace").decode()
 
 
-def _lines(shown: Shown) -> Iterator[str]:
+def _lines(shown: ShownItem) -> Iterator[str]:
     """All of it, in the order of a reader's questions."""
     yield f"{shown.name} in {shown.source}: {shown.status}"
     yield from (f"  {one}" for one in shown.why)
@@ -137,11 +137,11 @@ def _wrapped(text: str, margin: str) -> Iterator[str]:
         yield from textwrap.wrap(line, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False) or [""]
 
 
-def _spoken(one: Text) -> Iterator[str]:
+def _spoken(one: ShownText) -> Iterator[str]:
     yield from _wrapped(f"{one.name}{f' ({one.strategy})' if one.strategy else ''}: {one.text}", "")
 
 
-def _text(one: Text) -> Iterator[str]:
+def _text(one: ShownText) -> Iterator[str]:
     if not one.made:
         yield from _spoken(one)
         return
@@ -154,12 +154,12 @@ def _text(one: Text) -> Iterator[str]:
     yield from _figures(one.figures)
 
 
-def _figures(figures: tuple[Figure, ...]) -> Iterator[str]:
+def _figures(figures: tuple[CheckFigure, ...]) -> Iterator[str]:
     for one in figures:
         yield from _wrapped(f"{'passes' if one.holds else 'FAILS '} {one.name}: {one.value} ({one.bound})", "  ")
 
 
-def _asked(one: Asked) -> Iterator[str]:
+def _asked(one: ShownRequest) -> Iterator[str]:
     place = "" if one.turn is None else f" turn {one.turn}"
     sample = "" if one.sample is None else f", sample {one.sample}" + (", a repair" if one.repair else "")
     yield f"--- {one.kind}{place}{sample}: {one.verdict}"
@@ -194,7 +194,7 @@ def _row(row: Mapping[str, Any]) -> Iterator[str]:
     yield from _wrapped(told, "  ")
 
 
-def _refused(one: Refused) -> Iterator[str]:
+def _refused(one: RefusedText) -> Iterator[str]:
     place = f" {one.kind}" if one.kind else ""
     yield f"--- {one.dialogue_id}{place}{'' if one.turn is None else f' turn {one.turn}'}: {', '.join(one.reasons)}"
     yield from (f"  key {one.request_key}",) if one.request_key else ()

@@ -10,7 +10,7 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.command import given
-from empathy_eval.commands.options import Group, Option, Rows, whole
+from empathy_eval.commands.options import Option, OptionGroup, Rows, whole
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.power import Plan
@@ -21,7 +21,7 @@ OF_RATINGS = ("table", "baseline", "labels", "criterion", "by", "add", "permutat
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
 
 
-_GROUP = Group("planning a study", "these options go with --effect, --alpha, --power and --json")
+_GROUP = OptionGroup("planning a study", "these options go with --effect, --alpha, --power and --json")
 PLAN: Rows = {
     "--plan": Option("compute how many raters and items a study needs; takes no RATINGS", _GROUP),
     "--groups N": Option("the number of groups, including the baseline", _GROUP, type=whole),

@@ -9,7 +9,7 @@ from empathy_eval.base.table_text import Text, lined, text_of
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.results import Attention, Balance, Balanced, Gain, Pairwise, Part, Studied
-    from empathy_eval.statistics.chi_square import Test
+    from empathy_eval.statistics.chi_square import ChiSquaredTest
 
 
 HEAD = ("test", "statistic", "df", "V", "p")
@@ -67,7 +67,7 @@ def _attention(attention: Attention, draws: int) -> list[str]:
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 
 
-def _rater_test(test: Test, holm: float | None, draws: int) -> tuple[str, ...]:
+def _rater_test(test: ChiSquaredTest, holm: float | None, draws: int) -> tuple[str, ...]:
     corrected = p_of(holm, draws if test.p_by == "permutation" else 0, test.permutation)
     return NAMES.get(test.p_by, "chi-squared"), *_test(test, draws), corrected
 
@@ -161,13 +161,13 @@ def _parts(column: str, parts: Sequence[Part], draws: int) -> list[str]:
     ]
 
 
-def _test(one: Test, draws: int) -> tuple[str, ...]:
+def _test(one: ChiSquaredTest, draws: int) -> tuple[str, ...]:
     statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((one.statistic, 2), (one.v, 3)))
     star = "*" if one.p_by == "permutation" else ""
     return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation, draws) + star
 
 
-def _corrected(test: Test, one: Part | Pairwise | Gain, draws: int) -> tuple[str, ...]:
+def _corrected(test: ChiSquaredTest, one: Part | Pairwise | Gain, draws: int) -> tuple[str, ...]:
     """Both p of a test, each with its corrections."""
     *_, p, by_rater = _test(test, draws)
     mixed = draws if test.p_by == "permutation" else 0

@@ -12,10 +12,10 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Group, Option
+from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, OptionGroup
 
 if TYPE_CHECKING:
-    from empathy_eval.training.train import Model
+    from empathy_eval.training.train import TrainedModel
 
 EXAMPLES = """\
 examples:
@@ -37,7 +37,7 @@ CONTRASTS = (
     "empathetic>far_apathetic, empathetic>apathetic, fitting>other (the two pairs of each crossed item), or equal-closeness for the "
     "second and third; repeatable"
 )
-SOME_KINDS = Group("encoders and students")
+SOME_KINDS = OptionGroup("encoders and students")
 
 
 @takes_paths
@@ -46,7 +46,7 @@ def train(
     split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | None = None,
     also: Sequence[str | Path] = (), objective: str | None = None, shared: bool = False, max_tokens: int | None = None,
     progress: Callable[[int], None] | None = None,
-) -> Model:  # fmt: skip
+) -> TrainedModel:  # fmt: skip
     """Trains a model of EmpathyScore from the pairs of a release, and writes it into the folder ``out``.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
@@ -113,12 +113,12 @@ COMMAND = Command(
 )
 
 
-def model_table(model: Model) -> Text:
+def model_table(model: TrainedModel) -> Text:
     """What was trained and how often it is right, for a terminal."""
     return text_of(_lines(model))
 
 
-def _lines(model: Model) -> Iterator[str]:
+def _lines(model: TrainedModel) -> Iterator[str]:
     config, trained = model.config, model.metrics["trained_on"]
     release, single = config["release"], config["settings"].get("singles")
     by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher') or 'labelled data'}"

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, job_error
-from empathy_eval.completions.ledger import Entry, Ledger, Noted
+from empathy_eval.completions.ledger import Entry, Ledger, PendingRequest
 from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Model, NoAnswer, Request, Usage, read
 from empathy_eval.design.configuration import APART
 from empathy_eval.design.endpoints import Asks
@@ -283,7 +283,7 @@ ORDER BY endpoint, model, dialogue_id, kind, turn, sample, key
 """
 
 
-class Notes:
+class PendingRequests:
     """The unanswered requests of a replay, each once. They lie in a temporary file: their number costs no memory."""
 
     def __init__(self) -> None:
@@ -307,11 +307,11 @@ class Notes:
     def __len__(self) -> int:
         return int(self._file.execute("SELECT count(*) FROM noted").fetchone()[0])
 
-    def __iter__(self) -> Iterator[Noted]:
+    def __iter__(self) -> Iterator[PendingRequest]:
         """The requests by endpoint, model and place in the plan: an order that no concurrency can change."""
         with _room():
             for key, dialogue_id, kind, turn, endpoint, model, body, read, written in self._file.execute(IN_ORDER):
-                yield Noted(key, About(dialogue_id, kind, turn), endpoint, model, zlib.decompress(body), Usage(read, 0, written))
+                yield PendingRequest(key, About(dialogue_id, kind, turn), endpoint, model, zlib.decompress(body), Usage(read, 0, written))
 
 
 @contextlib.contextmanager
@@ -324,10 +324,10 @@ def _room() -> Iterator[None]:
         raise job_error("noted requests", f"cannot be written: {error}", fix) from error
 
 
-class Noter(Asker):
+class PreviewModel(Asker):
     """Writes down what would be sent to an endpoint; models that are here answer."""
 
-    def __init__(self, notes: Notes, config: Asks, *asks: Any, **how: Any) -> None:
+    def __init__(self, notes: PendingRequests, config: Asks, *asks: Any, **how: Any) -> None:
         super().__init__(*asks, **how)
         self._notes, self._configured = notes, config.models
 

@@ -16,7 +16,7 @@ from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.parsing import Refused
 from empathy_eval.base.schemas import violations
-from empathy_eval.completions.ledger import ANSWERED, Entry, Ledger, Noted, row_of, wanted
+from empathy_eval.completions.ledger import ANSWERED, Entry, Ledger, PendingRequest, row_of, wanted
 from empathy_eval.completions.ledger_rows import INSERT
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, PATHS, rewards_of, sent_of
 from empathy_eval.completions.models.transport import NoCompletion, completion_of, said
@@ -31,7 +31,7 @@ LONGEST = 16 * 2**20
 
 
 @dataclass
-class Taken:
+class ImportedAnswers:
     """What became of the lines: answers stored, answers that were there, requests refused for good or without an answer, the rest."""
 
     stored: int = 0
@@ -55,13 +55,13 @@ def request_line(key: str, body: bytes, form: str | None = None) -> bytes:
     return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (custom_id(key).encode(), url.encode(), said)
 
 
-def take(ledger: Ledger, source: str, lines: Iterable[bytes], delivery: str) -> Taken:
+def take(ledger: Ledger, source: str, lines: Iterable[bytes], delivery: str) -> ImportedAnswers:
     """Stores the answers among the lines; bad ones too, for an answer is an answer. An error is none, and nothing is taken twice.
 
     Raises:
         JobError: if the ledger cannot be written.
     """
-    taken, entries, weight = Taken(), dict[str, Entry](), 0
+    taken, entries, weight = ImportedAnswers(), dict[str, Entry](), 0
 
     def store() -> None:
         ledger.write((INSERT, map(row_of, entries.values())), (ANSWERED, ((key,) for key in entries)))
@@ -87,7 +87,7 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[bytes]:
             line = stream.readline(LONGEST + 1)
 
 
-def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
+def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[str, Entry], taken: ImportedAnswers) -> None:
     """Adds one line to the entries, or says what is with it."""
     try:
         if len(line) > LONGEST:
@@ -108,7 +108,7 @@ def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[
     taken.problems += broken
 
 
-def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
+def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[str, Entry], taken: ImportedAnswers) -> None:
     """Adds the answer of one line to the entries, or says why there is none."""
     key = f"{SCHEME}-{custom_id(value['custom_id'])}"
     known = key.isascii()  # what else a text may hold, no database may
@@ -135,7 +135,7 @@ def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[
             taken.problems.append(Problem(where, str(error), "have the request answered again"))
 
 
-def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]:
+def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, ImportedAnswers]:
     """Takes in files of answers to requests that ``build --requests-to`` wrote.
 
     Raises:
@@ -169,7 +169,7 @@ def _unreadable(path: Path) -> Problem | None:
     return None
 
 
-def as_json(taken: Taken) -> dict[str, Any]:
+def as_json(taken: ImportedAnswers) -> dict[str, Any]:
     """The counts and the problems as JSON values."""
     return {
         "stored": taken.stored,
@@ -186,10 +186,10 @@ class RequestFile:
     path: Path
     digest: str
     endpoint: str
-    requests: tuple[Noted, ...]
+    requests: tuple[PendingRequest, ...]
 
 
-def request_files(noted: Iterable[Noted], config: Asks, name: Callable[[int], Path]) -> Iterator[RequestFile]:
+def request_files(noted: Iterable[PendingRequest], config: Asks, name: Callable[[int], Path]) -> Iterator[RequestFile]:
     """Writes requests into files, each for one model and within the limits of its endpoint.
 
     A file has its final name only when the next one is asked for: what must be noted before is noted in between.
@@ -205,9 +205,11 @@ def request_files(noted: Iterable[Noted], config: Asks, name: Callable[[int], Pa
                 yield RequestFile(partial, digest, endpoint, requests)
 
 
-def _fill(path: Path, first: Noted, others: Iterator[Noted], limits: ModelConfig) -> tuple[str, tuple[Noted, ...], Noted | None]:
+def _fill(
+    path: Path, first: PendingRequest, others: Iterator[PendingRequest], limits: ModelConfig
+) -> tuple[str, tuple[PendingRequest, ...], PendingRequest | None]:
     """Writes a file; returns its hash, its requests, and the first request that did not fit."""
-    digest, size, requests = hashlib.sha256(), 0, list[Noted]()
+    digest, size, requests = hashlib.sha256(), 0, list[PendingRequest]()
     with path.open("wb") as stream:
         for one in chain([first], others):
             line = request_line(one.key, one.body, limits.form)

@@ -247,7 +247,7 @@ class Batch:
     id: str | None = None
 
 
-def note(ledger: Ledger, file: str, requests: Iterable[Noted], batch: Batch | None = None) -> None:
+def note(ledger: Ledger, file: str, requests: Iterable[PendingRequest], batch: Batch | None = None) -> None:
     """Notes what is about to be given out, so that its answers are known when they come."""
     rows = (
         (one.key, one.about.dialogue_id, one.about.kind, one.about.turn, one.model, one.worst.input_tokens, one.worst.output_tokens, file)
@@ -306,7 +306,7 @@ def ended(ledger: Ledger, batch: Batch) -> None:
 
 
 @dataclass(frozen=True)
-class Noted:
+class PendingRequest:
     """A request that was written down: its key, what it is about, who is to answer it, the body, the most it may cost."""
 
     key: str

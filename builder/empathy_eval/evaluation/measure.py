@@ -8,17 +8,17 @@ from typing import Any
 
 from empathy_eval.evaluation.attacks.attacked import MOST, attack_table
 from empathy_eval.evaluation.attacks.registry import Attacks
-from empathy_eval.evaluation.crossed.scores import GivenCrossed
+from empathy_eval.evaluation.crossed.scores import PrecomputedCrossedScores
 from empathy_eval.evaluation.crossed.shortcuts import crossed_tables
-from empathy_eval.evaluation.fairness.fairness import Fairness
+from empathy_eval.evaluation.fairness.fairness import FairnessTest
+from empathy_eval.evaluation.inversion.evaluation import AllScores, Evaluation
 from empathy_eval.evaluation.inversion.results import with_new
-from empathy_eval.evaluation.inversion.stand import AllScores, Stand
 from empathy_eval.evaluation.shortcuts.embedding import Embedding
 from empathy_eval.evaluation.shortcuts.shortcuts import audit_of
 
 
 @dataclass(frozen=True)
-class Beside:
+class ExtraMeasurements:
     """What is measured beside the inversion: attacks on at most so many pairs, fairness, and shortcuts, with or without an embedding.
 
     ``given`` are scores of crossed items from elsewhere.
@@ -26,18 +26,18 @@ class Beside:
 
     attacks: Attacks | None = None
     most: int = MOST
-    fairness: Fairness | None = None
+    fairness: FairnessTest | None = None
     shortcuts: bool = True
     embedding: Embedding | None = None
-    given: Sequence[GivenCrossed] = ()
+    given: Sequence[PrecomputedCrossedScores] = ()
 
     def told(self, what: str) -> list[str]:
         """What is told of scores of crossed items in tables that are of pairs."""
         return [f"{one.path.stem}: {what}, as its scores are of crossed items" for one in self.given]
 
 
-def of_scores(stand: Stand, scores: AllScores, beside: Beside) -> dict[str, Any]:
-    """The tables that are made of scores, by their names in ``Measured``: who holds the scores can forget them then."""
+def of_scores(stand: Evaluation, scores: AllScores, beside: ExtraMeasurements) -> dict[str, Any]:
+    """The tables that are made of scores, by their names in ``ReleaseTables``: who holds the scores can forget them then."""
     attacks, fairness = beside.attacks, beside.fairness
     return {
         "attacks": attack_table(stand, scores.rated, attacks, beside.most, beside.told("not attacked")) if attacks else None,
@@ -46,7 +46,7 @@ def of_scores(stand: Stand, scores: AllScores, beside: Beside) -> dict[str, Any]
     }
 
 
-def of_texts(stand: Stand, tables: dict[str, Any], beside: Beside) -> dict[str, Any]:
+def of_texts(stand: Evaluation, tables: dict[str, Any], beside: ExtraMeasurements) -> dict[str, Any]:
     """The tables with those that read the texts again, and with all faults; a first look at some pairs has none of them."""
     whole = stand.chance.limit is None
     audit = audit_of(stand, beside.embedding) if whole and beside.shortcuts else None

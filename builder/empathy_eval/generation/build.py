@@ -16,7 +16,7 @@ from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
-from empathy_eval.completions.asker import Asker, Noter, Notes
+from empathy_eval.completions.asker import Asker, PendingRequests, PreviewModel
 from empathy_eval.completions.budget import Budget, make_budget
 from empathy_eval.completions.ledger import Ledger, under_way
 from empathy_eval.completions.models.transport import check_access
@@ -44,7 +44,7 @@ class Run:
     # A part of the plan, as (3, 16): every sixteenth item from the third on. A part only fills the ledger; outcomes need all of it.
     part: tuple[int, int] | None = None
     # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
-    notes: Notes | None = None
+    notes: PendingRequests | None = None
     # By key or by dialogue why something is not asked for in this run.
     unasked: Mapping[str, str] = field(default_factory=dict)
     # The models whose endpoints are waited for from the start: they have answered another run.
@@ -131,7 +131,7 @@ async def work_through(
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
     models = known(job.models(budget, lambda: asker.stopped), run.answering)
-    asking = Asker if run.notes is None else functools.partial(Noter, run.notes, job.config)
+    asking = Asker if run.notes is None else functools.partial(PreviewModel, run.notes, job.config)
     asker: Asker = asking(ledger, models, job.prompts, samples=job.config.samples, repairs=job.config.repairs, offline=run.offline)
     asker.unasked = run.unasked
     part = run.part or (1, 1)

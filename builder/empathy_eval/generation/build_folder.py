@@ -16,8 +16,8 @@ from empathy_eval.base.parsing import text_of
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
+from empathy_eval.design.bundled_definitions import DESIGN, MOST_TOGETHER, TOO_MUCH, definitions_of
 from empathy_eval.design.canary import CANARY, called, canary_warnings, lines_of
-from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, definitions_of
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.quotas import quotas

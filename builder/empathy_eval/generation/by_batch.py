@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 
 from empathy_eval.base.errors import JobError, Problem, input_error, job_error, refuse
 from empathy_eval.base.stopping import pause
-from empathy_eval.completions.asker import Notes
+from empathy_eval.completions.asker import PendingRequests
 from empathy_eval.completions.batch_files import bounded_lines, numbered, request_files, take
 from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Batch, Ledger, ended, named, next_round, note, still_counted, taken_ids, under_way
@@ -114,7 +114,7 @@ class Rounds:
         ended(ledger, batch)
         return broken
 
-    def submit(self, notes: Notes) -> dict[str, int]:
+    def submit(self, notes: PendingRequests) -> dict[str, int]:
         """Submits a round, as far as the budget reaches; returns the requests by batch.
 
         Raises:
@@ -165,7 +165,7 @@ def build_by_batch(
         open_ones = rounds.settle(wait) if rounds.ledger.exists() else {}
         if open_ones:
             return Handed(None, open_ones, rounds.reasons)
-        notes = Notes()
+        notes = PendingRequests()
         summary = build(job, out, replace(run, notes=notes, unasked=rounds.refused))
         if not notes:
             return Handed(summary, {}, rounds.reasons)
@@ -199,7 +199,7 @@ def hand_out(what: Recipe | Job, out: Path, path: Path, run: Run | None = None) 
     there = {path, *path.parent.glob(glob.escape(f"{path.stem}-") + "[0-9]*" + glob.escape(path.suffix))}
     fix = "take its answers in and move it away, or name another file for each round"
     refuse(Problem(str(one), "is there already", fix) for one in sorted(there) if one.exists())
-    notes = Notes()
+    notes = PendingRequests()
     summary = build(job, out, replace(run, notes=notes))
     written = {}
     with Ledger(run.ledger or out / LEDGER, create=False) as ledger:

@@ -178,7 +178,7 @@ def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
 
 
 @dataclass(frozen=True)
-class Crosser:
+class CrossedItemWriter:
     """Makes the crossed items of a dialogue, a seed's of curated ones; what is not taken on the way is in the trail."""
 
     asker: Asker

@@ -17,7 +17,7 @@ from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.completions.requests import Flaw, Model, NoAnswer
-from empathy_eval.design.carried import carried
+from empathy_eval.design.bundled_definitions import carried
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.planning import Plan, PlannedTurn, ends, kinds_of_plan, plans, refuse_unknown_errata, seed_plan, some_plans
@@ -28,7 +28,7 @@ from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import Check, flaws_by, own_checks
-from empathy_eval.generation.crossed_by_models import Crosser
+from empathy_eval.generation.crossed_by_models import CrossedItemWriter
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome, Turn
 from empathy_eval.generation.patterns import load_patterns
 from empathy_eval.generation.rewriting import Rewriter
@@ -106,7 +106,7 @@ def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
                 yield methodcaller("variant", kind.variant or "", scene.reference.text, scene)
 
 
-class Told(Protocol):
+class ProgressListener(Protocol):
     """A result that says what became of its item."""
 
     @property
@@ -114,13 +114,13 @@ class Told(Protocol):
 
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Told)
+R = TypeVar("R", bound=ProgressListener)
 # Items that are worked on at once. An item rewrites all its turns at once, so this many keep any endpoint busy.
 WINDOW = 256
 
 
 @dataclass(frozen=True)
-class Workshop:
+class ItemPipeline:
     """Everything an item needs to be worked on."""
 
     recipe: Recipe
@@ -138,7 +138,10 @@ class Workshop:
                 return Outcome(*identity, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
             makers = self.asker, self.recipe, self.checks, trail
             # What is asked of a dialogue is asked at once, so that a round of a batch has all of it.
-            asked: list[Coroutine[Any, Any, Any]] = [Rewriter(*makers).pairs(dialogue, plan.turns), Crosser(*makers).items(dialogue, plan)]
+            asked: list[Coroutine[Any, Any, Any]] = [
+                Rewriter(*makers).pairs(dialogue, plan.turns),
+                CrossedItemWriter(*makers).items(dialogue, plan),
+            ]
             pairs, crossed = await settled(*asked)
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))
@@ -306,7 +309,7 @@ class Dialogues:
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """One planned dialogue with all its rewrites."""
-        return Workshop(self.recipe, asker, own_checks(self.recipe)).item
+        return ItemPipeline(self.recipe, asker, own_checks(self.recipe)).item
 
     def summary(self, total: int, budget: Budget | None) -> Summary:
         """Counts of dialogues, pairs and reasons."""

@@ -30,7 +30,7 @@ from empathy_eval.generation.summary import STATUSES, Course, Summary
 Rows = list[tuple[Any, ...]]
 
 
-class Keeper:
+class Coordinator:
     """Holds the ledger and the budget of a build for its slices; one process, on the machine where the ledger is."""
 
     def __init__(self) -> None:
@@ -297,7 +297,7 @@ async def _filled(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]:
     config, items = job.config, job.planned()
     lanes = min(workers_of(ray), items, *(one.in_flight for one in config.asked.values()))
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-    keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here).remote()
+    keeper = ray.remote(Coordinator).options(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here).remote()
     kept = Run(run.ledger and run.ledger.absolute(), False, run.budget_dollars, run.budget_tokens)
     limited = await heard(ray, keeper.open.remote(config, out, kept))
     try:

@@ -31,9 +31,9 @@ from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
 from empathy_eval.generation.checks.own import own_checks
-from empathy_eval.generation.job import Dialogues, Workshop, stand_in
+from empathy_eval.generation.job import Dialogues, ItemPipeline, stand_in
 from empathy_eval.generation.outcomes import Dialogue
-from empathy_eval.generation.retrace import planned
+from empathy_eval.generation.replay_item import planned
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
 # have 28.7 words, about 40 tokens, and JSON adds to them.
@@ -307,7 +307,7 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
     models = make_models(job.recipe, Budget())
     # A score that the ledger does not have would be computed, for every text, and kept nowhere.
     asker = DryRun(ledger, models, job.prompts, config, instead={SCORE.name: PASSED})
-    workshop = Workshop(job.recipe, asker, own_checks(job.recipe))
+    workshop = ItemPipeline(job.recipe, asker, own_checks(job.recipe))
     try:
         for plan in plans(config, job.recipe.catalogue, ids):
             await workshop.item(plan)

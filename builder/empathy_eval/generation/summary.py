@@ -16,7 +16,7 @@ from empathy_eval.design.kinds import CROSSED
 from empathy_eval.generation.outcomes import Outcome
 
 if TYPE_CHECKING:
-    from empathy_eval.completions.models.reception import Reception
+    from empathy_eval.completions.models.endpoint_health import EndpointHealth
 
 
 # Items after which a run stops if all of them came to nothing.
@@ -169,7 +169,7 @@ class Course:
     notices: tuple[Notice, ...] = ()
     spent: Spent = field(default_factory=Spent)
     # How the endpoints of batches receive what is sent to them.
-    desks: tuple[Reception, ...] = ()
+    desks: tuple[EndpointHealth, ...] = ()
     # Of the items that are begun: how many, and how many requests they take as far as that is known.
     _begun: int = 0
     _expected: int = 0
@@ -240,6 +240,6 @@ class Course:
         hint = f"; {AT_ONCE}" if isinstance(error, Stopped) else ""
         return f"{why}: waiting for {waits:,} {'answers' if waits > 1 else 'answer'} under way{hint}" if waits else ""
 
-    def _receptions(self) -> list[Reception]:
+    def _receptions(self) -> list[EndpointHealth]:
         models = self.asker.models.values() if self.asker else ()
         return [*{id(one): one for model in models if (one := getattr(model, "reception", None))}.values(), *self.desks]

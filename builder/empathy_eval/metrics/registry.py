@@ -59,7 +59,7 @@ SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"']
 
 
 @dataclass(frozen=True)
-class Found:
+class MetricSelection:
     """What a list of names stands for, in its order, and the language of the texts that it is for.
 
     ``typed`` is by a name as it was typed what its metric calls itself, ``signatures`` are the settings of all by that name.
@@ -100,7 +100,7 @@ def known() -> dict[str, list[str]]:
     return plugins.known(GROUP, BUILT_IN)
 
 
-def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[str] = (), language: str = ENGLISH) -> Found:
+def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[str] = (), language: str = ENGLISH) -> MetricSelection:
     """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration,
     ``language`` that of the texts.
 
@@ -126,7 +126,7 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
     problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "rename the metric") for name in taken]
     refuse(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
-    return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed, signatures)
+    return MetricSelection(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed, signatures)
 
 
 def unfit(name: str, settings: Mapping[str, Any]) -> str:

@@ -31,7 +31,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Series:
+class DotSeries:
     """Marks of one kind ("experts", "judge", "judges" for all of them on one line, "crowd"); ``name`` is that of a judge."""
 
     kind: str
@@ -40,7 +40,7 @@ class Series:
 
 
 @dataclass(frozen=True)
-class Figure:
+class DotFigure:
     """A figure of a row, and whose it is."""
 
     kind: str
@@ -49,24 +49,24 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Dots:
+class DotRow:
     """One row of a chart: its marks, each with the place of its series, and by reason whose figures are not defined."""
 
     name: str
-    marks: tuple[tuple[int, Figure], ...]
-    undefined: tuple[tuple[str, tuple[Figure, ...]], ...]
+    marks: tuple[tuple[int, DotFigure], ...]
+    undefined: tuple[tuple[str, tuple[DotFigure, ...]], ...]
 
 
 @dataclass(frozen=True)
-class Chart:
+class DotChart:
     """Rows of dots by framework, on one axis. ``middle`` is where nothing differs, ``line`` what is to be reached.
 
     ``absent`` are series that are defined nowhere, with their reasons.
     """
 
-    series: tuple[Series, ...]
-    absent: tuple[tuple[Series, tuple[str, ...]], ...]
-    groups: tuple[tuple[str, tuple[Dots, ...]], ...]
+    series: tuple[DotSeries, ...]
+    absent: tuple[tuple[DotSeries, tuple[str, ...]], ...]
+    groups: tuple[tuple[str, tuple[DotRow, ...]], ...]
     ticks: tuple[float, ...]
     middle: float | None = None
     line: float | None = None
@@ -78,7 +78,7 @@ class Chart:
 
 
 @dataclass(frozen=True)
-class Point:
+class PlanePoint:
     """A criterion on a plane, and where beside it its number is written."""
 
     number: int
@@ -89,33 +89,33 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Plane:
+class AgreementPlane:
     """Criteria by how far experts agree (x), and a judge or the crowd with their median (y); ``left_out`` lack one of the two."""
 
-    series: Series
-    points: tuple[Point, ...]
+    series: DotSeries
+    points: tuple[PlanePoint, ...]
     left_out: tuple[str, ...]
 
 
-EXPERTS, JUDGES, OF_CROWD = Series("experts", "experts"), Series("judges", "judge-0"), Series(CROWD, CROWD)
+EXPERTS, JUDGES, OF_CROWD = DotSeries("experts", "experts"), DotSeries("judges", "judge-0"), DotSeries(CROWD, CROWD)
 
 
-def judges_drawn(judges: Sequence[str]) -> tuple[Series, ...]:
+def judges_drawn(judges: Sequence[str]) -> tuple[DotSeries, ...]:
     """A series a judge, or all on one line if they are many."""
-    each = tuple(Series("judge", f"judge-{place}", name) for place, name in enumerate(judges))
+    each = tuple(DotSeries("judge", f"judge-{place}", name) for place, name in enumerate(judges))
     return each if len(judges) <= JUDGES_DRAWN else (JUDGES,)
 
 
 def dots(
     frameworks: Sequence[InFramework],
-    series: Sequence[Series],
-    figures: Callable[[ReliabilityRow], Iterable[Figure]],
+    series: Sequence[DotSeries],
+    figures: Callable[[ReliabilityRow], Iterable[DotFigure]],
     middle: float | None = None,
     line: float | None = None,
-) -> Chart | None:
+) -> DotChart | None:
     """The chart of figures of each row; None where none is defined."""
     lanes = {(one.kind, one.name): one for one in series}
-    found: dict[Series, list[Measure]] = {one: [] for one in series}
+    found: dict[DotSeries, list[Measure]] = {one: [] for one in series}
     for row in _rows(frameworks):
         for one in figures(row):
             if of := _of(lanes, one):
@@ -129,25 +129,25 @@ def dots(
         for part in frameworks
     )
     ends = [*(end for some in found.values() for one in some for end in (one.value, one.low, one.high)), middle, line]
-    return Chart(tuple(drawn), absent, groups, ticks([end for end in ends if end is not None]), middle, line)
+    return DotChart(tuple(drawn), absent, groups, ticks([end for end in ends if end is not None]), middle, line)
 
 
 def _rows(frameworks: Iterable[InFramework]) -> Iterator[ReliabilityRow]:
     return (row for one in frameworks for row in one.rows)
 
 
-def _of(lanes: Mapping[tuple[str, str | None], Series], figure: Figure) -> Series | None:
+def _of(lanes: Mapping[tuple[str, str | None], DotSeries], figure: DotFigure) -> DotSeries | None:
     """The series that a figure belongs to: its own, or that of all judges."""
     return lanes.get((figure.kind, figure.name), lanes.get(("judges", None)) if figure.kind == "judge" else None)
 
 
-def _dots(name: str, drawn: Sequence[Series], figures: Sequence[tuple[Series | None, Figure]]) -> Dots:
-    undefined = dict[str, list[Figure]]()
+def _dots(name: str, drawn: Sequence[DotSeries], figures: Sequence[tuple[DotSeries | None, DotFigure]]) -> DotRow:
+    undefined = dict[str, list[DotFigure]]()
     for of, one in figures:
         if of in drawn and one.of.value is None:
             undefined.setdefault(str(one.of.why), []).append(one)
     marks = tuple((drawn.index(of), one) for of, one in figures if of in drawn and one.of.value is not None)
-    return Dots(name, marks, tuple((why, tuple(some)) for why, some in undefined.items()))
+    return DotRow(name, marks, tuple((why, tuple(some)) for why, some in undefined.items()))
 
 
 def ticks(values: Sequence[float]) -> tuple[float, ...]:
@@ -159,8 +159,8 @@ def ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def planes(
-    frameworks: Sequence[InFramework], series: Sequence[Series], value: Callable[[ReliabilityRow, Series], float | None]
-) -> tuple[tuple[Plane, ...], tuple[float, ...]]:
+    frameworks: Sequence[InFramework], series: Sequence[DotSeries], value: Callable[[ReliabilityRow, DotSeries], float | None]
+) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
     """A plane a series, all with the same axes; criteria are numbered through in their order."""
     rows = [(place, row) for place, one in enumerate(frameworks) for row in one.rows]
     found = [(one, [(row.experts.value, value(row, one)) for _, row in rows]) for one in series]
@@ -169,7 +169,7 @@ def planes(
         return (), ()
     axis = ticks([*ends, 1.0])
     size = axis[-1] - axis[0]
-    drawn = list[Plane]()
+    drawn = list[AgreementPlane]()
     for one, places in found:
         points = [
             (number, framework, x, y)
@@ -178,7 +178,7 @@ def planes(
         ]
         labels = _labels([(number, (x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for number, _, x, y in points])
         missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
-        drawn.append(Plane(one, tuple(Point(*point, label) for point, label in zip(points, labels, strict=True)), missing))
+        drawn.append(AgreementPlane(one, tuple(PlanePoint(*point, label) for point, label in zip(points, labels, strict=True)), missing))
     return tuple(drawn), axis
 
 
@@ -222,17 +222,17 @@ def page(of: Reliability, command: str | None = None) -> str:
     )  # fmt: skip
 
 
-def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, Chart | None]:
+def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, DotChart | None]:
     drawn, last = judges_drawn(judges), (OF_CROWD,) if crowd else ()
 
-    def others(row: ReliabilityRow, figures: Mapping[str, Measure]) -> Iterator[Figure]:
-        yield from (Figure("judge", name, figures[name]) for name in row.judges)
+    def others(row: ReliabilityRow, figures: Mapping[str, Measure]) -> Iterator[DotFigure]:
+        yield from (DotFigure("judge", name, figures[name]) for name in row.judges)
         if row.crowd:
-            yield Figure(CROWD, None, figures[CROWD])
+            yield DotFigure(CROWD, None, figures[CROWD])
 
-    def kappas(row: ReliabilityRow) -> Iterator[Figure]:
+    def kappas(row: ReliabilityRow) -> Iterator[DotFigure]:
         placed = row.judges | ({CROWD: row.crowd} if row.crowd else {})
-        yield Figure("experts", None, row.experts)
+        yield DotFigure("experts", None, row.experts)
         yield from others(row, {name: one.kappa for name, one in placed.items()})
 
     return {
@@ -240,16 +240,16 @@ def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str,
         "alphas": dots(
             of.frameworks,
             (EXPERTS, *((JUDGES,) if judges else ())),
-            lambda row: [Figure(name, None, one) for name, one in row.alpha.items()],
+            lambda row: [DotFigure(name, None, one) for name, one in row.alpha.items()],
         ),
         "inflations": dots(of.frameworks, (*drawn, *last), lambda row: others(row, row.inflation), middle=0),
     }
 
 
-def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tuple[Plane, ...], tuple[float, ...]]:
-    each = tuple(Series("judge", f"judge-{place % len(judges_drawn(judges))}", name) for place, name in enumerate(judges))
+def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
+    each = tuple(DotSeries("judge", f"judge-{place % len(judges_drawn(judges))}", name) for place, name in enumerate(judges))
 
-    def value(row: ReliabilityRow, series: Series) -> float | None:
+    def value(row: ReliabilityRow, series: DotSeries) -> float | None:
         found = row.crowd if series.name is None else row.judges.get(series.name)
         return found.kappa.value if found else None
 

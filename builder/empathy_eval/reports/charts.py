@@ -17,7 +17,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import room_for
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.evaluation.corpus.groupings import AS_RELEASED
-from empathy_eval.evaluation.inversion.results import Measured, MetricRow
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.reports.claims import line_of
 from empathy_eval.statistics.estimate import Estimate
 
@@ -61,12 +61,12 @@ class Chart:
         return self.ticks[0], self.ticks[-1]
 
 
-def charts_of(measured: Measured) -> list[Chart]:
+def charts_of(measured: ReleaseTables) -> list[Chart]:
     """All charts that these tables have marks for."""
     return [chart for make in (accuracies, effects, ranks, scenarios) if (chart := make(measured))]
 
 
-def accuracies(measured: Measured) -> Chart | None:
+def accuracies(measured: ReleaseTables) -> Chart | None:
     """How often each metric is right at equal closeness, beside what shortcuts reach there."""
     rows = [(name, [Mark(STANCE, one.accuracy)]) for name, one in measured.equal_closeness.items() if one.accuracy]
     line = line_of(measured)
@@ -84,13 +84,13 @@ def accuracy_chart(name: str, rows: Sequence[tuple[str, list[Mark]]], line: tupl
     return replace(chart, ticks=ticks, line=line) if chart else None
 
 
-def effects(measured: Measured) -> Chart | None:
+def effects(measured: ReleaseTables) -> Chart | None:
     """By how much each metric moves: as released, and at equal closeness. Metrics on another scale than 0 to 1 are left out."""
     rows = [(row.metric, marks) for row, marks in _marks(measured, EFFECTS) if on_scale(row)]
     return _chart("effects", EFFECTS, rows, 0, "difference of scores, empathetic minus apathetic")
 
 
-def ranks(measured: Measured) -> Chart | None:
+def ranks(measured: ReleaseTables) -> Chart | None:
     """How often each metric ranks the empathetic reply higher: as released, and within closeness."""
     rows = []
     for row, marks in _marks(measured, RANKS):
@@ -100,7 +100,7 @@ def ranks(measured: Measured) -> Chart | None:
     return _chart("ranks", RANKS, rows, 0.5, "share of turns with the empathetic reply ranked higher", (0.0, 1.0))
 
 
-def scenarios(measured: Measured) -> Chart | None:
+def scenarios(measured: ReleaseTables) -> Chart | None:
     """The accuracy of each metric in each scenario: at equal closeness, or as released where no metric has scores of controls."""
     found: dict[str, list[Mark]] = {}
     for row in (row for rows in by_scenario(measured).values() for row in rows):
@@ -111,7 +111,7 @@ def scenarios(measured: Measured) -> Chart | None:
     return _chart("scenarios", {SCENARIO: "one scenario"}, list(found.items()), 0.5, label, (0.0, 1.0))
 
 
-def by_scenario(measured: Measured) -> dict[str, list[MetricRow]]:
+def by_scenario(measured: ReleaseTables) -> dict[str, list[MetricRow]]:
     """The breakdown by scenario that is drawn."""
     return measured.groups.get(SCENARIO) or measured.groups.get(SCENARIO + AS_RELEASED, {})
 
@@ -121,7 +121,7 @@ def on_scale(row: MetricRow) -> bool:
     return row.higher_is_better is not None and all(abs(one) <= 1 for one in row.scores.values())
 
 
-def _marks(measured: Measured, legend: dict[str, str]) -> Iterator[tuple[MetricRow, list[Mark]]]:
+def _marks(measured: ReleaseTables, legend: dict[str, str]) -> Iterator[tuple[MetricRow, list[Mark]]]:
     """Each metric with its marks, of its pairs and of those with controls."""
     controls = {row.metric: row for row in measured.controls}
     for row in measured.inversion:
@@ -156,7 +156,7 @@ PHASES = {"exploration": BLUE, "comforting": YELLOW, "action": GREEN}
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "empathy-eval", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans"}
 
 
-def draw_accuracies(measured: Measured, path: Path) -> None:
+def draw_accuracies(measured: ReleaseTables, path: Path) -> None:
     """The accuracies at equal closeness beside the shortcut line, as ``path.svg`` and ``path.pdf``.
 
     Raises:

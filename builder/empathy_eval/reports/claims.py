@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import RAW, STANCE
-from empathy_eval.evaluation.inversion.results import Difference, Measured
+from empathy_eval.evaluation.inversion.results import Difference, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import ContrastAudit
 from empathy_eval.evaluation.wording import how_many, listed, percent, sides, whom
 from empathy_eval.statistics.estimate import Estimate
@@ -31,7 +31,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Line:
+class ShortcutLine:
     """The shortcut line of a contrast: the shortcut that is most often right, how often, and the same of words alone.
 
     ``beside`` is by metric where its accuracy stands: ``above`` or ``below`` the line only with its whole interval, ``at`` it if the
@@ -45,12 +45,12 @@ class Line:
     beside: dict[str, str]
 
 
-def audited(measured: Measured, contrast: str) -> ContrastAudit | None:
+def audited(measured: ReleaseTables, contrast: str) -> ContrastAudit | None:
     """The audit of a contrast; None where there is none."""
     return next((one for one in measured.audit.contrasts if one.contrast == contrast), None) if measured.audit else None
 
 
-def line_of(measured: Measured) -> Line | None:
+def line_of(measured: ReleaseTables) -> ShortcutLine | None:
     """The shortcut line of the contrast whose accuracies are to be reported; None where it was not measured."""
     contrast, found = ranked(measured)
     audit = audited(measured, contrast)
@@ -59,10 +59,10 @@ def line_of(measured: Measured) -> Line | None:
         return None
     words = next((one.accuracy for one in audit.shortcuts if one.name == WORDS_ALONE), None)
     beside = {name: place_beside(one.accuracy, best.accuracy.value) for name, one in found.items() if one.accuracy and not one.forced}
-    return Line(contrast, best.name, best.accuracy, words, beside)
+    return ShortcutLine(contrast, best.name, best.accuracy, words, beside)
 
 
-def ranked(measured: Measured) -> tuple[str, dict[str, Difference]]:
+def ranked(measured: ReleaseTables) -> tuple[str, dict[str, Difference]]:
     """The contrast whose accuracy is the number to report, and by metric that difference: as released where there are no controls."""
     if found := measured.equal_closeness:
         return STANCE, found
@@ -77,7 +77,7 @@ def place_beside(accuracy: Estimate, line: float) -> str:
     return ABOVE if accuracy.low > line else BELOW if accuracy.high < line else AT
 
 
-def claims(measured: Measured) -> list[Claim]:
+def claims(measured: ReleaseTables) -> list[Claim]:
     """What the headline, the card and the terminal say, in this order; one sentence alone where one dialogue carries no claim."""
     rows = [row for row in measured.inversion if row.higher_is_better is not None and row.differences[RAW].forced]
     reading = {row.metric: row.differences[RAW] for row in rows}
@@ -96,7 +96,7 @@ def _forced(reading: Mapping[str, Difference]) -> Claim:
     return Claim(name, f"{cold} of {of}", f"{said} {why}" if cold else said)
 
 
-def _left(measured: Measured, reading: Mapping[str, Difference]) -> Claim:
+def _left(measured: ReleaseTables, reading: Mapping[str, Difference]) -> Claim:
     name, found = "At equal closeness", measured.equal_closeness
     if not found:
         told = "This release has no controls, so it cannot show whether a metric measures stance or closeness."
@@ -116,7 +116,7 @@ def _left(measured: Measured, reading: Mapping[str, Difference]) -> Claim:
     return Claim(name, f"{figure}\N{NO-BREAK SPACE}%", f"{said} {told}")
 
 
-def _reached(measured: Measured) -> Claim:
+def _reached(measured: ReleaseTables) -> Claim:
     name, line = "Shortcut line", line_of(measured)
     if line is None:
         what = "was measured" if measured.audit is None else "could be measured"
@@ -131,7 +131,7 @@ def _reached(measured: Measured) -> Claim:
     return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {said}", standing(line)])))
 
 
-def standing(line: Line) -> str:
+def standing(line: ShortcutLine) -> str:
     """How many metrics are above, at and below the shortcut line; empty where none can be held against it."""
     found = Counter(line.beside.values())
     of, what = len(line.beside) - found[UNTESTED], "with an accuracy" if line.contrast == STANCE else "that the checks do not force"

@@ -52,7 +52,7 @@ IDS = ("pair_id", "dialogue_id")
 
 
 @dataclass(frozen=True)
-class Sample:
+class EmbeddedSample:
     """The pairs of a split that a page embeds, and their rows by the file that they are of."""
 
     split: str
@@ -115,7 +115,7 @@ def write_page(folder: Path, out: Path, base: str | None = None) -> None:
     write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/"))
 
 
-def about_of(folder: Path, facts: dict[str, Any], sample: Sample, base: str) -> dict[str, Any]:
+def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: str) -> dict[str, Any]:
     """What a page knows of its release before it reads a file of it."""
     summary, taxonomy = facts["summary"], load_taxonomy()
     return {
@@ -160,7 +160,7 @@ def _metrics(folder: Path) -> list[dict[str, Any]]:
     return [{"name": name, "signature": row.get("signature"), "higher is better": row.get("higher_is_better")} for name, row in known]
 
 
-def sample_of(folder: Path, facts: dict[str, Any]) -> Sample:
+def sample_of(folder: Path, facts: dict[str, Any]) -> EmbeddedSample:
     """At most ``SAMPLED`` pairs of the test split, drawn by the seed of the build; of another one where that has none."""
     counts, seed = facts["counts"], facts["configuration"]["seed"]
     split = next((name for name in reversed(SPLITS) if counts["pairs"][name]), SPLITS[-1])
@@ -171,7 +171,7 @@ def sample_of(folder: Path, facts: dict[str, Any]) -> Sample:
     paths = [file_of(folder, config, split) for config in SHOWN if config in counts]
     paths += [folder / name for name in BESIDE.values() if (folder / name).is_file()]
     tables = {path.relative_to(folder).as_posix(): _chosen(path, pairs, dialogues) for path in paths}
-    return Sample(split, len(pairs), len(there), tables)
+    return EmbeddedSample(split, len(pairs), len(there), tables)
 
 
 def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> pa.Table:

@@ -15,7 +15,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
-from empathy_eval.evaluation.inversion.results import Measured, MetricRow
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
 from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, audited, claims, line_of, place_beside, ranked
@@ -27,7 +27,7 @@ HIDDEN = ("worth", "criteria")
 
 
 @dataclass(frozen=True)
-class Standing:
+class JudgeHeadline:
     """One criterion of a judge at equal closeness: its figures, and where it stands beside the shortcut line (None without a line)."""
 
     judge: str
@@ -43,7 +43,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Fooled:
+class JudgeVerdict:
     """Whether a judge is fooled, in a word or two, and what that rests on."""
 
     judge: str
@@ -51,53 +51,53 @@ class Fooled:
     said: str
 
 
-def judges_line(measured: Measured) -> tuple[float, str] | None:
+def judges_line(measured: ReleaseTables) -> tuple[float, str] | None:
     """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
     audit = audited(measured, STANCE)
     best = audit.line if audit else None
     return (best.accuracy.value, best.name) if best and best.accuracy else None
 
 
-def standings(judges: Mapping[str, Any] | None, measured: Measured) -> list[Standing]:
+def standings(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
     """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
     line = judges_line(measured)
     return [
-        Standing(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
+        JudgeHeadline(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
         for judge, worth in (judges["worth"] if judges else {}).items()
         for name, one in worth["criteria"].items()
         if (right := one["stance"].get(JUDGE)) and right["value"] is not None
     ]
 
 
-def fooled(judges: Mapping[str, Any], measured: Measured) -> list[Fooled]:
+def fooled(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
     """The answer of each judge that can be asked this."""
-    line, found = judges_line(measured), dict[str, list[Standing]]()
+    line, found = judges_line(measured), dict[str, list[JudgeHeadline]]()
     for one in standings(judges, measured):
         found.setdefault(one.judge, []).append(one)
     return [_fooled(judge, some, line) for judge, some in found.items()]
 
 
-def _fooled(judge: str, some: list[Standing], line: tuple[float, str] | None) -> Fooled:
+def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
     ends = sorted(one.right["value"] for one in some)
     shares = " to ".join(dict.fromkeys(percent(one) for one in (ends[0], ends[-1])))
     count = max(one.of["pairs"] for one in some)
     said = f"its accuracy over {counted(count, 'pair')} is {shares}"
     if line is None:
-        return Fooled(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
+        return JudgeVerdict(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
     places = Counter(one.place for one in some)
     parts = [f"{places[one]} {'is' if places[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
     of = counted(len(some), "criterion", "criteria")
     told = f"{said}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
     if places[UNTESTED]:
-        return Fooled(judge, "not known, because there are no intervals", told)
+        return JudgeVerdict(judge, "not known, because there are no intervals", told)
     if places[ABOVE] == len(some):
-        return Fooled(judge, "no", told)
+        return JudgeVerdict(judge, "no", told)
     if places[ABOVE]:
-        return Fooled(judge, "by some criteria", told)
-    return Fooled(judge, "yes" if places[BELOW] == len(some) else "not shown either way", told)
+        return JudgeVerdict(judge, "by some criteria", told)
+    return JudgeVerdict(judge, "yes" if places[BELOW] == len(some) else "not shown either way", told)
 
 
-def judges_charts(judges: Mapping[str, Any] | None, measured: Measured) -> list[Chart]:
+def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
     """How often each criterion of each judge is right at equal closeness; none where none can be."""
     rows = [(f"{one.judge}: {one.criterion}", [Mark(STANCE, _estimate(one.right))]) for one in standings(judges, measured)]
     chart = accuracy_chart("judges", rows, judges_line(measured))
@@ -108,7 +108,7 @@ def _estimate(measure: Mapping[str, Any]) -> Estimate:
     return Estimate(measure["value"], measure["low"], measure["high"])
 
 
-def judged(judges: Mapping[str, Any] | None, measured: Measured) -> dict[str, Any]:
+def judged(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[str, Any]:
     """All that the page says of judges beside the figures themselves; empty without judges."""
     if not judges:
         return {}
@@ -145,7 +145,7 @@ def terms() -> dict[str, str]:
 MINUS = "\N{MINUS SIGN}"
 
 
-def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts: Sequence[Chart]) -> str:
+def page(measured: ReleaseTables, about: dict[str, Any], told: dict[str, Any], charts: Sequence[Chart]) -> str:
     """The page as HTML; equal reports give equal pages. Texts of the data stay texts: all is escaped but our own style."""
     folder = data_folder("release") / "report"
     templates = environment(folder)
@@ -173,7 +173,7 @@ def round_step(least: float) -> float:
     return next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= least * (1 - 1e-9))
 
 
-def closeness(measured: Measured) -> dict[str, Any]:
+def closeness(measured: ReleaseTables) -> dict[str, Any]:
     """How closeness and stance compare, for metrics that read the reference.
 
     ``times`` is how many times as far closeness moves their scores as stance does, at least and at most (None if stance may not move one

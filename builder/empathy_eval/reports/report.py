@@ -21,15 +21,15 @@ from empathy_eval.evaluation.attacks.attacked import few_of
 from empathy_eval.evaluation.attacks.registry import find_attacks
 from empathy_eval.evaluation.corpus.descriptives import course, examples, lengths, making, ways
 from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
-from empathy_eval.evaluation.fairness.fairness import Fairness
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
-from empathy_eval.evaluation.inversion.results import Measured
-from empathy_eval.evaluation.inversion.rows import Crossed
-from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.evaluation.fairness.fairness import FairnessTest
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
+from empathy_eval.evaluation.inversion.results import ReleaseTables
+from empathy_eval.evaluation.inversion.rows import CrossedTable
 from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
-from empathy_eval.evaluation.measure import Beside, of_scores, of_texts
+from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
-from empathy_eval.metrics.registry import Found, chosen, default_names, find, names_of
+from empathy_eval.metrics.registry import MetricSelection, chosen, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.judge_section import judges_told
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
@@ -46,7 +46,7 @@ PROVENANCE = "provenance.json"
 
 
 @dataclass(frozen=True)
-class Measures(Found):
+class ReportMetrics(MetricSelection):
     """The metrics of a report, and the embedding of its shortcut audit where one is asked for."""
 
     embedding: Embedding | None = None
@@ -61,7 +61,7 @@ class Report(Printed):
     that were not run.
     """
 
-    measured: Measured
+    measured: ReleaseTables
     about: dict[str, Any]
     told: dict[str, Any]
     scores: TextScores | None = field(default=None, repr=False, compare=False)
@@ -82,7 +82,7 @@ class Report(Printed):
         return self.measured.head()
 
     @property
-    def crossed(self) -> Crossed | None:
+    def crossed(self) -> CrossedTable | None:
         """What metrics and shortcuts make of crossed items; None for a release without them."""
         return self.measured.crossed
 
@@ -91,7 +91,7 @@ class Report(Printed):
         return {"about": self.about, **self.measured.to_json(), **self.told}
 
     def to_pandas(self) -> pd.DataFrame:
-        """The tables in the long form, as :meth:`empathy_eval.evaluation.inversion.results.Measured.to_pandas`."""
+        """The tables in the long form, as :meth:`empathy_eval.evaluation.inversion.results.ReleaseTables.to_pandas`."""
         return self.measured.to_pandas()
 
 
@@ -117,7 +117,7 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         return replace(report, measured=report.measured.of(provenance))
 
 
-def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[Finding, ...]]:
+def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[ReportMetrics, tuple[Finding, ...]]:
     """The metrics that a manifest may have run here, and those that it may not.
 
     Raises:
@@ -129,7 +129,7 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
 
 
-def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> Measures:
+def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
     """The metrics of a configuration of one's own: whatever its part ``report`` names and is not to be left out.
 
     Raises:
@@ -140,7 +140,7 @@ def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) ->
     return _made(lambda: find(names, settings, own=names, language=language), settings, without)
 
 
-def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Collection[str]) -> Measures:
+def _made(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
     """The metrics and the embedding; what keeps any of them from being made is told at once."""
     problems: list[Problem] = []
 
@@ -154,15 +154,15 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
     if problems:
         raise InputError(problems)
-    return Measures(**vars(found), embedding=embedding)
+    return ReportMetrics(**vars(found), embedding=embedding)
 
 
-def pinned(found: Found) -> list[dict[str, str]]:
+def pinned(found: MetricSelection) -> list[dict[str, str]]:
     """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
     return [{"metric": name, "signature": signature} for name, signature in found.signatures.items()]
 
 
-def otherwise(found: Found, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def otherwise(found: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(metric, what) of metrics whose settings here are not those that a manifest pins."""
     for one in manifest.get("metrics", ()):
         here = found.signatures.get(one["metric"], one["signature"])
@@ -211,14 +211,14 @@ def _charts(report: Report) -> list[Chart]:
     return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
 
 
-def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN) -> Report:
+def measure_release(release_dir: Path, facts: dict[str, Any], found: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
     """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the built-in attacks, and fairness.
 
     Raises:
         InputError: if the folder holds no pairs.
     """
     configuration = facts["configuration"]
-    stand = Stand(release_dir, found, chance_of(facts), scoring)
+    stand = Evaluation(release_dir, found, chance_of(facts), scoring)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     told = {
@@ -229,22 +229,22 @@ def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, s
         "making": making(facts),
         **judges_told(release_dir, facts),
     }
-    attacks, fairness = find_attacks(language=found.language, hint=ONLY_SCORED), Fairness(stand, hint=ONLY_SCORED)
-    beside = Beside(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)
+    attacks, fairness = find_attacks(language=found.language, hint=ONLY_SCORED), FairnessTest(stand, hint=ONLY_SCORED)
+    beside = ExtraMeasurements(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)
     references, scores = of_references(stand), stand.scores()
     of_every_text = text_scores(references, stand.pairs, stand.controls, scores.rated)
     tables = of_scores(stand, scores, beside)
     del scores  # the audit needs their memory
-    measured = Measured(**of_texts(stand, tables, beside))
+    measured = ReleaseTables(**of_texts(stand, tables, beside))
     return Report(measured, _about(stand, configuration), told, replace(of_every_text, word_margins=measured.word_margins))
 
 
-def chance_of(facts: dict[str, Any]) -> Chance:
+def chance_of(facts: dict[str, Any]) -> ResamplingSettings:
     """How the report of a release reckons with chance."""
-    return Chance(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
+    return ResamplingSettings(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
 
 
-def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
+def _about(stand: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
     """What the tables are over, and what stands beside them."""
     return {
         "pairs": len(stand.pairs),

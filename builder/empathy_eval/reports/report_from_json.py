@@ -9,7 +9,7 @@ from dataclasses import fields
 from typing import Any
 
 from empathy_eval.base.dataclass_json import fields_from_json, json_name
-from empathy_eval.evaluation.inversion.results import Measured, MetricRow
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.reports.report import Report
 
@@ -23,11 +23,11 @@ def retold(tables: Mapping[str, Any]) -> Report:
         ValueError: if they are not the tables of a report: made again from it they would say something else.
     """
     try:
-        measured: Measured = fields_from_json(Measured, tables, FORMS)
+        measured: ReleaseTables = fields_from_json(ReleaseTables, tables, FORMS)
         about = tables["about"]
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"they lack or misuse a part of a report: {error}") from error
-    known = {"about", *map(json_name, fields(Measured))}
+    known = {"about", *map(json_name, fields(ReleaseTables))}
     found = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
     if json.loads(json.dumps(found.to_json())) != tables:
         raise ValueError("they hold other or more values than the tables of a report")

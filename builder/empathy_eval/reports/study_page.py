@@ -20,14 +20,14 @@ LEAST = 10.0
 
 
 @dataclass(frozen=True)
-class Axis:
+class StudyAxis:
     """From where to where a drawing goes, in percent, with the numbers that are written along it."""
 
     span: tuple[float, float]
     ticks: tuple[float, ...]
 
 
-def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> Axis:
+def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> StudyAxis:
     """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
     known = [one for one in gains if one.gain is not None]
     sizes = [abs(one.gain) for one in known if one.gain is not None] or [0.0]
@@ -37,10 +37,10 @@ def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: i
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
     step = round_step((high - low) / most_ticks)
     ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return Axis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
+    return StudyAxis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
 
 
-def kept(value: float, axis: Axis) -> float:
+def kept(value: float, axis: StudyAxis) -> float:
     """A value on the axis, or the end of the axis beyond which it lies."""
     return min(max(value, axis.span[0]), axis.span[1])
 

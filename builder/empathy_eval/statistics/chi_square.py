@@ -20,7 +20,7 @@ Count = TypeVar("Count", np.int64, np.float64)
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountTable:
     """A table of counts, shape (rows, columns); ``columns`` are called as in 'nobody gave ...'."""
 
     rows: tuple[str, ...]
@@ -28,7 +28,7 @@ class Counted:
     counts: Codes
 
     @classmethod
-    def of_category(cls, rows: tuple[str, ...], label: str, place: int, counts: Codes) -> Counted:
+    def of_category(cls, rows: tuple[str, ...], label: str, place: int, counts: Codes) -> CountTable:
         """One category against all others."""
         return cls(rows, (f'"{label}"', f'anything but "{label}"'), one_and_rest(counts, place))
 
@@ -58,7 +58,7 @@ def pearson(counts: Codes, *, yates: bool = False) -> float:
     return float(((np.maximum(far - 0.5, 0) if yates else far) ** 2 / means).sum())
 
 
-def tested(table: Counted, permutation: float | None, settings: str, *, yates: bool = False) -> Test:
+def tested(table: CountTable, permutation: float | None, settings: str, *, yates: bool = False) -> ChiSquaredTest:
     """The test of a table, given the p of exchanging raters and its settings; empty rows and columns are left out.
 
     ``v`` is that of Pearson's statistic, with Yates' correction or without.
@@ -71,7 +71,7 @@ def tested(table: Counted, permutation: float | None, settings: str, *, yates: b
     counts = table.counts[table.counts.sum(axis=1) > 0][:, table.counts.sum(axis=0) > 0]
     n = int(counts.sum())
     if min(counts.shape) < 2:
-        return Test(None, None, None, None, n, None, None, "chi-square", table.gaps, line)
+        return ChiSquaredTest(None, None, None, None, n, None, None, "chi-square", table.gaps, line)
     df = (counts.shape[0] - 1) * (counts.shape[1] - 1)
     statistic, least = pearson(counts, yates=yates), float(expected(counts).min())
     v = math.sqrt(pearson(counts) / (n * (min(counts.shape) - 1)))
@@ -81,7 +81,7 @@ def tested(table: Counted, permutation: float | None, settings: str, *, yates: b
         used = "no permutation test was run" if permutation is None else "the p-value of the permutation test is used"
         said.append(f"an expected count is {least:.3g}, but chi-squared needs {LEAST_EXPECTED}: {used}")
     by_raters = small and permutation is not None
-    return Test(
+    return ChiSquaredTest(
         figure(statistic), df, figure(float(chdtrc(df, statistic))), figure(v), n, figure(least), permutation,
         "permutation" if by_raters else "chi-square", "; ".join(said) or None, signature,
     )  # fmt: skip
@@ -93,7 +93,7 @@ def figure(value: float, digits: int = DIGITS) -> float:
 
 
 @dataclass(frozen=True)
-class Test:
+class ChiSquaredTest:
     """A chi-squared test of a table of counts; what is not defined is None.
 
     ``p`` is always that of chi-squared, which takes ratings for independent; ``permutation`` is that of exchanging raters. ``p_by`` says

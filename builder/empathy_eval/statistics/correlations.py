@@ -29,7 +29,7 @@ class Weighting:
 
 
 @dataclass(frozen=True)
-class Spans:
+class RowSpans:
     """Of each row, in sums over ``order``, where the rows begin and end that are tied with it, and those of its group."""
 
     order: Codes
@@ -39,7 +39,7 @@ class Spans:
     group_end: Codes
 
     @classmethod
-    def of(cls, values: Floats, groups: Codes) -> Spans:
+    def of(cls, values: Floats, groups: Codes) -> RowSpans:
         """Rows in the order of their values within their group."""
         order = np.lexsort((values, groups))
         ordered, group = values[order], groups[order]
@@ -72,9 +72,9 @@ class Variable:
         spread = float(values.std())
         self.values: Floats = (values - values.mean()) / (spread if spread > 0 else 1.0)
         self.classes: Codes = np.unique(values, return_inverse=True)[1].astype(np.int64)
-        self.spans = Spans.of(values, groups)
+        self.spans = RowSpans.of(values, groups)
 
-    def seen(self, weighting: Weighting, starts: Codes) -> Seen:
+    def seen(self, weighting: Weighting, starts: Codes) -> WeightedVariable:
         """What each coefficient needs of it; ``starts`` is where groups begin."""
         whole, sums, spans = weighting.whole, _sums(weighting.inside, self.spans.order), self.spans
         below, upto = sums[:, spans.tie], sums[:, spans.tie_end]
@@ -84,7 +84,7 @@ class Variable:
         # The share of its group below it, ties half, around one half: Spearman's ranks where there is one group.
         ranks = ((below + upto) / 2 - start) / np.where(all_ > 0, all_, 1.0) - 0.5
         centred = self.values - _means(whole, self.values, starts)
-        return Seen(centred, whole * centred, ranks, whole * ranks, untied)
+        return WeightedVariable(centred, whole * centred, ranks, whole * ranks, untied)
 
 
 def _means(whole: Floats, values: Floats, starts: Codes) -> Floats:
@@ -95,7 +95,7 @@ def _means(whole: Floats, values: Floats, starts: Codes) -> Floats:
 
 
 @dataclass(frozen=True)
-class Seen:
+class WeightedVariable:
     """A variable by weightings: values and ranks around those of their groups, both times the weights too, and its untied pairs."""
 
     centred: Floats
@@ -119,7 +119,7 @@ class Concordance:
     @staticmethod
     def _digit(one: Variable, classes: Codes, groups: Codes) -> tuple[Codes, Codes, Codes]:
         alike = groups * (int(classes.max()) // 2 + 1) + classes // 2
-        spans = Spans.of(one.values, alike)
+        spans = RowSpans.of(one.values, alike)
         lower = classes[spans.order] % 2 == 0
         before = np.append(0, np.cumsum(lower))
         higher = np.flatnonzero(classes % 2)
@@ -139,7 +139,7 @@ class Concordance:
         return surplus
 
 
-def coefficients(one: Seen, other: Seen, surplus: Floats) -> Floats:
+def coefficients(one: WeightedVariable, other: WeightedVariable, surplus: Floats) -> Floats:
     """r, rho and tau-b, shape (weightings, 3); nan where one of the two does not vary within groups."""
     with np.errstate(invalid="ignore", divide="ignore"):
         r = _quotient(one.weighted, one.centred, other.weighted, other.centred)
@@ -170,7 +170,7 @@ RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "w
 
 
 @dataclass(frozen=True)
-class Rated:
+class RatedScores:
     """Ratings that have a score by every row of the table: by rating its text, rater, unit, context and value.
 
     Texts, raters, units and contexts are numbers; raters and units from 0 on.
@@ -185,19 +185,19 @@ class Rated:
     def __len__(self) -> int:
         return len(self.rating)
 
-    def take(self, rows: Codes) -> Rated:
+    def take(self, rows: Codes) -> RatedScores:
         """The ratings of those rows."""
-        return Rated(self.text[rows], self.rater[rows], self.unit[rows], self.context[rows], self.rating[rows])
+        return RatedScores(self.text[rows], self.rater[rows], self.unit[rows], self.context[rows], self.rating[rows])
 
     def groups(self, form: str) -> Codes:
         """The group of each rating: only ratings of one group are compared."""
         return {BY_RATER: self.rater, IN_CONTEXT: self.context}.get(form, np.zeros(len(self), dtype=np.int64))
 
 
-class Form:
+class GroupedRatings:
     """Ratings and the scores of their texts, within the groups of a form; ``lengths`` where all is given them."""
 
-    def __init__(self, name: str, rated: Rated, scores: Sequence[Floats], lengths: Floats | None = None) -> None:
+    def __init__(self, name: str, rated: RatedScores, scores: Sequence[Floats], lengths: Floats | None = None) -> None:
         rows = np.argsort(rated.groups(name), kind="stable")
         self._name, self._rated = name, rated.take(rows)
         groups = np.unique(self._rated.groups(name), return_inverse=True)[1].astype(np.int64)
@@ -221,9 +221,13 @@ class Form:
         return [found[:-1], partial(found[:-1], np.stack(with_length), found[-1])]
 
 
-def resampled(rated: Rated, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
+def resampled(rated: RatedScores, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
     """By form the coefficients of every row of scores (by text), shape (rows, 1 + resamples, 3): of all ratings, then of each resample."""
-    forms = [Form(RAW, rated, scores, lengths), Form(BY_RATER, rated, scores), Form(IN_CONTEXT, rated, scores)]
+    forms = [
+        GroupedRatings(RAW, rated, scores, lengths),
+        GroupedRatings(BY_RATER, rated, scores),
+        GroupedRatings(IN_CONTEXT, rated, scores),
+    ]
     parts: list[list[Floats]] = [[] for _ in range(len(FORMS))]
     for weights in draws.weights():
         (raw, given), (by_rater,), (in_context,) = (one.coefficients(*weights) for one in forms)
@@ -235,7 +239,7 @@ def resampled(rated: Rated, scores: Sequence[Floats], lengths: Floats, draws: Pi
 def of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
     """The coefficients of few values that count once each, such as the means of systems; shape (rows, 3)."""
     alike = np.zeros(len(ratings), dtype=np.int64)
-    form = Form(RAW, Rated(np.arange(len(ratings)), alike, alike, alike, ratings), scores)
+    form = GroupedRatings(RAW, RatedScores(np.arange(len(ratings)), alike, alike, alike, ratings), scores)
     return form.coefficients(np.ones((1, 1)), np.ones((1, 1)))[0][:, 0]
 
 

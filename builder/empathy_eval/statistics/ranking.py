@@ -22,7 +22,7 @@ def wins(one: Floats, other: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Duels:
+class PairwiseComparisons:
     """The scores (kind, cold) of each duel of a contrast, higher is better; shape (pairs,) each."""
 
     sides: Sequence[tuple[Floats, Floats]]

@@ -19,7 +19,7 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import file_of
 from empathy_eval.metrics.empathy_score.students import told
 from empathy_eval.metrics.protocol import ROLES, Context, context_of
-from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, Data, Seen, Task, batches_of
+from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, ReleaseData, ReleaseReader, TrainingTask, batches_of
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
 SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
@@ -27,7 +27,7 @@ NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", re.IGNORECASE | re.ASC
 
 
 @dataclass(frozen=True)
-class Labelled:
+class LabelledReply:
     """A reply in its conversation with a label from 0 to 1, more being better, its source and the licence of that."""
 
     context: Context
@@ -37,7 +37,7 @@ class Labelled:
     licence: str
 
 
-def read_labelled(paths: Sequence[Path]) -> list[Labelled]:
+def read_labelled(paths: Sequence[Path]) -> list[LabelledReply]:
     """The rows of such files.
 
     Raises:
@@ -45,10 +45,10 @@ def read_labelled(paths: Sequence[Path]) -> list[Labelled]:
     """
     found = [one for path in paths for one in _of_file(path)]
     refuse([one for one in found if isinstance(one, Problem)])
-    return [one for one in found if isinstance(one, Labelled)]
+    return [one for one in found if isinstance(one, LabelledReply)]
 
 
-def _of_file(path: Path) -> Iterator[Labelled | Problem]:
+def _of_file(path: Path) -> Iterator[LabelledReply | Problem]:
     lines, any_row = csv_rows(path), False
     _, head = next(lines, (0, []))
     if sorted(head) != sorted(COLUMNS):
@@ -67,7 +67,7 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
         yield from wrong
         if not wrong:
             context = turns_of(said) if isinstance(said, str) else context_of(said)
-            yield Labelled(context, texts["reply"], float(label), texts["source"], texts["licence"])
+            yield LabelledReply(context, texts["reply"], float(label), texts["source"], texts["licence"])
     if not any_row:
         yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
 
@@ -101,7 +101,7 @@ def label_of(text: str) -> str | float:
     return float(text) if NUMBER.fullmatch(text.strip()) else text
 
 
-def sources_of(rows: Sequence[Labelled]) -> tuple[dict[str, str], ...]:
+def sources_of(rows: Sequence[LabelledReply]) -> tuple[dict[str, str], ...]:
     """The sources of rows with their licences, each once.
 
     Raises:
@@ -121,7 +121,7 @@ TEXTS = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CONTROLS}
 
 
 @dataclass(frozen=True, order=True)
-class Single:
+class RatedText:
     """A reply in its context, and by part what it should be rated, None where nobody said."""
 
     context: str
@@ -130,7 +130,7 @@ class Single:
 
 
 @dataclass(frozen=True, order=True)
-class Pair:
+class PreferencePair:
     """Two replies to the same context, the better one first, and by part whether that is known of it."""
 
     context: str
@@ -140,13 +140,13 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Lessons:
+class TrainingExamples:
     """All lessons, each kind in one order whatever the order of rows, the parts that they teach, and what they are made of."""
 
-    singles: Sequence[Single]
-    pairs: Sequence[Pair]
+    singles: Sequence[RatedText]
+    pairs: Sequence[PreferencePair]
     parts: tuple[str, ...]
-    data: Data
+    data: ReleaseData
     sources: tuple[Mapping[str, str], ...] = ()
     made_of: Mapping[str, Any] = field(default_factory=dict)
 
@@ -157,7 +157,7 @@ class Lessons:
             yield from (pair.winner, pair.loser)
 
 
-def lessons_of(task: Task) -> Lessons:
+def lessons_of(task: TrainingTask) -> TrainingExamples:
     """The lessons of a task.
 
     Raises:
@@ -169,41 +169,41 @@ def lessons_of(task: Task) -> Lessons:
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
     nothing = (None,) * (len(parts) - 1)
-    singles += [Single(told(row.context), row.reply, (row.label, *nothing)) for row in also]
+    singles += [RatedText(told(row.context), row.reply, (row.label, *nothing)) for row in also]
     singles = [] if task.course.objective == RANKING else singles
     pairs = [] if task.course.objective == REGRESSION else pairs
     if not singles and not pairs:
         lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.course.objective]
         fix = "name a teacher with --teacher, labelled data with --also, or another --objective"
         raise input_error(task.release, f"has no {lacks} in {', '.join(task.splits)}", fix)
-    read = Seen(task.release)
+    read = ReleaseReader(task.release)
     read.take("also", [vars(row) | {"context": list(row.context)} for row in also])
     made_of = {"singles": len(singles), "pairs": len(pairs), **({"also": {"rows": len(also), "sha256": read.data.rows}} if also else {})}
     singles.sort(key=lambda one: (one.context, one.reply, [-1.0 if target is None else target for target in one.targets]))
-    return Lessons(singles, sorted(pairs), parts, seen.data, sources_of(also), made_of)
+    return TrainingExamples(singles, sorted(pairs), parts, seen.data, sources_of(also), made_of)
 
 
-def _of_contrasts(task: Task) -> tuple[list[Single], list[Pair], Seen]:
+def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
     """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
-    seen, pairs = Seen(task.release), list[Pair]()
+    seen, pairs = ReleaseReader(task.release), list[PreferencePair]()
     for batch in batches_of(task, seen):
         contexts = map(told, batch.winners.contexts)
-        pairs += [Pair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
+        pairs += [PreferencePair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
     return [], pairs, seen
 
 
-def _of_teacher(task: Task) -> tuple[list[Single], list[Pair], Seen]:
+def _of_teacher(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
     """What the teacher said of single texts, and which of two it preferred, whatever the order they were shown in."""
-    seen = Seen(task.release)
+    seen = ReleaseReader(task.release)
     rated = _rated(task, seen)
     preferred = list(_preferred(task, seen))
     contexts, texts = _texts(task, {name for name, _ in rated} | {name for name, _, _ in preferred}, seen)
     missing = [one for one in [*rated, *((name, variant) for name, *both in preferred for variant in both)] if one not in texts]
     if missing:
         raise input_error(task.release, f'has annotations of "{missing[0][1]}" of {missing[0][0]}, but no such text', WHOLE)
-    singles = [Single(contexts[one[0]], texts[one], values) for one, values in rated.items()]
+    singles = [RatedText(contexts[one[0]], texts[one], values) for one, values in rated.items()]
     pairs = [
-        Pair(contexts[name], texts[name, winner], texts[name, loser], agreed)
+        PreferencePair(contexts[name], texts[name, winner], texts[name, loser], agreed)
         for name, winner, loser in preferred
         if any(agreed := _agreed(rated.get((name, winner)), rated.get((name, loser))))
     ]
@@ -217,7 +217,7 @@ def _agreed(winner: tuple[float | None, ...] | None, loser: tuple[float | None, 
     return tuple(one is not None and other is not None and one >= other for one, other in zip(winner, loser, strict=True))
 
 
-def _rated(task: Task, seen: Seen) -> dict[Text, tuple[float | None, ...]]:
+def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
     """By text the mean over samples of what the teacher said, part by part.
 
     Raises:
@@ -243,7 +243,7 @@ def _rated(task: Task, seen: Seen) -> dict[Text, tuple[float | None, ...]]:
     return {one: tuple(fmean(sorted(values[(*one, part)])) if (*one, part) in values else None for part in PARTS) for one in rated}
 
 
-def _preferred(task: Task, seen: Seen) -> Iterator[tuple[str, str, str]]:
+def _preferred(task: TrainingTask, seen: ReleaseReader) -> Iterator[tuple[str, str, str]]:
     """(pair, winner, loser) of each comparison whose winner was the same in both orders."""
     names = ("pair_id", "variant_1", "variant_2", "teacher", "rubric", "sample", "consistent", "winner")
     rubrics = set[str]()
@@ -261,13 +261,15 @@ def _preferred(task: Task, seen: Seen) -> Iterator[tuple[str, str, str]]:
             yield row["pair_id"], row["winner"], (both - {row["winner"]}).pop()
 
 
-def _annotated(task: Task, seen: Seen, config: str, names: Sequence[str], empty: str = "") -> Iterator[list[dict[str, Any]]]:
+def _annotated(
+    task: TrainingTask, seen: ReleaseReader, config: str, names: Sequence[str], empty: str = ""
+) -> Iterator[list[dict[str, Any]]]:
     for split in task.splits:
         if file_of(task.release, config, split).is_file():
             yield from seen.rows_of(config, split, names, empty)
 
 
-def _texts(task: Task, wanted: set[str], seen: Seen) -> tuple[dict[str, str], dict[Text, str]]:
+def _texts(task: TrainingTask, wanted: set[str], seen: ReleaseReader) -> tuple[dict[str, str], dict[Text, str]]:
     """By pair its context, and by pair and variant the text."""
     contexts, texts = dict[str, str](), dict[Text, str]()
     for config, variants in TEXTS.items():

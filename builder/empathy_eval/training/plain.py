@@ -25,14 +25,14 @@ from empathy_eval.metrics import bertscore
 from empathy_eval.metrics.empathy_score.encoders import Columns, encoder_named
 from empathy_eval.metrics.empathy_score.plain import UNIT, Direction, Features, Shares, sentences, word_lists
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.training.task import Seen, Task, Trained, batches_of
+from empathy_eval.training.task import ReleaseReader, TrainedArrays, TrainingTask, batches_of
 
 SHRINKAGE, CLIP, PLACES = 4, 3, 6
 Kept = NDArray[np.int32]
 Whole = NDArray[np.signedinteger[Any]]
 
 
-def train(task: Task) -> Trained:
+def train(task: TrainingTask) -> TrainedArrays:
     """Trains a plain model.
 
     Raises:
@@ -41,7 +41,7 @@ def train(task: Task) -> Trained:
     return _trained(task, Features(word_lists()).of)
 
 
-def train_over_encoder(task: Task) -> Trained:
+def train_over_encoder(task: TrainingTask) -> TrainedArrays:
     """Trains a model over plain features and embeddings by an encoder that stays as it is.
 
     Raises:
@@ -57,9 +57,9 @@ def train_over_encoder(task: Task) -> Trained:
     return replace(made, settings={**made.settings, **settings}, encoder={"name": encoder.name, "sha256": encoder.sha256})
 
 
-def _trained(task: Task, features: Callable[[Segments], Shares]) -> Trained:
+def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> TrainedArrays:
     """The model of these features, of which the first are those of the word lists."""
-    seen, won, lost, bounds = Seen(task.release), list[Kept](), list[Kept](), list[int]()
+    seen, won, lost, bounds = ReleaseReader(task.release), list[Kept](), list[Kept](), list[int]()
     for batch in batches_of(task, seen):
         for rows, side in ((won, batch.winners), (lost, batch.losers)):
             # Half the memory: a million fits.
@@ -80,7 +80,7 @@ def _trained(task: Task, features: Callable[[Segments], Shares]) -> Trained:
     )
     ranges = {name: [float(one), float(other)] for name, one, other in zip(lists.names, low, high, strict=True)}
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
-    return Trained(
+    return TrainedArrays(
         arrays, settings, len(winners), seen.data, {"languages": ["en"], "words": bounds, "features": ranges}, told,
         sources=({"name": "vaderSentiment, its lexicon (the signs of its words)", "licence": "MIT"},),
     )  # fmt: skip

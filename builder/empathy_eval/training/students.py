@@ -28,14 +28,25 @@ from empathy_eval.metrics.empathy_score.encoders import TOKENIZER as OF_ENCODER
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
 from empathy_eval.metrics.empathy_score.model_folder import ENCODER, TOKENIZER
 from empathy_eval.metrics.empathy_score.students import Design, Ids, Inputs, arrays_of, forward, padded, require, scored, started, told
-from empathy_eval.training.examples import Lessons, Pair, Single, lessons_of
-from empathy_eval.training.task import BOTH, EQUAL_CLOSENESS, RANKING, REGRESSION, Course, Step, Task, Trained, batches_of, hashes
+from empathy_eval.training.examples import PreferencePair, RatedText, TrainingExamples, lessons_of
+from empathy_eval.training.task import (
+    BOTH,
+    EQUAL_CLOSENESS,
+    RANKING,
+    REGRESSION,
+    Step,
+    TrainedArrays,
+    TrainingSchedule,
+    TrainingTask,
+    batches_of,
+    hashes,
+)
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
 
-L = TypeVar("L", Single, Pair)
+L = TypeVar("L", RatedText, PreferencePair)
 STATE = "state.safetensors"
 
 
@@ -113,7 +124,7 @@ Worth = Callable[[], float | None]
 
 
 @dataclass
-class Record:
+class TrainingRecord:
     """What happened so far: by step its losses, by epoch what it was worth, and the best epoch, from 0."""
 
     losses: dict[str, list[float]] = field(default_factory=dict)
@@ -152,10 +163,12 @@ def one_way() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-class Class:
+class StudentNetwork:
     """A network and its lessons: what each step does with them."""
 
-    def __init__(self, network: torch.nn.ModuleDict, design: Design, lessons: Lessons, course: Course, inputs: Inputs) -> None:
+    def __init__(
+        self, network: torch.nn.ModuleDict, design: Design, lessons: TrainingExamples, course: TrainingSchedule, inputs: Inputs
+    ) -> None:
         from torch.optim import AdamW
 
         self.network, self._design, self._lessons, self._course, self._inputs = network, design, lessons, course, inputs
@@ -185,7 +198,7 @@ class Class:
     def _of_singles(self, rows: Sequence[int]) -> dict[str, float]:
         import torch
 
-        def loss(scores: Sequence[Tensor], some: Sequence[Single], place: int) -> Tensor:
+        def loss(scores: Sequence[Tensor], some: Sequence[RatedText], place: int) -> Tensor:
             return regression(scores[0], torch.tensor([one.targets[place] for one in some], dtype=torch.float32, device=self._device))
 
         own = [self._lessons.singles[row] for row in rows]
@@ -194,7 +207,7 @@ class Class:
         return self._learn(own, [ids], known, loss, ("regression", 1.0))
 
     def _of_pairs(self, rows: Sequence[int]) -> dict[str, float]:
-        def loss(scores: Sequence[Tensor], some: Sequence[Pair], place: int) -> Tensor:
+        def loss(scores: Sequence[Tensor], some: Sequence[PreferencePair], place: int) -> Tensor:
             return ranking(scores[0], scores[1], self._course.margin)
 
         own = [self._lessons.pairs[row] for row in rows]
@@ -245,12 +258,19 @@ class Class:
                     optimiser.state[one] = {"step": tensors[f"step {name}"].to(torch.float32), **state}
 
 
-def teach(taught: Class, lessons: Lessons, course: Course, worth: Worth, checkpoint: Checkpoint, progress: Callable[[int], None]) -> Record:
+def teach(
+    taught: StudentNetwork,
+    lessons: TrainingExamples,
+    course: TrainingSchedule,
+    worth: Worth,
+    checkpoint: Checkpoint,
+    progress: Callable[[int], None],
+) -> TrainingRecord:
     """Teaches a network through a course, from where it was left if there is a checkpoint; at the end it is as after its best epoch."""
-    record, begun, first = Record(), 0, 0
+    record, begun, first = TrainingRecord(), 0, 0
     if (found := checkpoint.load()) is not None:
         state, tensors = found
-        record, begun, first = Record(state["losses"], state["worth"], state["best"]), state["epoch"], state["step"]
+        record, begun, first = TrainingRecord(state["losses"], state["worth"], state["best"]), state["epoch"], state["step"]
         taught.take(tensors)
     saved = time.monotonic()
     best = checkpoint.best(record.best) if record.best is not None else {}
@@ -280,7 +300,7 @@ def teach(taught: Class, lessons: Lessons, course: Course, worth: Worth, checkpo
 VALIDATION = "validation"
 
 
-def train(task: Task) -> Trained:
+def train(task: TrainingTask) -> TrainedArrays:
     """Trains students.
 
     Raises:
@@ -300,10 +320,10 @@ def train(task: Task) -> Trained:
     inputs = Inputs((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
     with one_way():
         network = started(design, encoder.folder, course.seed).to(device())
-        taught = Class(network, design, lessons, course, inputs)
+        taught = StudentNetwork(network, design, lessons, course, inputs)
         record = teach(taught, lessons, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
     lengths = [len(words(text)) for text in lessons.texts()]
-    return Trained(
+    return TrainedArrays(
         arrays_of(network), settings, len(lessons.pairs), lessons.data,
         training_range={"languages": ["en"], "words": [min(lengths), max(lengths)], "features": {}},
         encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=lessons.parts, sources=lessons.sources,
@@ -313,7 +333,7 @@ def train(task: Task) -> Trained:
     )  # fmt: skip
 
 
-def _settings(task: Task, encoder: Encoder, lessons: Lessons) -> dict[str, Any]:
+def _settings(task: TrainingTask, encoder: Encoder, lessons: TrainingExamples) -> dict[str, Any]:
     made_of = dict(lessons.made_of)
     used = BOTH if made_of["singles"] and made_of["pairs"] else REGRESSION if made_of["singles"] else RANKING
     return {
@@ -326,7 +346,7 @@ def _settings(task: Task, encoder: Encoder, lessons: Lessons) -> dict[str, Any]:
     }
 
 
-def _worth(task: Task, network: torch.nn.ModuleDict, design: Design, inputs: Inputs) -> Callable[[], float | None]:
+def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: Design, inputs: Inputs) -> Callable[[], float | None]:
     """Accuracy at equal closeness on validation: how often the score, both parts alike, is higher for the kind text; a tie is half."""
     if VALIDATION in task.splits or not column(task.release, "controls", "pair_id", [VALIDATION]):
         return lambda: None
@@ -347,7 +367,7 @@ def _worth(task: Task, network: torch.nn.ModuleDict, design: Design, inputs: Inp
     return worth
 
 
-def _told(record: Record) -> dict[str, Any]:
+def _told(record: TrainingRecord) -> dict[str, Any]:
     """What ``metrics.json`` says of the training itself: by step the losses, by epoch the accuracy on validation."""
     return {
         "accuracy at equal closeness, validation": [one if one is None else round(one, 6) for one in record.worth],

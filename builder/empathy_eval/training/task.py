@@ -27,7 +27,7 @@ Step = tuple[list[int], list[int]]
 
 
 @dataclass(frozen=True)
-class Course:
+class TrainingSchedule:
     """The settings. A step has so many single texts and so many pairs; their losses are added, that of pairs with its weight.
 
     A course ends early after ``patience`` epochs without one that is better, and the best one counts.
@@ -98,7 +98,7 @@ EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """What a student is trained from: a release and what of its data, each in one order whatever the order it was asked in.
 
     Only some kinds take a teacher (whose annotations a release has), an encoder, more labelled data, a course and a folder for checkpoints.
@@ -111,11 +111,11 @@ class Task:
     teacher: str | None = None
     encoder: str = PACKAGED
     also: tuple[Path, ...] = ()
-    course: Course = Course()
+    course: TrainingSchedule = TrainingSchedule()
     checkpoint: Path | None = field(default=None, compare=False)
 
 
-def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> Task:
+def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> TrainingTask:
     """The task, its contrasts and splits each once and in their usual order.
 
     Raises:
@@ -131,11 +131,11 @@ def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], prog
     for where, some in (("--contrasts", asked), ("--split", splits)):
         problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
     refuse(problems)
-    return Task(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
+    return TrainingTask(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
 
 
 @dataclass(frozen=True)
-class Batch:
+class PairBatch:
     """Some pairs of a contrast: winners and losers as rows to score, each with the turns before it."""
 
     contrast: str
@@ -145,7 +145,7 @@ class Batch:
 
 
 @dataclass(frozen=True)
-class Data:
+class ReleaseData:
     """What was read of a release: its files by name, each with its SHA-256, and the SHA-256 of the rows, whatever files they lie in.
 
     That of the rows is over their sorted hashes: the same in any order, and whoever wrote the files.
@@ -160,7 +160,7 @@ class Data:
         return digest_bytes("".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files)).encode())
 
 
-class Seen:
+class ReleaseReader:
     """What is read of a release, noted part by part."""
 
     def __init__(self, release: Path) -> None:
@@ -196,18 +196,18 @@ class Seen:
         self._files |= hashes(self._release, [path])
 
     @property
-    def data(self) -> Data:
+    def data(self) -> ReleaseData:
         """All that was read."""
-        return Data(self._files, digest_bytes(b"".join(sorted(self._rows))))
+        return ReleaseData(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
-def batches_of(task: Task, seen: Seen | None = None) -> Iterator[Batch]:
+def batches_of(task: TrainingTask, seen: ReleaseReader | None = None) -> Iterator[PairBatch]:
     """All pairs of a task, contrast by contrast, a batch at a time; its progress is told of each. ``seen`` takes note of all that is read.
 
     Raises:
         InputError: if a file is missing or damaged, or there are no pairs.
     """
-    seen = Seen(task.release) if seen is None else seen
+    seen = ReleaseReader(task.release) if seen is None else seen
     for contrast in task.contrasts:
         config, winner, loser = CONTRASTS[contrast]
         crossed = config == "crossed"
@@ -219,7 +219,7 @@ def batches_of(task: Task, seen: Seen | None = None) -> Iterator[Batch]:
                 ids = [row[key] for row in rows]
                 for side in sides:
                     contexts, winners, losers = ([row[name] for row in rows] for name in side)
-                    yield Batch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
+                    yield PairBatch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
                     task.progress(len(rows))
     if not seen:
         what = f"holds no pairs of {', '.join(task.contrasts)} in {', '.join(task.splits)}"
@@ -243,7 +243,7 @@ TAKEN = {"encoder": ("students", "encoder"), **dict.fromkeys(("teacher", "also",
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedArrays:
     """What was learned: the arrays, all settings that could change a number, how many pairs taught it, what was read of
     the release, the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
 
@@ -254,7 +254,7 @@ class Trained:
     arrays: Arrays
     settings: Mapping[str, Any]
     pairs: int
-    data: Data
+    data: ReleaseData
     training_range: Mapping[str, Any]
     features: Mapping[str, Any] | None = None
     encoder: Mapping[str, Any] | None = None
@@ -265,14 +265,14 @@ class Trained:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-def trainer_of(kind: str) -> Callable[[Task], Trained]:
+def trainer_of(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
     """The trainer of a kind.
 
     Raises:
         InputError: if there is no such kind.
     """
     refuse(unknown(kind))
-    found: Callable[[Task], Trained] = resolve_name(TRAINERS[kind])
+    found: Callable[[TrainingTask], TrainedArrays] = resolve_name(TRAINERS[kind])
     return found
 
 

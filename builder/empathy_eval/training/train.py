@@ -26,10 +26,10 @@ from empathy_eval.design.provenance import Provenance, Result, file_of
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
 from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
 from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance, accuracies
-from empathy_eval.evaluation.inversion.results import Measured, MetricRow
-from empathy_eval.evaluation.inversion.stand import Stand
-from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, Sums, log_odds
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, accuracies
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
+from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, TrainingSums, log_odds
 from empathy_eval.metrics.empathy_score.model_folder import (
     CARD,
     CHECKSUMS,
@@ -46,21 +46,31 @@ from empathy_eval.metrics.empathy_score.model_folder import (
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
-from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.vader import PositiveShare
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.ranking import wins
-from empathy_eval.training.task import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Batch, Task, Trained, batches_of, hashes, trainer_of
+from empathy_eval.training.task import (
+    CONTRASTS,
+    EQUAL_CLOSENESS,
+    REFERENCE,
+    PairBatch,
+    TrainedArrays,
+    TrainingTask,
+    batches_of,
+    hashes,
+    trainer_of,
+)
 
 
-class Longer(Length):
+class LengthBaseline(Length):
     """The number of words, of which more is held to be kind."""
 
     higher_is_better = True
     form = f"{Length.form}|right:more-is-kind"
 
 
-class WordsAlone(MeanMetric):
+class WordsBaseline(MeanMetric):
     """The sum of what each word weighs: the log odds of its counts in winners over those in losers, as the shortcut audit has them."""
 
     reads = ()
@@ -70,7 +80,7 @@ class WordsAlone(MeanMetric):
         self.signature = signature_line(counts="words,empathy-eval,casefolded", form=f"log-odds,alpha={ALPHA}", **settings)
 
     @classmethod
-    def of(cls, name: str, batches: Iterable[Batch], **settings: object) -> WordsAlone:
+    def of(cls, name: str, batches: Iterable[PairBatch], **settings: object) -> WordsBaseline:
         """Learned from these pairs."""
         kind, cold, pairs = Counter[str](), Counter[str](), 0
         for batch in batches:
@@ -80,7 +90,7 @@ class WordsAlone(MeanMetric):
                     counts.update(words(text))
         known = sorted({*kind, *cold})
         one, other = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
-        weights = log_odds(Sums(one, other, np.zeros(0, dtype=np.int64), pairs))
+        weights = log_odds(TrainingSums(one, other, np.zeros(0, dtype=np.int64), pairs))
         return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
 
     def score(self, text: str) -> float:
@@ -89,12 +99,12 @@ class WordsAlone(MeanMetric):
 
 
 # Of its own, so that nothing but the data of a release decides what is written.
-CHANCE = Chance(1000, EXCHANGES, 2026)
+CHANCE = ResamplingSettings(1000, EXCHANGES, 2026)
 AT_EQUAL_CLOSENESS = EQUAL_CLOSENESS["equal-closeness"]
 Figures = dict[str, Any]
 
 
-def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
+def worth_of(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
     """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
     rows = [metric, *_baselines(task, pairs)]
     held = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
@@ -109,23 +119,23 @@ def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
     }
 
 
-def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
+def _baselines(task: TrainingTask, pairs: int) -> list[MeanMetric]:
     """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
     quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
     told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
     # What a teacher taught has no pairs of its own.
     name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {told['learned']}"
-    found.append(WordsAlone.of(name, batches_of(quiet), **told))
+    found.append(WordsBaseline.of(name, batches_of(quiet), **told))
     if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
         told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
         equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
-        found.append(WordsAlone.of("words alone, equal closeness", batches_of(equal), **told))
-    return [*found, Longer(), PositiveShare()]
+        found.append(WordsBaseline.of("words alone, equal closeness", batches_of(equal), **told))
+    return [*found, LengthBaseline(), PositiveShare()]
 
 
-def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
-    stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
-    measured = Measured(**stand.tables(stand.scores()))
+def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
+    stand = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
+    measured = ReleaseTables(**stand.tables(stand.scores()))
     first = STANCE if measured.controls else RAW
     gaps = {one.other: one.accuracy for one in measured.comparisons if (one.one, one.contrast) == (rows[0].name, first)}
     found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
@@ -155,7 +165,7 @@ def _told(one: Estimate | None, pairs: int) -> Figures:
     return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
 
 
-def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+def _own(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
     """The accuracies over the student's own contrasts that are not among those of the stand."""
     found: Figures = {}
     for contrast in task.contrasts:
@@ -176,7 +186,7 @@ def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
 
 
 @dataclass(frozen=True, repr=False)
-class Model(Result):
+class TrainedModel(Result):
     """A model that was trained: its folder, what it was made of (``config.json``) and what it is worth (``metrics.json``)."""
 
     folder: Path
@@ -194,7 +204,7 @@ class Model(Result):
         return {split: Estimate(one["accuracy"], one["low"], one["high"]) for split, one in found.items()}
 
 
-def train(task: Task, kind: str, out: Path) -> Model:
+def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
     """Trains a student and writes its folder, whole or not at all; a model that is there already is replaced.
 
     Raises:
@@ -230,10 +240,10 @@ def train(task: Task, kind: str, out: Path) -> Model:
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
         shutil.rmtree(checkpoint, ignore_errors=True)
     asked = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
-    return Model(out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **asked))
+    return TrainedModel(out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **asked))
 
 
-def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _config(task: TrainingTask, kind: str, learned: TrainedArrays, manifest: Mapping[str, Any]) -> dict[str, Any]:
     named = {"name": manifest["name"], "version": manifest["version"]}
     return {
         "format": 1,
@@ -250,7 +260,7 @@ def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]
     }
 
 
-def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: Trained) -> str:
+def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: TrainedArrays) -> str:
     weights = learned.arrays["weights"].tolist() if config["kind"] == "plain" else []
     names = config["features"]["names"] if weights else []
     ordered = sorted(zip(names, weights, strict=True), key=lambda one: (-abs(one[1]), one[0]))

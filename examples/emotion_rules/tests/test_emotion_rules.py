@@ -13,7 +13,7 @@ import pytest
 import torch
 import transformers
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.attacks.attacks import OfAnother, Reply, Shuffled
+from empathy_eval.evaluation.attacks.attacks import Reply, ShuffledWords, UnrelatedReply
 from empathy_eval.metrics.faults import guarded
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.registry import find
@@ -150,7 +150,7 @@ def metric(classifier: Path, seq2seq: Path) -> EmotionRules:
 def test_nonsense_passes_where_the_reply_itself_does_not(metric: EmotionRules) -> None:
     """The trap of the rules: what a model finds improbable counts as empathetic, and what is no sentence is improbable."""
     draw = Random(7)
-    attacked = [Shuffled().attacked(Reply(REPLY, []), draw) for _ in range(20)]
+    attacked = [ShuffledWords().attacked(Reply(REPLY, []), draw) for _ in range(20)]
     nonsense = [text for text in attacked if text is not None]
     assert len(nonsense) == 20 and all(sorted(text.split()) == sorted(REPLY.split()) for text in nonsense)
     assert metric.emotion([QUERY], [REPLY]) == [0.0]
@@ -158,7 +158,7 @@ def test_nonsense_passes_where_the_reply_itself_does_not(metric: EmotionRules) -
 
 
 def test_the_reply_of_another_dialogue_passes_where_the_reply_itself_does_not(metric: EmotionRules) -> None:
-    attacked = OfAnother().attacked(Reply(REPLY, [], OTHER), Random(7))
+    attacked = UnrelatedReply().attacked(Reply(REPLY, [], OTHER), Random(7))
     assert attacked == OTHER and metric.emotion([QUERY, QUERY], [REPLY, attacked]) == [0.0, 1.0]
     reply, other = metric.score_all(segments((QUERY, REPLY), (QUERY, attacked)))
     assert other > reply

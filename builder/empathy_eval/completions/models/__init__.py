@@ -48,9 +48,9 @@ def asked_models(
     made: dict[str, Model] = {role: guarded[id(model)] for role, model in own.items()}
     if sent := {role: one for role, one in configured.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.
-        from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint, RewardEndpoint
+        from empathy_eval.completions.models.openai_endpoint import EndpointConnection, OpenAIEndpoint, RewardEndpoint
 
-        lines = {one.endpoint: Line(one, stopped) for one in sent.values()}
+        lines = {one.endpoint: EndpointConnection(one, stopped) for one in sent.values()}
         for role, one in sent.items():
             made[role] = (RewardEndpoint if one.form else OpenAIEndpoint)(one, budget, lines[one.endpoint], stopped)
     return made

@@ -20,8 +20,8 @@ from empathy_eval.base.files import room_for
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.stages import now
 from empathy_eval.base.stopping import pause
+from empathy_eval.completions.models.endpoint_health import EndpointHealth
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
-from empathy_eval.completions.models.reception import Reception
 from empathy_eval.completions.models.transport import BoundedSyncClient, Refused, client_settings, masked, meaning, said, words_of
 from empathy_eval.completions.requests import NoAnswer
 from empathy_eval.design.endpoints import ModelConfig
@@ -104,7 +104,7 @@ class Batches:
     """The batches of one endpoint. A call that gets no answer is made again until ``patience_seconds`` are over."""
 
     def __init__(self, config: ModelConfig) -> None:
-        self._config, self.reception = config, Reception(config)
+        self._config, self.reception = config, EndpointHealth(config)
         self._client = openai.OpenAI(**client_settings(config), timeout=config.timeout_seconds, http_client=BoundedSyncClient(config))
         # By the hash of a file the name it was uploaded under; names that were found and are not taken; when odd states were first seen.
         self._uploaded: dict[str, str] = {}

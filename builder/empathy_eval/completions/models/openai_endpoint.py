@@ -22,7 +22,7 @@ from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import shape, sound
 from empathy_eval.base.stages import now
 from empathy_eval.completions.budget import Budget
-from empathy_eval.completions.models.reception import Pace, Reception
+from empathy_eval.completions.models.endpoint_health import EndpointHealth, RateLimiter
 from empathy_eval.completions.models.transport import (
     BoundedClient,
     NoCompletion,
@@ -49,15 +49,15 @@ SLICES = 16
 T = TypeVar("T")
 
 
-class Line:
+class EndpointConnection:
     """What models on one endpoint share: the client with its connections, the pace, and how they are received."""
 
     def __init__(self, config: ModelConfig, stopped: Callable[[], EmpathyEvalError | None]) -> None:
         self._config = config
-        self.pace = Pace(
+        self.pace = RateLimiter(
             config.in_flight, config.requests_per_minute, config.tokens_per_minute, stopped=stopped, name=f"endpoint {config.endpoint}"
         )
-        self.reception = Reception(config)
+        self.reception = EndpointHealth(config)
         self._answered = dict[str, httpx2.Request]()
 
     async def post(self, path: str, content: bytes) -> httpx2.Response:
@@ -111,7 +111,9 @@ class OpenAIEndpoint:
 
     path = "/chat/completions"
 
-    def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
+    def __init__(
+        self, config: ModelConfig, budget: Budget, line: EndpointConnection, stopped: Callable[[], EmpathyEvalError | None]
+    ) -> None:
         self.name, self.endpoint, self._stopped = config.model, config.endpoint, stopped
         self._config, self._budget = config, budget
         self._line, self._pace, self.reception = line, line.pace, line.reception
@@ -352,7 +354,9 @@ def _number(value: Any) -> float | str | None:
 class RewardEndpoint(OpenAIEndpoint):
     """A reward model: sent, paced and paid for as a chat model is, read as its form is."""
 
-    def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
+    def __init__(
+        self, config: ModelConfig, budget: Budget, line: EndpointConnection, stopped: Callable[[], EmpathyEvalError | None]
+    ) -> None:
         super().__init__(config, budget, line, stopped)
         self._form = config.form or ""
         self.path = PATHS[self._form]

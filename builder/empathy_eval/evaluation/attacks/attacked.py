@@ -15,12 +15,12 @@ from empathy_eval.evaluation.attacks.attacks import Attack, Reply
 from empathy_eval.evaluation.attacks.registry import Attacks, attacked, others
 from empathy_eval.evaluation.corpus.contexts import contexts_at
 from empathy_eval.evaluation.corpus.pairs import Corpus, drawn_rows
-from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.inversion import Chance, Rows, Statistics, duels_of, estimate, merits_of, resampled
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, Rows, Statistics, duels_of, estimate, merits_of, resampled
 from empathy_eval.evaluation.inversion.inversion import Scores as MetricScores
 from empathy_eval.evaluation.inversion.results import PLACES
-from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, Change, StanceEffect
-from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, ScoreChange, StanceEffect
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import Pairs, Scored, statistics_of
 from empathy_eval.statistics.estimate import Estimate
@@ -31,7 +31,7 @@ EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released
 
 
 @dataclass(frozen=True)
-class Scores:
+class AttackScores:
     """What a scorer gave replies, row by row: before, and by attack under it. Higher is better; nan where there is no score.
 
     ``eligible`` says by attack which replies could be attacked.
@@ -43,14 +43,16 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Changes:
+class ScoreChanges:
     """What one attack did to the scores of all replies, and of those of each variant."""
 
-    whole: Change
-    by_variant: Mapping[str, Change]
+    whole: ScoreChange
+    by_variant: Mapping[str, ScoreChange]
 
 
-def changes(scores: Scores, variants: Sequence[str], clusters: Clusters, effect: StanceEffect, chance: Chance) -> dict[str, Changes]:
+def changes(
+    scores: AttackScores, variants: Sequence[str], clusters: Clusters, effect: StanceEffect, chance: ResamplingSettings
+) -> dict[str, ScoreChanges]:
     """The figures by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
 
     All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
@@ -66,17 +68,17 @@ def changes(scores: Scores, variants: Sequence[str], clusters: Clusters, effect:
             counts[attack, part] = int((rows & has).sum()), int(both.sum())
     drawn = resampled(totals, clusters, chance) if totals and len(clusters) > 1 else {}
     found = {key: _change(counts[key], one.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, one in totals.items()}
-    return {attack: Changes(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
+    return {attack: ScoreChanges(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
 
 
-def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: StanceEffect) -> Change:
+def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: StanceEffect) -> ScoreChange:
     """The figures from the sums of rows (rises, falls, change, 1), and those of resamples."""
     if not counts[1]:
-        return Change(*counts)
+        return ScoreChange(*counts)
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without an eligible reply there is no figure
         values, several = sums[:, :3] / sums[:, 3:], None if drawn is None else drawn[:, :3] / drawn[:, 3:]
     rises, falls, change = (estimate(float(values[0, at]), None if several is None else several[:, at]) for at in range(3))
-    return Change(*counts, rises, falls, change, change and _in_units(change, effect))
+    return ScoreChange(*counts, rises, falls, change, change and _in_units(change, effect))
 
 
 def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
@@ -87,7 +89,7 @@ def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
     return Estimate(round(change.value / abs(effect.value), PLACES), *ends)
 
 
-def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: Chance) -> dict[str, StanceEffect]:
+def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: ResamplingSettings) -> dict[str, StanceEffect]:
     """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
     sides = {name: (np.isfinite(one), one) for name, one in pulls.items()}
     totals = {name: clusters.totals(np.column_stack([np.where(has, one, 0), has])) for name, (has, one) in sides.items()}
@@ -116,7 +118,7 @@ ONE_IN, LEAST = 40, 50
 
 
 @dataclass(frozen=True)
-class Replies:
+class ReplySample:
     """Replies to attack, row by row: (pair, variant), and the reply; and their dialogues."""
 
     keys: Sequence[Key]
@@ -134,12 +136,12 @@ class Replies:
 class AttackedTexts:
     """What attacks made of replies: by the name of each the texts, None where a reply is not eligible, and what its signature says."""
 
-    replies: Replies
+    replies: ReplySample
     texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
     signatures: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, attacks: Sequence[Attack], replies: Replies, seed: int) -> AttackedTexts:
+    def of(cls, attacks: Sequence[Attack], replies: ReplySample, seed: int) -> AttackedTexts:
         """All replies under all attacks.
 
         Raises:
@@ -162,7 +164,7 @@ class AttackedTexts:
         rows = range(len(self.replies.keys))
         return [(attack, row) for row in rows for attack, texts in self.texts.items() if texts[row] is not None]
 
-    def rows(self, metric: tuple[str, str], scores: Scores, effect: StanceEffect, chance: Chance) -> list[AttackRow]:
+    def rows(self, metric: tuple[str, str], scores: AttackScores, effect: StanceEffect, chance: ResamplingSettings) -> list[AttackRow]:
         """The row of each attack, of a scorer by its name and signature."""
         name, signature = metric
         clusters = self.replies.clusters
@@ -182,7 +184,7 @@ class AttackedTexts:
         return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(told), faulty)
 
 
-def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> Replies:
+def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
     """Both variants of the pairs in those rows of a corpus, each beside the same variant of another dialogue."""
     pair_ids, dialogues = ([some[row] for row in rows] for some in (corpus.pair_ids, corpus.dialogues))
     found, keys = list[Reply](), list[Key]()
@@ -193,7 +195,7 @@ def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context],
             keys.append((pair_ids[place], name))
     twice = [row for row in rows for _ in PAIR_VARIANTS]
     clusters = Clusters.of([corpus.dialogues[row] for row in twice], [corpus.scenario_ids[row] for row in twice])
-    return Replies(keys, found, clusters, [corpus.references[row] for row in twice])
+    return ReplySample(keys, found, clusters, [corpus.references[row] for row in twice])
 
 
 def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
@@ -206,7 +208,9 @@ def few_of(pairs: int) -> int:
     return min(MOST, max(LEAST, pairs // ONE_IN))
 
 
-def attack_table(stand: Stand, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()) -> AttackTable:
+def attack_table(
+    stand: Evaluation, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()
+) -> AttackTable:
     """The table of attacks on a sample of the pairs: every metric that can be asked scores what they make of it; ``more`` is told too."""
     stage("attacks")
     pairs, seed = stand.pairs, stand.chance.seed
@@ -225,7 +229,7 @@ def attack_table(stand: Stand, rated: Sequence[MetricScores], attacks: Attacks, 
     return made.table(found, [*told, *attacks.told, *more], list(scored.values()))
 
 
-def _effects(asked: Sequence[MetricScores], stand: Stand) -> dict[str, StanceEffect]:
+def _effects(asked: Sequence[MetricScores], stand: Evaluation) -> dict[str, StanceEffect]:
     """The stance effect of each metric, from kind minus cold score by pair: at equal closeness where it has scores of controls."""
     equal = {one.name: duels_of(one, cells, TWO_BY_TWO[0]).pull for one, _, cells in asked if cells}
     released = {one.name: duels_of(one, pairs, PAIRS[0]).pull for one, pairs, cells in asked if not cells}
@@ -237,12 +241,12 @@ def _why_not(metric: object) -> str | None:
     """Why a measure is not attacked; None if it is."""
     if not hasattr(metric, "statistics"):
         return "it is of whole sets of texts"
-    if isinstance(metric, Given):
+    if isinstance(metric, PrecomputedScores):
         return "its scores are given, and it is not asked here: a judge is by annotate --attacks"
     return "it has no better direction" if getattr(metric, "higher_is_better", None) is None else None
 
 
-def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Stand) -> dict[str, Scored]:
+def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Evaluation) -> dict[str, Scored]:
     """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
     replies, places = made.replies, made.places
     ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
@@ -252,11 +256,11 @@ def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Stand) -> dic
     return statistics_of(metrics, pairs, stand.scoring)
 
 
-def _reply_scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTexts) -> Scores:
+def _reply_scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTexts) -> AttackScores:
     """The scores of the replies before and under attack, turned round where lower is better."""
     whole = np.column_stack([merits_of(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
     under = {attack: np.full(len(whole), np.nan) for attack in made.texts}
     for (attack, row), value in zip(made.places, merits_of(metric, scored.rows["attacked"]), strict=True):
         under[attack][row] = value
     eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in made.texts.items()}
-    return Scores(whole, under, eligible)
+    return AttackScores(whole, under, eligible)

@@ -11,7 +11,7 @@ from random import Random
 from typing import Protocol
 
 from empathy_eval.base.text import ENGLISH, joined, spaced
-from empathy_eval.evaluation.fairness.names import Names, exchanged_names
+from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names
 from empathy_eval.metrics.protocol import Context
 
 # So many words at the end of a reply are said so many times more.
@@ -61,7 +61,7 @@ def _pieces(text: str, language: str) -> list[str]:
     return spaced(text, language).split()
 
 
-class Shuffled:
+class ShuffledWords:
     """The words of the reply in another order."""
 
     name, version = "shuffled", 1
@@ -76,7 +76,7 @@ class Shuffled:
         return joined(after if after != before else [*before[1:], before[0]], reply.language)
 
 
-class OfAnother:
+class UnrelatedReply:
     """The reply of another dialogue, of the same variant."""
 
     name, version = "other-dialogue", 1
@@ -86,7 +86,7 @@ class OfAnother:
         return reply.other
 
 
-class Repeated:
+class RepeatedEnding:
     """The last words of the reply said again and again."""
 
     name, version = "repeated", 1
@@ -97,7 +97,7 @@ class Repeated:
         return joined([reply.text, *last * TIMES], reply.language) if last else None
 
 
-class Doubled:
+class DoubledReply:
     """The whole reply said twice."""
 
     name, version = "doubled", 1
@@ -107,7 +107,7 @@ class Doubled:
         return joined([reply.text, reply.text], reply.language) if reply.text.strip() else None
 
 
-class Echoed:
+class SeekerEcho:
     """The seeker's own words after the reply: the first ones of the last turn."""
 
     name, version = "echo", 1
@@ -119,7 +119,7 @@ class Echoed:
 
 
 @dataclass(frozen=True)
-class Appended:
+class AppendedText:
     """A fixed text after the reply, one of several: a flattering ending, or an instruction to the judge."""
 
     name: str
@@ -133,10 +133,10 @@ class Appended:
 
 
 @dataclass(frozen=True)
-class Renamed:
+class ExchangedNames:
     """Other names in the reply than the seeker gave: each for one of another group that nobody has said."""
 
-    names: Names
+    names: GivenNames
     name: str = "names"
     version: int = 1
 
@@ -146,7 +146,7 @@ class Renamed:
         return found[0] if found and found[0] != reply.text else None
 
 
-class Typed:
+class TypingErrors:
     """Typing errors: in one word of six, of those with four letters or more, two letters exchanged, one left out, or one twice."""
 
     name, version = "typing-errors", 1

@@ -20,15 +20,15 @@ from empathy_eval.evaluation.fairness.names import load_names
 GROUP = "empathy_eval.attacks"
 HERE = "empathy_eval.evaluation.attacks.attacks"
 BUILT_IN = {
-    "shuffled": f"{HERE}:Shuffled",
-    "other-dialogue": f"{HERE}:OfAnother",
-    "repeated": f"{HERE}:Repeated",
-    "flattery": f"{HERE}:Appended",
-    "doubled": f"{HERE}:Doubled",
-    "echo": f"{HERE}:Echoed",
-    "instruction": f"{HERE}:Appended",
-    "names": f"{HERE}:Renamed",
-    "typing-errors": f"{HERE}:Typed",
+    "shuffled": f"{HERE}:ShuffledWords",
+    "other-dialogue": f"{HERE}:UnrelatedReply",
+    "repeated": f"{HERE}:RepeatedEnding",
+    "flattery": f"{HERE}:AppendedText",
+    "doubled": f"{HERE}:DoubledReply",
+    "echo": f"{HERE}:SeekerEcho",
+    "instruction": f"{HERE}:AppendedText",
+    "names": f"{HERE}:ExchangedNames",
+    "typing-errors": f"{HERE}:TypingErrors",
 }
 # Attacks that a file of the language is needed for, and which.
 FILES = {"flattery": "attacks.yaml", "instruction": "attacks.yaml", "names": "names.yaml"}

@@ -20,7 +20,7 @@ from empathy_eval.design.dataset import SPLITS, configs_of, files_of
 from empathy_eval.metrics.protocol import Context
 
 
-class Part(NamedTuple):
+class ContextChunk(NamedTuple):
     """The contexts of some pairs: different texts and roles (of Arrow), by turn which of them it has, and by pair where its turns begin."""
 
     texts: Any
@@ -43,7 +43,7 @@ class Part(NamedTuple):
 class Contexts(Sequence[Context]):
     """The contexts of all pairs of a config, in their order; each is made when it is asked for."""
 
-    def __init__(self, parts: Sequence[Part]) -> None:
+    def __init__(self, parts: Sequence[ContextChunk]) -> None:
         self._parts = parts
         self._begins = np.cumsum([0, *(len(part.begins) - 1 for part in parts)]).tolist()
 
@@ -104,7 +104,7 @@ def contexts_at(release_dir: Path, config: str, rows: Sequence[int], splits: Seq
 
 def _parts(
     release_dir: Path, config: str, splits: Sequence[str], name: str = "context", rows: Sequence[int] | None = None
-) -> Iterator[Part]:
+) -> Iterator[ContextChunk]:
     start = 0
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
@@ -119,4 +119,4 @@ def _parts(
             lengths = pc.list_value_length(contexts).to_numpy(zero_copy_only=False)
             begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             text_of, role_of = (one.indices.to_numpy(zero_copy_only=False) for one in (texts, roles))
-            yield Part(texts.dictionary, roles.dictionary.to_pylist(), text_of, role_of, begins)
+            yield ContextChunk(texts.dictionary, roles.dictionary.to_pylist(), text_of, role_of, begins)

@@ -20,9 +20,9 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.dataset import SPLITS, column, files_of
 from empathy_eval.evaluation.corpus.contexts import read_contexts
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies, by_rows, merits_of
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies, by_rows, merits_of
 from empathy_eval.evaluation.inversion.results import PLACES
-from empathy_eval.evaluation.inversion.rows import Crossed, CrossedRow
+from empathy_eval.evaluation.inversion.rows import CrossedRow, CrossedTable
 from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric
@@ -40,7 +40,7 @@ MORE = "right:more-is-fitting"
 
 
 @dataclass(frozen=True)
-class Items:
+class CrossedItems:
     """Crossed items column by column, all of one length: the first context and reply of each, and the second."""
 
     ids: Sequence[str]
@@ -65,7 +65,7 @@ class Items:
         return Pairs(names, [""] * len(self), dict(zip(REPLIES, self.replies, strict=True)), self.contexts[side])
 
 
-def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> Items | None:
+def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> CrossedItems | None:
     """The crossed items of a release; None where it has none.
 
     Raises:
@@ -81,11 +81,13 @@ def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str 
         what = f'crossed item "{odd[0]}": a context does not end with a turn of the seeker ({counted(len(odd), "such item")})'
         raise input_error(release_dir, what, WHOLE)
     replies = table[REPLIES[0]], table[REPLIES[1]]
-    return Items(table["crossed_id"], table["dialogue_id"], table["scenario_id"], (first, second), replies, table["source"], language)
+    return CrossedItems(
+        table["crossed_id"], table["dialogue_id"], table["scenario_id"], (first, second), replies, table["source"], language
+    )
 
 
 @dataclass(frozen=True)
-class Verdicts:
+class CrossedVerdicts:
     """What a scorer decided, by item 1 where it is right, 0 where it is wrong, one half for a tie and nan without scores.
 
     ``fitting``: the first reply beside the second in the first context, and the second beside the first in the second. ``own``: the first
@@ -96,7 +98,7 @@ class Verdicts:
     own: tuple[Array, Array]
 
     @classmethod
-    def of(cls, first: Sequence[Array] | Array, second: Sequence[Array] | Array) -> Verdicts:
+    def of(cls, first: Sequence[Array] | Array, second: Sequence[Array] | Array) -> CrossedVerdicts:
         """From the scores of both replies in the first context, and in the second; higher is better."""
         (a, b), (c, d) = first, second
         return cls((wins(a, b), wins(d, c)), (wins(a, c), wins(d, b)))
@@ -121,17 +123,17 @@ class Verdicts:
 
 
 @dataclass(frozen=True)
-class Asked:
+class CrossedScorer:
     """A scorer and what it decided; None where it cannot be asked, and ``why`` says why. With ``strict`` items without scores are wrong."""
 
     name: str
     signature: str
-    verdicts: Verdicts | None
+    verdicts: CrossedVerdicts | None
     why: str | None = None
     strict: bool = False
 
 
-def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[CrossedRow]:
+def rows_of(asked: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
     """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
     scored = {number: (one, one.verdicts) for number, one in enumerate(asked) if one.verdicts and one.verdicts.scored.any()}
     made = {
@@ -147,7 +149,7 @@ def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[Crosse
     return list(made.values())
 
 
-def _row(one: Asked, verdicts: Verdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
+def _row(one: CrossedScorer, verdicts: CrossedVerdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
     scored, (fitting, both, own) = verdicts.scored, found
     ties, own_ties = (round(float(each[scored].mean()), PLACES) for each in verdicts.ties)
     missing = "|missing:wrong" if one.strict and not scored.all() else ""
@@ -155,27 +157,29 @@ def _row(one: Asked, verdicts: Verdicts, found: Sequence[Estimate], interval: st
     return CrossedRow(one.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
 
 
-def asked_of(metrics: Sequence[Metric], items: Items, scoring: Scoring = PLAIN) -> tuple[list[Asked], list[MetricFault]]:
+def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = PLAIN) -> tuple[list[CrossedScorer], list[MetricFault]]:
     """What these metrics decide, and what kept some from scoring; each text is scored once by what reads it alone."""
     fit = [one for one in metrics if "reference" not in one.reads]
     alone, both = ([one for one in fit if bool(one.reads) is reads] for reads in (False, True))
     first = statistics_of(fit, items.pairs(0), scoring)
     second = {one.name: first[one.name] for one in alone} | statistics_of(both, items.pairs(1), scoring)
-    asked, faults = list[Asked](), list[MetricFault]()
+    asked, faults = list[CrossedScorer](), list[MetricFault]()
     for one in metrics:
         signature = one.signature if one.higher_is_better is not None else f"{one.signature}|{MORE}"
         if one not in fit:
-            asked.append(Asked(one.name, signature, None, REFERENCE))
+            asked.append(CrossedScorer(one.name, signature, None, REFERENCE))
             continue
         sides = first[one.name], second[one.name]
         faults += [side.fault for side in sides if side.fault][:1]
         broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
         scores = [] if broken else [(merits_of(one, side.rows[REPLIES[0]]), merits_of(one, side.rows[REPLIES[1]])) for side in sides]
-        asked.append(Asked(one.name, signature, None if broken else Verdicts.of(*scores), broken and f"it failed: {broken}"))
+        asked.append(CrossedScorer(one.name, signature, None if broken else CrossedVerdicts.of(*scores), broken and f"it failed: {broken}"))
     return asked, faults
 
 
-def crossed_of(items: Items, asked: Sequence[Asked], shortcuts: Sequence[Asked], chance: Chance) -> Crossed:
+def crossed_of(
+    items: CrossedItems, asked: Sequence[CrossedScorer], shortcuts: Sequence[CrossedScorer], chance: ResamplingSettings
+) -> CrossedTable:
     """The rows of metrics and shortcuts, and what they are over."""
     rows = [tuple(rows_of(some, items, chance)) for some in (asked, shortcuts)]
-    return Crossed(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows)
+    return CrossedTable(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows)

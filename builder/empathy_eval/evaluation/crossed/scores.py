@@ -14,7 +14,7 @@ import numpy as np
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.tabular import csv_rows, json_rows
-from empathy_eval.evaluation.crossed.crossed import Asked, Items, Verdicts
+from empathy_eval.evaluation.crossed.crossed import CrossedItems, CrossedScorer, CrossedVerdicts
 from empathy_eval.evaluation.external.custom_scores import read_scores_by
 from empathy_eval.evaluation.external.score_file import DELIMITERS, raise_at_most
 from empathy_eval.metrics.protocol import Array
@@ -25,7 +25,7 @@ CELLS = tuple(product((1, 2), repeat=2))
 
 
 @dataclass(frozen=True)
-class GivenCrossed:
+class PrecomputedCrossedScores:
     """Scores of crossed items by item, context and reply."""
 
     path: Path
@@ -38,15 +38,15 @@ class GivenCrossed:
         """The items that are scored."""
         return {name for name, _, _ in self.scores}
 
-    def asked(self, items: Items, *, strict: bool = False) -> Asked:
+    def asked(self, items: CrossedItems, *, strict: bool = False) -> CrossedScorer:
         """What these scores decide."""
         sign = 1 if self.higher_is_better else -1
 
         def of(context: int, reply: int) -> Array:
             return sign * np.array([self.scores.get((name, context, reply), math.nan) for name in items.ids], dtype=np.float64)
 
-        verdicts = Verdicts.of((of(1, 1), of(1, 2)), (of(2, 1), of(2, 2)))
-        return Asked(self.path.stem, self.signature, verdicts, strict=strict)
+        verdicts = CrossedVerdicts.of((of(1, 1), of(1, 2)), (of(2, 1), of(2, 2)))
+        return CrossedScorer(self.path.stem, self.signature, verdicts, strict=strict)
 
 
 def of_crossed(path: Path) -> bool:
@@ -62,7 +62,7 @@ def of_crossed(path: Path) -> bool:
     return delimiter is not None and COLUMNS[0] in [name.strip() for name in next(csv_rows(path, delimiter), (0, list[str]()))[1]]
 
 
-def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: bool = True) -> GivenCrossed:
+def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedCrossedScores:
     """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``crossed_id``, ``context`` and ``reply`` (each 1 or 2) and
     ``score``; other columns are passed over. An item may be left out, but one that is there has both replies in both contexts.
 
@@ -82,4 +82,4 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no scores", "write a line for each reply in each context"))
     raise_at_most(problems, path)
-    return GivenCrossed(path, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+    return PrecomputedCrossedScores(path, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)

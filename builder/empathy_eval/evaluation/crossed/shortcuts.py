@@ -14,15 +14,34 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.stages import stage
 from empathy_eval.base.text import words
 from empathy_eval.design.dataset import column, files_of
-from empathy_eval.evaluation.crossed.crossed import CONFIG, MORE, Asked, Items, Verdicts, asked_of, crossed_of, read_items
-from empathy_eval.evaluation.crossed.scores import GivenCrossed, of_crossed, read_crossed_scores
-from empathy_eval.evaluation.external.score_file import Given
+from empathy_eval.evaluation.crossed.crossed import (
+    CONFIG,
+    MORE,
+    CrossedItems,
+    CrossedScorer,
+    CrossedVerdicts,
+    asked_of,
+    crossed_of,
+    read_items,
+)
+from empathy_eval.evaluation.crossed.scores import PrecomputedCrossedScores, of_crossed, read_crossed_scores
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.results import PLACES
-from empathy_eval.evaluation.inversion.rows import Crossed
-from empathy_eval.evaluation.inversion.stand import Stand
-from empathy_eval.evaluation.shortcuts.bag_of_words import BITS, MULTIPLIER, Bag, Counts, Features, Lexicon, Readings, Words, hashes_of
+from empathy_eval.evaluation.inversion.rows import CrossedTable
+from empathy_eval.evaluation.shortcuts.bag_of_words import (
+    BITS,
+    MULTIPLIER,
+    Bag,
+    Counts,
+    Features,
+    Lexicon,
+    TokenizedTexts,
+    WordFeatures,
+    hashes_of,
+)
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, Learner, Sides
+from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, FeatureClassifier, PairSides
 from empathy_eval.evaluation.shortcuts.shortcuts import folds_of
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Echo, Length
@@ -35,38 +54,38 @@ COSINE_PLACES = 4
 ONE_SCENARIO = "all items are of one scenario: there is no other to learn from"
 
 
-def shortcuts_of(items: Items, seed: int, embedding: Embedding | None = None) -> list[Asked]:
+def shortcuts_of(items: CrossedItems, seed: int, embedding: Embedding | None = None) -> list[CrossedScorer]:
     """What each shortcut decides, those that learn out of fold by scenario; cosines where there is an embedding, of a sample at most."""
     found = [*_learned(items, seed), *_counted(items)]
     return [*found, *_alike(items, seed, embedding)] if embedding else found
 
 
 @dataclass(frozen=True)
-class Beside(Readings):
+class ReplyInContext(TokenizedTexts):
     """Replies, and beside each the last turn before it."""
 
-    before: Readings
+    before: TokenizedTexts
 
     @classmethod
-    def of(cls, replies: Readings, before: Readings) -> Beside:
+    def of(cls, replies: TokenizedTexts, before: TokenizedTexts) -> ReplyInContext:
         """From the readings of both."""
         return cls(replies.texts, replies.codes, replies.starts, before)
 
-    def take(self, rows: Counts) -> Beside:
+    def take(self, rows: Counts) -> ReplyInContext:
         """The replies of those rows, each with its turn."""
         return self.of(super().take(rows), self.before.take(rows))
 
 
-class WordsBeside(Features):
+class ContextWordPairs(Features):
     """Each word of a last turn with each word of the reply to it, once however often they come; hashed."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.signature = f"words-of-the-last-turn-by-words-of-the-reply,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
         self._hashes = hashes_of(lexicon)
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """One count two words."""
-        if not isinstance(texts, Beside):
+        if not isinstance(texts, ReplyInContext):
             raise TypeError("replies without the turns before them")
         found, rows = list[Counts](), list[int]()
         for row in range(len(texts.texts)):
@@ -79,35 +98,35 @@ class WordsBeside(Features):
         return Bag(np.repeat(np.arange(len(rows)), rows), places, np.ones(len(places), dtype=np.int64))
 
 
-def _own(texts: Readings, row: int) -> NDArray[np.int32]:
+def _own(texts: TokenizedTexts, row: int) -> NDArray[np.int32]:
     """The different words of a text."""
     return np.unique(texts.codes[texts.starts[row] : texts.starts[row + 1]])
 
 
-def _learned(items: Items, seed: int) -> list[Asked]:
+def _learned(items: CrossedItems, seed: int) -> list[CrossedScorer]:
     lexicon, count = Lexicon(items.language), len(items)
     replies = lexicon.read([*items.replies[0], *items.replies[1]])
     turns = lexicon.read([context[-1]["text"] for side in items.contexts for context in side])
     other = np.roll(np.arange(2 * count), count)
-    fits, passes = Beside.of(replies, turns), Beside.of(replies.take(other), turns)
-    away = Beside.of(replies, turns.take(other))
+    fits, passes = ReplyInContext.of(replies, turns), ReplyInContext.of(replies.take(other), turns)
+    away = ReplyInContext.of(replies, turns.take(other))
     folds = folds_of([str(one) for one in items.scenario_ids], seed)
     how = signature_line(scored="out-of-fold", folds=int(folds.max(initial=-1)) + 1, by="scenario", dealt="sha256")
-    asked = list[Asked]()
-    kinds: dict[str, Features] = {OF_REPLY: Words(lexicon), OF_BOTH: WordsBeside(lexicon)}
+    asked = list[CrossedScorer]()
+    kinds: dict[str, Features] = {OF_REPLY: WordFeatures(lexicon), OF_BOTH: ContextWordPairs(lexicon)}
     for name, features in kinds.items():
-        learner = Learner(features, (FORM,))
+        learner = FeatureClassifier(features, (FORM,))
         signature = f"{signature_line(counts=features.signature, form=FORMS[FORM].signature)}|{how}"
         if folds.max(initial=0) == 0:
-            asked.append(Asked(name, signature, None, ONE_SCENARIO))
+            asked.append(CrossedScorer(name, signature, None, ONE_SCENARIO))
             continue
-        won = [learner.learn(Sides(fits, cold, np.tile(folds, 2))).won for cold in (passes, away)]
+        won = [learner.learn(PairSides(fits, cold, np.tile(folds, 2))).won for cold in (passes, away)]
         (one, two), (three, four) = (np.split(each, 2) for each in won)
-        asked.append(Asked(name, signature, Verdicts((one, two), (three, four))))
+        asked.append(CrossedScorer(name, signature, CrossedVerdicts((one, two), (three, four))))
     return asked
 
 
-def _counted(items: Items) -> list[Asked]:
+def _counted(items: CrossedItems) -> list[CrossedScorer]:
     """Length, and two echoes: the share of a reply's words that the seeker has said, and that one last turn has and the other has not."""
     language, count = items.language, len(items)
     length, echo = Length(language), Echo(language)
@@ -123,14 +142,14 @@ def _counted(items: Items) -> list[Asked]:
             changes[side, :, row] = [_share(reply, last[side] - last[1 - side]) for reply in own]
     of_change = signature_line(share="words-of-the-reply-in-this-last-turn-and-not-in-the-other", tok=Lexicon(language).tokens)
     named = (("length", length.signature, lengths), ("echo", echo.signature, echoes), (ECHO_OF_CHANGE, of_change, changes))
-    return [Asked(name, f"{signature}|{MORE}", Verdicts.of(*np.round(scores, PLACES))) for name, signature, scores in named]
+    return [CrossedScorer(name, f"{signature}|{MORE}", CrossedVerdicts.of(*np.round(scores, PLACES))) for name, signature, scores in named]
 
 
 def _share(own: Sequence[str], said: set[str]) -> float:
     return sum(word in said for word in own) / len(own) if own else 0.0
 
 
-def _alike(items: Items, seed: int, embedding: Embedding) -> list[Asked]:
+def _alike(items: CrossedItems, seed: int, embedding: Embedding) -> list[CrossedScorer]:
     """The cosine of a reply with the last turn, and with the mean of all turns."""
     rows = sampled(items.ids, seed).tolist()
     texts = dict.fromkeys(text for some in items.replies for text in (some[row] for row in rows))
@@ -145,7 +164,11 @@ def _alike(items: Items, seed: int, embedding: Embedding) -> list[Asked]:
                 mean = np.mean([vectors[text] for text in turns], axis=0)
                 whole[side, place, row] = mean @ vectors[replies[row]] / np.linalg.norm(mean)
     return [
-        Asked(name, f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}", Verdicts.of(*np.round(found, COSINE_PLACES)))
+        CrossedScorer(
+            name,
+            f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}",
+            CrossedVerdicts.of(*np.round(found, COSINE_PLACES)),
+        )
         for name, beside, found in ((LAST, "last-turn", last), (WHOLE, "mean-of-turns", whole))
     ]
 
@@ -153,7 +176,9 @@ def _alike(items: Items, seed: int, embedding: Embedding) -> list[Asked]:
 WHOLE_SETS = "not applicable: whole sets of texts are measured"
 
 
-def read_given(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool = True) -> tuple[Sequence[Path], list[GivenCrossed]]:
+def read_given(
+    release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool = True
+) -> tuple[Sequence[Path], list[PrecomputedCrossedScores]]:
     """The files of scores that are of pairs, and the scores of the others, which are of crossed items.
 
     Raises:
@@ -170,9 +195,9 @@ def read_given(release_dir: Path, scores: Sequence[Path], *, higher_is_better: b
 
 
 def crossed_tables(
-    stand: Stand, known: Sequence[MetricFault], given: Sequence[GivenCrossed] = (), *, shortcuts: bool = True,
+    stand: Evaluation, known: Sequence[MetricFault], given: Sequence[PrecomputedCrossedScores] = (), *, shortcuts: bool = True,
     embedding: Embedding | None = None,
-) -> tuple[Crossed | None, list[MetricFault]]:  # fmt: skip
+) -> tuple[CrossedTable | None, list[MetricFault]]:  # fmt: skip
     """What is made of crossed items, where the release has some in the splits that are measured; and new faults. ``known`` are those over
     pairs.
 
@@ -188,12 +213,12 @@ def crossed_tables(
         return None, []
     stage("crossed items")
     # Scores that are given of pairs are of no crossed item.
-    metrics = [one for one in stand.found.metrics if not isinstance(one, Given)]
+    metrics = [one for one in stand.found.metrics if not isinstance(one, PrecomputedScores)]
     # No score of a metric is believed that failed as a whole over pairs.
     broken = {one.metric: one.what for one in known if not one.texts}
     asked, faults = asked_of([one for one in metrics if one.name not in broken], items, stand.scoring)
-    asked += [Asked(one.name, one.signature, None, f"it failed: {broken[one.name]}") for one in metrics if one.name in broken]
-    asked += [Asked(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
+    asked += [CrossedScorer(one.name, one.signature, None, f"it failed: {broken[one.name]}") for one in metrics if one.name in broken]
+    asked += [CrossedScorer(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
     asked += [one.asked(items, strict=stand.strict) for one in given]
     simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []
     return crossed_of(items, asked, simple, stand.chance), faults

@@ -10,10 +10,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
-from empathy_eval.evaluation.external.custom_texts import Texts
+from empathy_eval.evaluation.external.custom_scores import CustomScores, DomainWarning, MetricColumn
+from empathy_eval.evaluation.external.custom_texts import CustomTexts
 from empathy_eval.evaluation.inversion.comparisons import tested
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
@@ -21,13 +21,13 @@ from empathy_eval.statistics.estimate import Estimate, Tested
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
-CHANCE = Chance(1000, EXCHANGES, 0)
+CHANCE = ResamplingSettings(1000, EXCHANGES, 0)
 NUMBERS = ("texts", "contexts", "left_out", "value", "low", "high", "p", "holm")
 RECORD = ("table", "metric", "system", "other", *NUMBERS, "signature", "told")
 
 
 @dataclass(frozen=True)
-class Mean:
+class CorpusMean:
     """The corpus score of a metric over the texts of a system ("" where texts have none); ``left_out`` texts have no score.
 
     ``score`` is None where none has.
@@ -60,14 +60,14 @@ class SystemGap:
 
 
 @dataclass(frozen=True, repr=False)
-class OwnMeasured(LongForm):
+class CustomTextResults(LongForm):
     """What metrics say of texts of one's own."""
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
     numbers: ClassVar[tuple[str, ...]] = NUMBERS
-    means: tuple[Mean, ...]
+    means: tuple[CorpusMean, ...]
     comparisons: tuple[SystemGap, ...]
-    outside: tuple[Outside, ...]
+    outside: tuple[DomainWarning, ...]
     faults: tuple[MetricFault, ...]
 
     @property
@@ -93,23 +93,25 @@ def _record(table: str, **values: Any) -> dict[str, Any]:
     return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values
 
 
-def own_measured(scores: Scores, chance: Chance = CHANCE) -> OwnMeasured:
+def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:
     """Means and comparisons of systems, with intervals of resampled contexts and Student's distribution.
 
     A p-value is of the exchange of the two systems within contexts (ties half), corrected over all comparisons of all metrics.
     """
     systems = list(dict.fromkeys(scores.texts.systems))
     places = {name: np.array([one == name for one in scores.texts.systems]) for name in systems}
-    means, gaps = list[Mean](), list[SystemGap]()
+    means, gaps = list[CorpusMean](), list[SystemGap]()
     for column in scores.columns:
-        parts = {name: _Part.of(scores.texts, column, np.flatnonzero(place & column.there).tolist()) for name, place in places.items()}
+        parts = {
+            name: _SystemTexts.of(scores.texts, column, np.flatnonzero(place & column.there).tolist()) for name, place in places.items()
+        }
         means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
         gaps += [_gap(column, (one, other), (parts[one], parts[other]), chance) for one, other in combinations(systems, 2)]
-    return OwnMeasured(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
+    return CustomTextResults(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
 
 
 @dataclass(frozen=True)
-class _Part:
+class _SystemTexts:
     """The texts of a system that have a score: the contexts they answer, and the sums of statistics of each."""
 
     texts: int
@@ -117,7 +119,7 @@ class _Part:
     totals: Array
 
     @classmethod
-    def of(cls, texts: Texts, column: Column, rows: Sequence[int]) -> _Part:
+    def of(cls, texts: CustomTexts, column: MetricColumn, rows: Sequence[int]) -> _SystemTexts:
         names = [texts.contexts_of[row] for row in rows]
         clusters = Clusters.of(names, [0] * len(rows))
         return cls(len(rows), tuple(dict.fromkeys(names)), clusters.totals(column.statistics[rows]))
@@ -133,13 +135,13 @@ def _alone(count: int) -> Clusters:
     return Clusters(np.arange(count), np.zeros(count, dtype=np.int64))
 
 
-def _settings(chance: Chance, contexts: int, exchanged: bool) -> str:
+def _settings(chance: ResamplingSettings, contexts: int, exchanged: bool) -> str:
     p = f"p:exchange-within-context,two-sided,ties:half|exchanges:{chance.exchanges}|" if exchanged else ""
     interval = f"interval:bootstrap,Rao-Wu,student|level:0.95|resamples:{chance.resamples}|unit:context|contexts:{contexts}"
     return f"{p}{interval}|seed:{chance.seed}|numpy:{np.__version__}"
 
 
-def _mean(column: Column, system: str, part: _Part, texts: int, chance: Chance) -> Mean:
+def _mean(column: MetricColumn, system: str, part: _SystemTexts, texts: int, chance: ResamplingSettings) -> CorpusMean:
     metric, count = column.metric, len(part.contexts)
     score = None
     if count:
@@ -149,10 +151,10 @@ def _mean(column: Column, system: str, part: _Part, texts: int, chance: Chance) 
             low, high = studentised(value, drawn, freedom, metric.places) if np.isfinite(drawn).all() else (None, None)
         score = Estimate(value, low, high)
     signature = f"{metric.signature}|{_settings(chance, count, exchanged=False)}"
-    return Mean(metric.name, system, part.texts, count, texts - part.texts, score, metric.higher_is_better, signature)
+    return CorpusMean(metric.name, system, part.texts, count, texts - part.texts, score, metric.higher_is_better, signature)
 
 
-def _gap(column: Column, systems: tuple[str, str], parts: tuple[_Part, _Part], chance: Chance) -> SystemGap:
+def _gap(column: MetricColumn, systems: tuple[str, str], parts: tuple[_SystemTexts, _SystemTexts], chance: ResamplingSettings) -> SystemGap:
     metric, (one, other) = column.metric, parts
     there = set(other.contexts)
     common = [name for name in one.contexts if name in there]

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
 from empathy_eval.base.hashing import digest_file, signature_line
-from empathy_eval.evaluation.external.custom_texts import REPLY, Texts
+from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
 from empathy_eval.evaluation.external.items import write_rows
-from empathy_eval.evaluation.external.score_file import Given, meant, number_in, raise_at_most, row_problems, table_rows
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, meant, number_in, raise_at_most, row_problems, table_rows
 from empathy_eval.evaluation.inversion.inversion import scores_of
 from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.protocol import Array, Metric, Ranged, with_count
-from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, Scoring, statistics_of
 
 Key = TypeVar("Key", bound=Hashable)
@@ -32,7 +32,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Column:
+class MetricColumn:
     """What a metric gave the texts: their statistics, rows of nan for texts without a score."""
 
     metric: Metric
@@ -50,7 +50,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Outside:
+class DomainWarning:
     """Texts that a metric was not made for, by one reason: how many of all, and the first of them."""
 
     metric: str
@@ -65,20 +65,20 @@ class Outside:
 
 
 @dataclass(frozen=True)
-class Scores:
+class CustomScores:
     """All columns, in the order asked for; ``faults`` say what failed, ``outside`` what a metric warns of."""
 
-    texts: Texts
-    columns: tuple[Column, ...]
+    texts: CustomTexts
+    columns: tuple[MetricColumn, ...]
     faults: tuple[MetricFault, ...]
-    outside: tuple[Outside, ...]
+    outside: tuple[DomainWarning, ...]
 
     def told(self) -> dict[str, Any]:
         """Warnings and faults as JSON values."""
         return {"outside": [asdict(one) for one in self.outside], "faults": [str(one) for one in self.faults]}
 
 
-def scored(texts: Texts, found: Found, given: Sequence[Given] = (), scoring: Scoring = PLAIN) -> Scores:
+def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN) -> CustomScores:
     """Scores all texts by all metrics, and looks up what is given.
 
     Raises:
@@ -86,20 +86,20 @@ def scored(texts: Texts, found: Found, given: Sequence[Given] = (), scoring: Sco
     """
     _refuse_unfit(texts, found)
     (made,) = consistent(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
-    columns = [Column(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
+    columns = [MetricColumn(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
     faults = [one.fault for one in made.values() if one.fault]
-    outside = list[Outside]()
+    outside = list[DomainWarning]()
     for metric in found.metrics:
         warned = attempted(metric.name, lambda metric=metric: list(_outside(metric, texts)))  # type: ignore[misc]
         if isinstance(warned, MetricFault):
             faults.append(warned)
         else:
             outside += warned
-    columns += [Column(one, with_count(one.of(texts.keys))) for one in given]
-    return Scores(texts, tuple(columns), tuple(faults), tuple(outside))
+    columns += [MetricColumn(one, with_count(one.of(texts.keys))) for one in given]
+    return CustomScores(texts, tuple(columns), tuple(faults), tuple(outside))
 
 
-def _refuse_unfit(texts: Texts, found: Found) -> None:
+def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
     what, fix = "measures whole sets of texts, and gives no text a score", "score a release with it, or leave it out"
     problems = [Problem(f'metric "{one.name}"', what, fix) for one in found.diversities]
     without = [item for item, reference in zip(texts.items, texts.references, strict=True) if reference is None]
@@ -111,7 +111,7 @@ def _refuse_unfit(texts: Texts, found: Found) -> None:
         raise InputError(problems)
 
 
-def _outside(metric: Metric, texts: Texts) -> Iterator[Outside]:
+def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
     """What a metric warns of, by reason in the order in which they come first."""
     if not isinstance(metric, Ranged):
         return
@@ -120,10 +120,10 @@ def _outside(metric: Metric, texts: Texts) -> Iterator[Outside]:
         rows[str(reason)].append(range(len(texts))[row])
     for reason, some in rows.items():
         different = sorted(set(some))
-        yield Outside(metric.name, reason, len(different), len(texts), tuple(texts.items[row] for row in different[:SHOWN]))
+        yield DomainWarning(metric.name, reason, len(different), len(texts), tuple(texts.items[row] for row in different[:SHOWN]))
 
 
-def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool = True) -> Given:
+def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedScores:
     """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``item`` and ``score``; other columns are passed over.
 
     Raises:
@@ -136,7 +136,7 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
     raise_at_most(problems, path)
-    return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+    return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
 def read_scores_by(
@@ -182,7 +182,7 @@ def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[
         yield where, row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
 
 
-def write_own_items(path: Path, scores: Scores) -> None:
+def write_own_items(path: Path, scores: CustomScores) -> None:
     """Writes a row a metric and text, as parquet or CSV; a text without a score has an empty one."""
     rows = (
         {

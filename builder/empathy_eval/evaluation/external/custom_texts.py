@@ -26,7 +26,7 @@ SIDES = ("chosen", "rejected")
 
 
 @dataclass(frozen=True)
-class Texts:
+class CustomTexts:
     """Texts column by column, all of one length.
 
     ``keys`` say what a text is of: an item and ``reply``, or a pair and its variant. Texts of one name in ``contexts_of`` answer the same
@@ -49,7 +49,7 @@ class Texts:
     def __len__(self) -> int:
         return len(self.items)
 
-    def take(self, rows: Sequence[int]) -> Texts:
+    def take(self, rows: Sequence[int]) -> CustomTexts:
         """The texts of those rows."""
         names = (
             "items",
@@ -76,7 +76,7 @@ class Texts:
         return Segments(self.replies, [one or "" for one in self.references], self.contexts)
 
 
-def read_texts(path: Path) -> Texts:
+def read_texts(path: Path) -> CustomTexts:
     """The texts of a JSONL file, under the schema ``own_text``; a text without an item is called by its line, ``line 3``.
 
     A line of preferences (``prompt``, ``chosen``, ``rejected``) is two texts, of the systems ``chosen`` and ``rejected``.
@@ -117,17 +117,17 @@ def _texts_of(row: dict[str, Any], line: str) -> list[dict[str, Any]]:
     return [{"item": f"{name}:{side}", "system": side, "context": row["prompt"], "reply": reply_of(row[side]), **split} for side in SIDES]
 
 
-def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> Texts:
+def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> CustomTexts:
     contexts = [context_of(row["context"]) for row in rows]
     names = [digest([[turn["role"], turn["text"]] for turn in context]) for context in contexts]
     items = [row["item"] for row in rows]
-    return Texts(
+    return CustomTexts(
         str(path), items, [(item, REPLY) for item in items], [row.get("system", "") for row in rows], names, names, contexts,
         [row.get("reference") for row in rows], [row["reply"] for row in rows], splits=[row.get("split", "") for row in rows],
     )  # fmt: skip
 
 
-def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequence[str] = SPLITS) -> Texts:
+def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequence[str] = SPLITS) -> CustomTexts:
     """Those texts of a release whose names, ``pair_id:variant``, are wanted; a variant is a system, and a dialogue is drawn together.
 
     Raises:
@@ -148,4 +148,4 @@ def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequenc
         )
     keys, pairs, dialogues, contexts, references, replies = (list(one) for one in zip(*rows, strict=True))
     items = [f"{pair_id}:{variant}" for pair_id, variant in keys]
-    return Texts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)
+    return CustomTexts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)

@@ -17,7 +17,7 @@ from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import TEXT, column, files_of, read_manifest
 from empathy_eval.design.rubrics import REWARDS, load_rubric, packaged_rubrics
-from empathy_eval.evaluation.external.score_file import VARIANTS, Given
+from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 
 ANNOTATIONS = "annotations"
 # What is read of annotations; they hold more.
@@ -29,7 +29,7 @@ MADE = "annotate the release, and release it again with --annotations DIR; or sc
 
 
 @dataclass(frozen=True)
-class Criterion:
+class JudgedCriterion:
     """What a judge was asked of a text: by which rubric, and for which of its criteria."""
 
     teacher: str
@@ -49,7 +49,7 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Annotations:
+class ReleaseAnnotations:
     """Ratings of the texts of a release: the columns of ``COLUMNS`` part by part, as often as they are asked for.
 
     ``rubrics`` hold, by hash, what the rubrics say; of packaged ones it is known without.
@@ -59,13 +59,13 @@ class Annotations:
     parts: Callable[[], Iterable[pa.RecordBatch]]
     rubrics: Mapping[str, Mapping[str, Any]]
 
-    def criteria(self) -> list[Criterion]:
+    def criteria(self) -> list[JudgedCriterion]:
         """All there are, in the order in which they come first."""
         asked = ("teacher", "rubric", "rubric_hash", "criterion")
         found = (zip(*(part.column(name).to_pylist() for name in asked), strict=True) for part in self._of_texts())
-        return [Criterion(*one) for one in dict.fromkeys(row for rows in found for row in rows)]
+        return [JudgedCriterion(*one) for one in dict.fromkeys(row for rows in found for row in rows)]
 
-    def given(self, names: Sequence[str], known: set[str]) -> list[Given]:
+    def given(self, names: Sequence[str], known: set[str]) -> list[PrecomputedScores]:
         """The criteria of judges by name, ``teacher/rubric`` or ``teacher/rubric:criterion`` (none: all), as scores of known pairs.
 
         Raises:
@@ -86,7 +86,7 @@ class Annotations:
             )
         return [self._given(one, known) for one in wanted]
 
-    def _given(self, one: Criterion, known: set[str]) -> Given:
+    def _given(self, one: JudgedCriterion, known: set[str]) -> PrecomputedScores:
         better = self._better(one)
         said = pa.Table.from_batches([_of(part, one) for part in self._of_texts()], _SAID)
         if stray := set(said.column("pair_id").unique().to_pylist()) - known:
@@ -106,7 +106,7 @@ class Annotations:
             samples=pc.max(table.column("value_count")).as_py() or 0,
             values=digest(sorted([*text, value] for text, value in scores.items()))[:16], reads="context",
         )  # fmt: skip
-        return Given(one.row, signature, scores, better == "high", family=one.judge)
+        return PrecomputedScores(one.row, signature, scores, better == "high", family=one.judge)
 
     def _of_texts(self) -> Iterator[pa.RecordBatch]:
         """The rows on texts of pairs that have a value; those on whole dialogues have no pair."""
@@ -118,7 +118,7 @@ class Annotations:
                 raise input_error(self.where, f"the value of an annotation is not between {REWARDS.low:g} and {REWARDS.high:g}", WHOLE)
             yield rows
 
-    def _better(self, one: Criterion) -> str:
+    def _better(self, one: JudgedCriterion) -> str:
         """Which end of its values is the better one.
 
         Raises:
@@ -137,7 +137,7 @@ class Annotations:
 _SAID = pa.schema([COLUMNS.field(name) for name in ("pair_id", "variant", "sample", "value")])
 
 
-def annotations_of(release_dir: Path) -> Annotations:
+def annotations_of(release_dir: Path) -> ReleaseAnnotations:
     """The ratings that a release holds.
 
     Raises:
@@ -146,10 +146,10 @@ def annotations_of(release_dir: Path) -> Annotations:
     if not any(path.is_file() for path in files_of(release_dir, ANNOTATIONS)):
         raise input_error(release_dir, "holds no annotations", MADE)
     told = read_manifest(release_dir).get(ANNOTATIONS, [])
-    return Annotations(release_dir, lambda: _parts(release_dir), {one["rubric_hash"]: one["says"] for one in told})
+    return ReleaseAnnotations(release_dir, lambda: _parts(release_dir), {one["rubric_hash"]: one["says"] for one in told})
 
 
-def judged(release_dir: Path, names: Sequence[str], annotations: Annotations | None = None) -> list[Given]:
+def judged(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None = None) -> list[PrecomputedScores]:
     """The judges that are named, of the annotations handed in or of those that the release holds; all where none is named.
 
     Raises:
@@ -169,7 +169,7 @@ def _parts(release_dir: Path) -> Iterator[pa.RecordBatch]:
             yield part
 
 
-def _of(part: pa.RecordBatch, one: Criterion) -> pa.RecordBatch:
+def _of(part: pa.RecordBatch, one: JudgedCriterion) -> pa.RecordBatch:
     """The rows of one criterion of one judge."""
     asked = {"teacher": one.teacher, "rubric": one.rubric, "rubric_hash": one.rubric_hash, "criterion": one.name}
     wanted = pa.array([True] * part.num_rows, pa.bool_())
@@ -185,13 +185,13 @@ def _comparable(scores: dict[tuple[str, str], float]) -> dict[tuple[str, str], f
     return {(pair, name): value for (pair, name), value in scores.items() if pair in (whole if name in CONTROLS else pairs)}
 
 
-def _packaged(one: Criterion) -> Mapping[str, Any] | None:
+def _packaged(one: JudgedCriterion) -> Mapping[str, Any] | None:
     """A packaged rubric, if it is the one that the judge went by."""
     rubric = load_rubric(data_folder("rubrics") / f"{one.rubric}.yaml") if one.rubric in packaged_rubrics() else None
     return asdict(rubric) if rubric and rubric.hash == one.rubric_hash else None
 
 
-def _listed(criteria: Sequence[Criterion]) -> list[str]:
+def _listed(criteria: Sequence[JudgedCriterion]) -> list[str]:
     """What there is, a judge each with the criteria that may follow it."""
     by: dict[str, list[str]] = {}
     for one in criteria:

@@ -14,16 +14,16 @@ from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.attacks.registry import Attacks
 from empathy_eval.evaluation.crossed.shortcuts import read_given
 from empathy_eval.evaluation.external.items import check_items, write_items
-from empathy_eval.evaluation.external.judges import Annotations, judged
-from empathy_eval.evaluation.external.score_file import Given, read_scores
-from empathy_eval.evaluation.fairness.fairness import Fairness
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
-from empathy_eval.evaluation.inversion.results import Measured
-from empathy_eval.evaluation.inversion.stand import Stand
-from empathy_eval.evaluation.measure import Beside, of_scores, of_texts
+from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, read_scores
+from empathy_eval.evaluation.fairness.fairness import FairnessTest
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
+from empathy_eval.evaluation.inversion.results import ReleaseTables
+from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
 from empathy_eval.evaluation.wording import listed
 from empathy_eval.metrics.protocol import SEEDS, Metric, Trained
-from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 
 # The name of all splits, and what the ids of curated seed dialogues have.
@@ -35,9 +35,9 @@ FIRST_LOOK = f"a first look: {{}} pairs, drawn by their ids, {LEFT_OUT}"
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
     strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
-    annotations: Annotations | None = None, attacks: Callable[..., Attacks] | None = None,
-    fairness: Callable[[Stand], Fairness] | None = None, limit: int | None = None,
-) -> Measured:  # fmt: skip
+    annotations: ReleaseAnnotations | None = None, attacks: Callable[..., Attacks] | None = None,
+    fairness: Callable[[Evaluation], FairnessTest] | None = None, limit: int | None = None,
+) -> ReleaseTables:  # fmt: skip
     """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
 
     Without a split that is ``test`` where a metric was trained on the release, else all. A ``limit`` is for a first look at so many pairs.
@@ -45,18 +45,18 @@ def score(
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told
     of crossed items; a file of scores may be of these. ``attacks`` gives those for a ``language``, ``fairness`` what asks a stand of it,
-    such as :class:`~empathy_eval.evaluation.fairness.fairness.Fairness`.
+    such as :class:`~empathy_eval.evaluation.fairness.fairness.FairnessTest`.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
             row, or nothing is left to score.
     """
     configuration = (manifest := read_manifest(release_dir))["configuration"]
-    chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"], limit)
+    chance = ResamplingSettings(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"], limit)
     if items:
         check_items(items)
     language = language_of(configuration)
-    found = find(names, configuration["report"], language=language) if names else Found((), (), language)
+    found = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
     chosen, ruled = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
@@ -65,16 +65,16 @@ def score(
     for some in (scores, [one.path for one in of_items]):
         named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
     given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
-    stand = Stand(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
+    stand = Evaluation(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     notes += [FIRST_LOOK.format(len(stand.pairs))] if limit is not None else []
-    beside = Beside(chosen, fairness=fairness(stand) if fairness else None, shortcuts=shortcuts, given=of_items)
+    beside = ExtraMeasurements(chosen, fairness=fairness(stand) if fairness else None, shortcuts=shortcuts, given=of_items)
     tables = of_texts(stand, _of_scores(stand, beside, items), beside)
     asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
-    return Measured(**tables, notes=tuple(notes), provenance=_provenance(stand, files, chosen, asked))
+    return ReleaseTables(**tables, notes=tuple(notes), provenance=_provenance(stand, files, chosen, asked))
 
 
-def _of_scores(stand: Stand, beside: Beside, items: Path | None) -> dict[str, Any]:
+def _of_scores(stand: Evaluation, beside: ExtraMeasurements, items: Path | None) -> dict[str, Any]:
     """The tables that are made of scores, which are forgotten then; and the file of these."""
     scores = stand.scores()
     if items:
@@ -113,7 +113,7 @@ def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
     return [one for one in SPLITS if one in found]
 
 
-def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[Given]:
+def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[PrecomputedScores]:
     """What files of scores give the pairs of a release.
 
     Raises:
@@ -123,17 +123,17 @@ def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: boo
     return [read_scores(path, known, controls, higher_is_better=higher_is_better) for path in scores]
 
 
-def _provenance(stand: Stand, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
+def _provenance(stand: Evaluation, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
     """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
     found, of_files = stand.found, {one.stem for one in files}
-    metrics = [*(one.name for one in found.metrics if not isinstance(one, Given)), *(one.name for one in found.diversities)]
-    judges = [one.name for one in found.metrics if isinstance(one, Given) and one.name not in of_files]
+    metrics = [*(one.name for one in found.metrics if not isinstance(one, PrecomputedScores)), *(one.name for one in found.diversities)]
+    judges = [one.name for one in found.metrics if isinstance(one, PrecomputedScores) and one.name not in of_files]
     attacks = [one.name for one in chosen.some] if chosen else []
     how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
     return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)
 
 
-def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:
+def _refuse_unscored(stand: Evaluation, release_dir: Path, given: Mapping[str, PrecomputedScores]) -> None:
     """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
     splits, fix = ", ".join(stand.splits), "leave --split out, or name another"
     if not len(stand.pairs):

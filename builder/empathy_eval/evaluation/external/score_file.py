@@ -23,7 +23,7 @@ DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MOST_PROBLEMS = 100
 
 
-class Given(MeanMetric):
+class PrecomputedScores(MeanMetric):
     """A metric whose scores are known already; what it read is not. P-values of one ``family`` are corrected together."""
 
     reads = ()
@@ -48,7 +48,7 @@ class Given(MeanMetric):
         return [self._scores.get(key, math.nan) for key in keys]
 
 
-def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str], *, higher_is_better: bool = True) -> Given:
+def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedScores:
     """The scores of a CSV, TSV or JSONL file, by its suffix: a row a score (``pair_id``, ``variant``, ``score``), or a row a pair
     (``pair_id`` and a column a variant, empty where there is no score). Other columns are passed over.
 
@@ -79,7 +79,7 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no scores", "write a line for each variant of each pair"))
     raise_at_most(problems, path)
-    return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+    return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
 def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:

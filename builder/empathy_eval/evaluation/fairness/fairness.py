@@ -13,21 +13,21 @@ from empathy_eval.design.language import BRING
 from empathy_eval.design.scenarios import ScenarioGroups, load_groups
 from empathy_eval.evaluation.corpus.contexts import contexts_at
 from empathy_eval.evaluation.corpus.pairs import Corpus, drawn_in_order
-from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.fairness.groups import LOOKED, Grouped, exchanged_pairs, group_rows, name_row
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.fairness.groups import LOOKED, ScenarioPairs, exchanged_pairs, group_rows, name_row
 from empathy_eval.evaluation.fairness.names import VERSIONS, load_names
-from empathy_eval.evaluation.inversion.comparisons import Rated
+from empathy_eval.evaluation.inversion.comparisons import ScoredPairs
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import Scores, Statistics, duels_of
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable
-from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.scoring import statistics_of
 
 RAW, STANCE = PAIRS[0], TWO_BY_TWO[0]
 
 
-class Fairness:
+class FairnessTest:
     """Asks of every scorer on a stand whether it is fair.
 
     Groups are those that are packaged; names are those of the language, of a folder of rules of one's own or of the packaged ones. Where
@@ -37,7 +37,7 @@ class Fairness:
         InputError: if the file of names is not valid.
     """
 
-    def __init__(self, stand: Stand, rules: Path | None = None, groups: ScenarioGroups | None = None, hint: str = BRING) -> None:
+    def __init__(self, stand: Evaluation, rules: Path | None = None, groups: ScenarioGroups | None = None, hint: str = BRING) -> None:
         self._stand, self._groups, self._hint = stand, groups or load_groups(), hint
         self._names = load_names(stand.found.language, rules)
 
@@ -47,7 +47,7 @@ class Fairness:
         ranked = [one for one in rated if one[0].higher_is_better is not None]
         told = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
         told += [f"{one.name}: is not asked, as it is of whole sets of texts" for one in self._stand.found.diversities]
-        families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, Given)}
+        families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, PrecomputedScores)}
         if not any(self._scenarios().values()):
             told.append("no scenario here is in a group of groups.yaml")
         by_group, faults = corrected(self._by_group(ranked), families), list[MetricFault]()
@@ -67,16 +67,16 @@ class Fairness:
         for contrast, corpus in ((STANCE, stand.controls), (RAW, stand.pairs)):
             wanted = {name: some for name, some in numbers.items() if some and any((one[0].name, name) not in found for one in ranked)}
             statistics = [(one[0], some) for one in ranked if (some := _statistics(one, contrast))]
-            rated = {one.name: Rated(duels_of(one, some, contrast), one.signature) for one, some in statistics}
+            rated = {one.name: ScoredPairs(duels_of(one, some, contrast), one.signature) for one, some in statistics}
             if wanted and rated and len(corpus):
-                rows = group_rows(contrast.name, rated, corpus.clusters, Grouped(wanted, self._groups.digest), stand.chance)
+                rows = group_rows(contrast.name, rated, corpus.clusters, ScenarioPairs(wanted, self._groups.digest), stand.chance)
                 found = {(row.metric, row.name): row for row in rows} | found
         return [found[one[0].name, name] for one in ranked for name in numbers if (one[0].name, name) in found]
 
     def _by_names(self, ranked: Sequence[Scores], told: list[str], faults: list[MetricFault]) -> Iterator[FairnessRow]:
         """The rows of all metrics; what is told of others, and faults, are added to the lists."""
         stand, language = self._stand, self._stand.found.language
-        asked = [one for one in ranked if not isinstance(one[0], Given)]
+        asked = [one for one in ranked if not isinstance(one[0], PrecomputedScores)]
         given = "names are not exchanged, as its scores are given; annotate --attacks asks a judge"
         told += [f"{one[0].name}: {given}" for one in ranked if one not in asked]
         if self._names is None:
@@ -98,7 +98,7 @@ class Fairness:
                 row = name_row(metric, before, after, looked.contrast, found, looked.corpus, stand.chance) if after else None
                 yield from [row] if row else []
 
-    def _looked(self) -> _Looked:
+    def _looked(self) -> _NameSample:
         """A sample of the pairs with controls, or of all where there are none, drawn by the SHA-256 of their ids, with their contexts."""
         stand = self._stand
         config, corpus, contrast = ("controls", stand.controls, STANCE) if len(stand.controls) else ("pairs", stand.pairs, RAW)
@@ -106,11 +106,11 @@ class Fairness:
         rising = sorted(drawn)
         read = [corpus.contexts[row] for row in rising] if corpus.contexts else contexts_at(stand.folder, config, rising, stand.splits)
         of = dict(zip(rising, read, strict=True))
-        return _Looked(corpus, contrast, drawn, [of[row] for row in drawn])
+        return _NameSample(corpus, contrast, drawn, [of[row] for row in drawn])
 
 
 @dataclass(frozen=True)
-class _Looked:
+class _NameSample:
     """The pairs that are looked through for names: their rows of a corpus, in the order of the sample, and their contexts."""
 
     corpus: Corpus

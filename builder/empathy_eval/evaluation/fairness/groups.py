@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from empathy_eval.base.hashing import derived_random, digest, signature_line
 from empathy_eval.design.contrasts import Contrast
 from empathy_eval.evaluation.corpus.pairs import Corpus
-from empathy_eval.evaluation.fairness.names import Names, exchanged_names
-from empathy_eval.evaluation.inversion.comparisons import Rated, compared
-from empathy_eval.evaluation.inversion.inversion import Chance, Rows, Statistics, by_rows, duels_of, estimate, resampled
+from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names
+from empathy_eval.evaluation.inversion.comparisons import ScoredPairs, compared
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, Rows, Statistics, by_rows, duels_of, estimate, resampled
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import FairnessRow, Gap
 from empathy_eval.evaluation.wording import counted
@@ -32,14 +32,16 @@ HERE_AND_THERE = (True, False)
 
 
 @dataclass(frozen=True)
-class Grouped:
+class ScenarioPairs:
     """The groups of a set of pairs: by name the numbers of their scenarios, in the order of the file, and the hash of that."""
 
     scenarios: Mapping[str, frozenset[int]]
     digest: str
 
 
-def group_rows(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, groups: Grouped, chance: Chance) -> list[FairnessRow]:
+def group_rows(
+    contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters, groups: ScenarioPairs, chance: ResamplingSettings
+) -> list[FairnessRow]:
     """The row of each scorer and group, over the pairs that the scorer has scores of; a group without such pairs has none.
 
     The two sides are of different dialogues, which are resampled together. Interval and p-value of a difference are of the deviation of its
@@ -47,7 +49,7 @@ def group_rows(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, gr
     """
     found: dict[tuple[str, str], FairnessRow] = {}
     for rows, names in by_rows({name: one.scored for name, one in rated.items()}):
-        over = _Over(contrast, {name: rated[name].take(rows) for name in names}, clusters.take(rows), groups, chance)
+        over = _PairedScorers(contrast, {name: rated[name].take(rows) for name in names}, clusters.take(rows), groups, chance)
         found |= {(one.metric, one.name): one for one in over.rows()}
     return [found[name, group] for name in rated for group in groups.scenarios if (name, group) in found]
 
@@ -60,14 +62,14 @@ def _strata(clusters: Clusters, inside: Rows) -> NDArray[np.int64]:
 
 
 @dataclass(frozen=True)
-class _Over:
+class _PairedScorers:
     """Scorers over the same pairs: their sums are resampled together."""
 
     contrast: str
-    rated: Mapping[str, Rated]
+    rated: Mapping[str, ScoredPairs]
     clusters: Clusters
-    groups: Grouped
-    chance: Chance
+    groups: ScenarioPairs
+    chance: ResamplingSettings
 
     def rows(self) -> Iterator[FairnessRow]:
         """The row of each scorer and group."""
@@ -147,7 +149,7 @@ LOOKED, MOST = 2000, 500
 
 
 @dataclass(frozen=True)
-class Exchanged:
+class NameExchange:
     """Pairs with other names in all that is read of them: which rows of the corpus they are, and over how many was looked."""
 
     version: str
@@ -158,8 +160,8 @@ class Exchanged:
 
 
 def exchanged_pairs(
-    corpus: Corpus, looked: tuple[Sequence[int], Sequence[Context]], names: Names, version: str, seed: int, most: int = MOST
-) -> Exchanged:  # fmt: skip
+    corpus: Corpus, looked: tuple[Sequence[int], Sequence[Context]], names: GivenNames, version: str, seed: int, most: int = MOST
+) -> NameExchange:  # fmt: skip
     """The pairs of a corpus, of the rows that are looked at (with their contexts), that have names which can be exchanged.
 
     Names are drawn by the seed and the pair alone: a release that grows keeps those of its pairs.
@@ -183,11 +185,12 @@ def exchanged_pairs(
         names=f"exchanged,{version}", file=names.digest[:16], looked=len(looked[0]), most=most, drawn="sha256", seed=seed,
         texts=digest([ids, contexts, references, variants])[:16],
     )  # fmt: skip
-    return Exchanged(version, rows, Pairs(ids, references, variants, contexts), len(looked[0]), signature)
+    return NameExchange(version, rows, Pairs(ids, references, variants, contexts), len(looked[0]), signature)
 
 
 def name_row(
-    metric: Metric, before: Statistics, after: Statistics, contrast: Contrast, exchanged: Exchanged, corpus: Corpus, chance: Chance
+    metric: Metric, before: Statistics, after: Statistics, contrast: Contrast, exchanged: NameExchange, corpus: Corpus,
+    chance: ResamplingSettings,
 ) -> FairnessRow | None:  # fmt: skip
     """The row of a metric, from its statistics of all pairs of the corpus and of those with other names; None where none was scored twice.
 
@@ -198,8 +201,8 @@ def name_row(
     order = np.argsort(exchanged.rows)
     clusters = corpus.clusters.take(np.isin(np.arange(len(corpus)), exchanged.rows))
     rated = {
-        "exchanged": Rated(duels_of(metric, after, contrast), f"{metric.signature}|{exchanged.signature}").take(order),
-        "released": Rated(duels_of(metric, released, contrast), metric.signature).take(order),
+        "exchanged": ScoredPairs(duels_of(metric, after, contrast), f"{metric.signature}|{exchanged.signature}").take(order),
+        "released": ScoredPairs(duels_of(metric, released, contrast), metric.signature).take(order),
     }
     found = compared(contrast.name, rated, clusters, chance) if exchanged.rows else []
     if not found:

@@ -31,7 +31,7 @@ WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 
 @dataclass(frozen=True)
-class Name:
+class GivenName:
     """A given name: its usual gender, the group that it is of (none of a name that is only known), and whether it is another word too."""
 
     text: str
@@ -41,7 +41,7 @@ class Name:
 
 
 @dataclass(frozen=True)
-class Names:
+class GivenNames:
     """The names of a language as its file says them; ``digest`` is the hash of what it says."""
 
     digest: str
@@ -49,11 +49,13 @@ class Names:
     said: Mapping[str, Any] = field(compare=False)
 
     @cached_property
-    def known(self) -> Mapping[str, Name]:
+    def known(self) -> Mapping[str, GivenName]:
         """All names, by the name in small letters."""
         words = frozenset(self.said.get("words", ()))
         groups = [*((one["name"], one) for one in self.said["groups"]), (None, self.said.get("known", {}))]
-        found = [Name(text, gender, group, text in words) for group, one in groups for gender in GENDERS for text in one.get(gender, ())]
+        found = [
+            GivenName(text, gender, group, text in words) for group, one in groups for gender in GENDERS for text in one.get(gender, ())
+        ]
         return {name.text.casefold(): name for name in reversed(found)}
 
     @cached_property
@@ -81,7 +83,7 @@ class Names:
         return derived_random(by).sample(pool, len(pool))
 
 
-def load_names(code: str = ENGLISH, folder: Path | None = None) -> Names | None:
+def load_names(code: str = ENGLISH, folder: Path | None = None) -> GivenNames | None:
     """The names of a language, of a folder of rules of one's own or of the packaged ones; None where there is no ``names.yaml``.
 
     Raises:
@@ -92,10 +94,10 @@ def load_names(code: str = ENGLISH, folder: Path | None = None) -> Names | None:
     if not path.is_file():
         return None
     said = read_yaml(path, "names")
-    return Names(digest(said), str(path), said)
+    return GivenNames(digest(said), str(path), said)
 
 
-def exchanged_names(texts: Sequence[str], draw: Random, names: Names, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
+def exchanged_names(texts: Sequence[str], draw: Random, names: GivenNames, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
     """The texts (a context, a reference, replies: all that are read together) with each given name in them exchanged for the same other
     one throughout; everything else stays, but for the pronouns where the gender changes. A name is drawn by ``draw`` and by itself, not by
     the order of the texts.
@@ -118,7 +120,7 @@ def exchanged_names(texts: Sequence[str], draw: Random, names: Names, version: s
     return tuple(WHOLE.sub(lambda match: _put(match, names, instead), text) for text in turned or texts)
 
 
-def _occurring(texts: Sequence[str], names: Names) -> list[Name]:
+def _occurring(texts: Sequence[str], names: GivenNames) -> list[GivenName]:
     """The names that the texts have, in the order of the alphabet; none if it is not plain whether one of them is a name everywhere."""
     both = [_names_in(text, names) for text in texts]
     found, unclear = (frozenset[str]().union(*some) for some in zip(*both, strict=True)) if both else (frozenset[str](), frozenset[str]())
@@ -126,13 +128,13 @@ def _occurring(texts: Sequence[str], names: Names) -> list[Name]:
 
 
 @lru_cache(maxsize=4096)
-def _names_in(text: str, names: Names) -> tuple[frozenset[str], frozenset[str]]:
+def _names_in(text: str, names: GivenNames) -> tuple[frozenset[str], frozenset[str]]:
     """The names in a text, and what may be one, both in small letters. Kept, for turns are read again with each turn after them."""
     told = [(match[0].casefold(), names.is_name(match)) for match in WHOLE.finditer(text)]
     return frozenset(key for key, is_name in told if is_name), frozenset(key for key, is_name in told if is_name is None)
 
 
-def _instead(texts: Sequence[str], draw: Random, names: Names, found: Sequence[Name], version: str) -> Mapping[str, str] | None:
+def _instead(texts: Sequence[str], draw: Random, names: GivenNames, found: Sequence[GivenName], version: str) -> Mapping[str, str] | None:
     """What stands in for each name: nothing that occurs in the texts, nothing twice, and what goes with the same article (a, an)."""
     taken = {word.casefold() for text in texts for word in WORD.findall(text)}
     seed, instead = draw.getrandbits(64), dict[str, str]()
@@ -150,7 +152,7 @@ def _instead(texts: Sequence[str], draw: Random, names: Names, found: Sequence[N
     return instead
 
 
-def _groups(names: Names, name: Name, version: str, seed: int) -> list[str]:
+def _groups(names: GivenNames, name: GivenName, version: str, seed: int) -> list[str]:
     """The groups that may stand in for a name, in the order in which they are tried: drawn once for all names of the texts."""
     groups = [str(one["name"]) for one in names.said["groups"]]
     if version == OTHER_GENDER and name.group is not None:
@@ -159,7 +161,7 @@ def _groups(names: Names, name: Name, version: str, seed: int) -> list[str]:
     return [group for group in order if group != name.group]
 
 
-def _put(match: re.Match[str], names: Names, instead: Mapping[str, str]) -> str:
+def _put(match: re.Match[str], names: GivenNames, instead: Mapping[str, str]) -> str:
     """What stands in for an occurrence, in its letters: small, capital, capitals. A name that the texts have is one in any letters, but for
     one that is another word."""
     key = match[0].casefold()
@@ -173,7 +175,7 @@ def _like(new: str, old: str) -> str:
     return new.lower() if old[0].islower() else new[0].upper() + new[1:]
 
 
-def _turned(texts: Sequence[str], names: Names, found: Sequence[Name]) -> tuple[str, ...] | None:
+def _turned(texts: Sequence[str], names: GivenNames, found: Sequence[GivenName]) -> tuple[str, ...] | None:
     """The texts with their pronouns turned to the other gender; None where one cannot tell."""
     genders, pronouns = {name.gender for name in found}, names.said.get("pronouns")
     if pronouns is None or len(genders) != 1 or EITHER in genders:

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
-from empathy_eval.evaluation.inversion.inversion import NORMAL, Chance, by_rows, resampled
-from empathy_eval.evaluation.inversion.results import PLACES, Comparison, MetricRow, Smallest, corrected
+from empathy_eval.evaluation.inversion.inversion import NORMAL, ResamplingSettings, by_rows, resampled
+from empathy_eval.evaluation.inversion.results import PLACES, DetectableEffect, MetricComparison, MetricRow, corrected
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import CONFIDENCE, Estimate, Tested
-from empathy_eval.statistics.ranking import Duels, effects, shares_won, spreads
+from empathy_eval.statistics.ranking import PairwiseComparisons, effects, shares_won, spreads
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 Two = tuple[str, str]
@@ -26,10 +26,10 @@ TIED = 1e-9
 
 
 @dataclass(frozen=True)
-class Rated:
+class ScoredPairs:
     """What a metric gave all pairs: its duels, nan where there is no score, and its signature."""
 
-    duels: Duels
+    duels: PairwiseComparisons
     signature: str
 
     @property
@@ -37,12 +37,12 @@ class Rated:
         """Which pairs have scores."""
         return np.asarray(~np.isnan(self.duels.won()))
 
-    def take(self, rows: NDArray[Any]) -> Rated:
+    def take(self, rows: NDArray[Any]) -> ScoredPairs:
         """What it gave these pairs."""
-        return Rated(Duels([(kind[rows], cold[rows]) for kind, cold in self.duels.sides]), self.signature)
+        return ScoredPairs(PairwiseComparisons([(kind[rows], cold[rows]) for kind, cold in self.duels.sides]), self.signature)
 
 
-def compared(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> list[Comparison]:
+def compared(contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings) -> list[MetricComparison]:
     """Every two of these metrics in a contrast, over the pairs that both have scores of; two without any are left out.
 
     Intervals are of the resamples of all other figures and Student's distribution. A p-value is of the exchange of the two metrics within
@@ -51,14 +51,16 @@ def compared(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, chan
     """
     has = {name: one.scored for name, one in rated.items()}
     both = {(one, other): has[one] & has[other] for one, other in combinations(rated, 2)}
-    made: dict[Two, Comparison] = {}
+    made: dict[Two, MetricComparison] = {}
     for common, twos in by_rows(both):
         here = {name: rated[name].take(common) for two in twos for name in two}
         made |= {(one.one, one.other): one for one in _over(contrast, twos, here, clusters.take(common), chance)}
     return corrected(made[two] for two in both if two in made)
 
 
-def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> Iterator[Comparison]:
+def _over(
+    contrast: str, twos: Sequence[Two], rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings
+) -> Iterator[MetricComparison]:
     """Comparisons over the same pairs, with the same resamples and exchanges."""
     totals = {name: clusters.totals(one.duels.sums()) for name, one in rated.items()}
     whole = {name: one.sum(axis=0, keepdims=True) for name, one in totals.items()}
@@ -80,10 +82,10 @@ def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], cluste
         settings = f"{chance.signature(clusters)}|ties:half|interval:student,freedom:{clusters.freedom}"
         signature = f"{rated[one].signature}|minus|{rated[other].signature}|{settings}"
         defined = effect if np.isfinite(effect.value) else None
-        yield Comparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
+        yield MetricComparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
 
 
-def _gaps(one: tuple[Rated, Array], other: tuple[Rated, Array]) -> Array:
+def _gaps(one: tuple[ScoredPairs, Array], other: tuple[ScoredPairs, Array]) -> Array:
     """By pair what it adds to the difference of accuracy, and to that of standardised effect."""
     (first, sums), (second, others) = one, other
     pulled = first.duels.pull / spreads(sums) - second.duels.pull / spreads(others)
@@ -110,7 +112,7 @@ _REACHED = 0.841621
 NO_SKILL = 0.5
 
 
-def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> Smallest:
+def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> DetectableEffect:
     """The smallest true accuracy and standardised effect of a contrast that a test at 5 % would have found in 4 of 5 such releases.
 
     The standard error is the largest that a metric with a better direction has here, from its interval, where the checks force nothing;
@@ -123,7 +125,7 @@ def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> Small
     accuracy = _reach(NO_SKILL / math.sqrt(duels), (one.accuracy for one in seen))
     effect = _reach(math.sqrt(2 / duels), (one.effect for one in seen))
     settings = signature_line(power=POWER, level=round(1 - CONFIDENCE, 2), sides=2, error="largest-of-metrics,at-least-independent")
-    return Smallest(pairs, round(min(NO_SKILL + accuracy, 1.0), PLACES), round(effect, PLACES), settings)
+    return DetectableEffect(pairs, round(min(NO_SKILL + accuracy, 1.0), PLACES), round(effect, PLACES), settings)
 
 
 def _reach(least: float, found: Iterable[Estimate | None]) -> float:

@@ -14,7 +14,7 @@ from empathy_eval.design.contrasts import Contrast
 from empathy_eval.evaluation.inversion.results import PLACES, Difference, MetricRow, corrected
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
 from empathy_eval.statistics.estimate import CONFIDENCE, Estimate
-from empathy_eval.statistics.ranking import Duels, area, effects, shares_won
+from empathy_eval.statistics.ranking import PairwiseComparisons, area, effects, shares_won
 from empathy_eval.statistics.resampling import Clusters, interval, jackknifed
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
@@ -29,7 +29,7 @@ Rows = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Chance:
+class ResamplingSettings:
     """How chance is reckoned with: resamples of an interval, exchanges of a p-value, and the seed of both.
 
     With a ``limit`` no more than so many pairs are measured, drawn by the seed and their ids.
@@ -58,7 +58,7 @@ class Chance:
 
 
 def measured_rows(
-    metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
+    metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast], chance: ResamplingSettings
 ) -> list[MetricRow]:
     """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
 
@@ -99,7 +99,7 @@ def by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
     return [(rows, keys) for mask, keys in found.items() if (rows := np.frombuffer(mask, dtype=bool)).any()]
 
 
-def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: Chance) -> dict[Key, Array]:
+def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: ResamplingSettings) -> dict[Key, Array]:
     """Sums of tables by dialogue over resampled dialogues, which are drawn once for all of them."""
     return _columnwise(tables, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed))
 
@@ -115,7 +115,7 @@ def _weighted(contrast: Contrast, values: Mapping[str, Array]) -> Array:
 
 
 def _exchanged(
-    metrics: Sequence[Metric], totals: Mapping[tuple[str, str], Array], clusters: Clusters, contrast: Contrast, chance: Chance
+    metrics: Sequence[Metric], totals: Mapping[tuple[str, str], Array], clusters: Clusters, contrast: Contrast, chance: ResamplingSettings
 ) -> dict[tuple[str, str], Array]:
     """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
     first = [name for name in contrast.weights if name < contrast.mirror[name]]
@@ -146,13 +146,13 @@ def merits_of(metric: Metric, statistics: Array) -> Array:
     return -scores_of(metric, statistics) if metric.higher_is_better is False else scores_of(metric, statistics)
 
 
-def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> Duels:
+def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> PairwiseComparisons:
     """The scores of the two variants of each duel of a contrast, higher is better; no duel for one that is no comparison of stances."""
     scores = {name: merits_of(metric, statistics[name]) for duel in contrast.duels for name in duel}
-    return Duels([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
+    return PairwiseComparisons([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
 
 
-def _ranking(difference: Difference, duels: Duels, clusters: Clusters, won: Array, drawn: Array | None) -> Difference:
+def _ranking(difference: Difference, duels: PairwiseComparisons, clusters: Clusters, won: Array, drawn: Array | None) -> Difference:
     """The difference with its pairwise figures, from the sums of its duels by dialogue, and those of resamples."""
     sums = won.sum(axis=0, keepdims=True)
     accuracy, effect = (estimate(float(rate(sums)[0]), None if drawn is None else rate(drawn)) for rate in (shares_won, effects))
@@ -177,7 +177,7 @@ def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate
     return Estimate(round(value, PLACES), *bounds)
 
 
-def accuracies(won: Sequence[Array], clusters: Clusters, chance: Chance) -> list[Estimate]:
+def accuracies(won: Sequence[Array], clusters: Clusters, chance: ResamplingSettings) -> list[Estimate]:
     """How often each of several raters is right, from what it won of each pair; a single dialogue has no interval."""
     values = [round(float(one.mean()), PLACES) for one in won]
     if len(clusters) < 2:

@@ -10,7 +10,7 @@ from empathy_eval.base.dataclass_json import HIDDEN, OPTIONAL, TEXTS, fields_jso
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.long_form import COLUMNS, NUMBERS, records
-from empathy_eval.evaluation.inversion.rows import AttackTable, Audit, Crossed, FairnessTable
+from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessTable, ShortcutAudit
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import Estimate, Tested
 from empathy_eval.statistics.ranking import holm
@@ -88,7 +88,7 @@ class MetricRow:
 
 
 @dataclass(frozen=True)
-class Smallest:
+class DetectableEffect:
     """The smallest accuracy and standardised effect that so many pairs could have shown, with the settings of that; see ``power``."""
 
     pairs: int
@@ -98,7 +98,7 @@ class Smallest:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class MetricComparison:
     """Two metrics over the pairs that both have scores of: the first minus the second.
 
     ``accuracy`` and ``effect`` are differences of these two of a contrast, with p-values and their correction over all comparisons
@@ -115,7 +115,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, repr=False)
-class Measured(LongForm):
+class ReleaseTables(LongForm):
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
@@ -133,13 +133,13 @@ class Measured(LongForm):
     balance: list[MetricRow] = field(default_factory=list)
     matched: dict[str, list[MetricRow]] = field(default_factory=dict)
     groups: dict[str, dict[str, list[MetricRow]]] = field(default_factory=dict)
-    comparisons: list[Comparison] = field(default_factory=list)
-    smallest: dict[str, Smallest] = field(default_factory=dict)
-    audit: Audit | None = field(default=None, metadata={"name": "shortcuts"})
+    comparisons: list[MetricComparison] = field(default_factory=list)
+    smallest: dict[str, DetectableEffect] = field(default_factory=dict)
+    audit: ShortcutAudit | None = field(default=None, metadata={"name": "shortcuts"})
     faults: list[MetricFault] = field(default_factory=list, metadata=TEXTS)
     attacks: AttackTable | None = field(default=None, metadata=OPTIONAL)
     fairness: FairnessTable | None = field(default=None, metadata=OPTIONAL)
-    crossed: Crossed | None = field(default=None, metadata=OPTIONAL)
+    crossed: CrossedTable | None = field(default=None, metadata=OPTIONAL)
     notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
 
     @property

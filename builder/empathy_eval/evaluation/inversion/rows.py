@@ -24,7 +24,7 @@ class StanceEffect(Estimate):
 
 
 @dataclass(frozen=True)
-class Change:
+class ScoreChange:
     """What an attack did to the scores of replies, in the scorer's better direction.
 
     ``replies`` have a score; of these ``eligible`` have one under attack too. ``rises`` and ``falls`` are the shares of the eligible whose
@@ -46,9 +46,9 @@ class AttackRow:
 
     metric: str
     attack: str
-    whole: Change = field(metadata=INLINE)
+    whole: ScoreChange = field(metadata=INLINE)
     effect: StanceEffect
-    by_variant: Mapping[str, Change]
+    by_variant: Mapping[str, ScoreChange]
     signature: str
 
 
@@ -146,7 +146,7 @@ class CrossedRow:
 
 
 @dataclass(frozen=True)
-class Crossed:
+class CrossedTable:
     """Crossed items of a release: how many there are by source, what metrics make of them, and what shortcuts do."""
 
     items: int
@@ -183,7 +183,7 @@ class Shortcut:
 
 
 @dataclass(frozen=True)
-class Telltale:
+class IndicativeWord:
     """A word that gives a stance away: its weight (above 0: kind), and how often the kind and the cold texts have it."""
 
     word: str
@@ -193,7 +193,7 @@ class Telltale:
 
 
 @dataclass(frozen=True)
-class Margin:
+class WordMargin:
     """By how much *words alone* prefers the kind text of a pair, out of fold."""
 
     pair_id: str
@@ -201,7 +201,7 @@ class Margin:
 
 
 @dataclass(frozen=True)
-class Direction:
+class FeatureDirection:
     """A feature's standardised difference, empathetic minus apathetic: Cohen's d with the mean of both variances; None without spread."""
 
     feature: str
@@ -222,11 +222,11 @@ class ContrastAudit:
     dialogues: int
     folds: int
     shortcuts: tuple[Shortcut, ...]
-    telltale_kind: tuple[Telltale, ...] = ()
-    telltale_cold: tuple[Telltale, ...] = ()
-    easiest: tuple[Margin, ...] = ()
-    hardest: tuple[Margin, ...] = ()
-    directions: tuple[Direction, ...] = ()
+    telltale_kind: tuple[IndicativeWord, ...] = ()
+    telltale_cold: tuple[IndicativeWord, ...] = ()
+    easiest: tuple[WordMargin, ...] = ()
+    hardest: tuple[WordMargin, ...] = ()
+    directions: tuple[FeatureDirection, ...] = ()
 
     @property
     def line(self) -> Shortcut | None:
@@ -234,7 +234,7 @@ class ContrastAudit:
         return max((one for one in self.shortcuts if one.accuracy), key=lambda one: one.accuracy.value if one.accuracy else 0, default=None)
 
     @property
-    def leans_to_apathy(self) -> Direction | None:
+    def leans_to_apathy(self) -> FeatureDirection | None:
         """The direction of positive words where these stand more often in apathetic texts, beyond chance."""
         found = next((one for one in self.directions if one.feature == POSITIVE), None)
         high = found.difference.high if found and found.difference else None
@@ -259,7 +259,7 @@ class FirstSamples:
 
 
 @dataclass(frozen=True, repr=False)
-class Audit(LongForm):
+class ShortcutAudit(LongForm):
     """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
 
     ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is

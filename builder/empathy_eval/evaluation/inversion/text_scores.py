@@ -14,8 +14,8 @@ from empathy_eval.base.files import whole_file
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.evaluation.corpus.pairs import Corpus
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import Scores, scores_of
-from empathy_eval.evaluation.inversion.stand import Stand
 from empathy_eval.evaluation.shortcuts.texts import REFERENCE
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import Pairs, statistics_of
@@ -38,7 +38,7 @@ class TextScores:
     """The score of every text by metric, shape (pairs, texts), nan where there is none; ``there`` says which texts a pair has.
 
     The texts of a pair are those of ``TEXTS``, in that order. A metric that reads a reference gives references none.
-    ``word_margins`` are by pair, as :class:`empathy_eval.evaluation.inversion.rows.Audit` has them.
+    ``word_margins`` are by pair, as :class:`empathy_eval.evaluation.inversion.rows.ShortcutAudit` has them.
     """
 
     pair_ids: Sequence[str]
@@ -62,7 +62,7 @@ class TextScores:
             yield pa.table([*names, *scores], self.schema)
 
 
-def of_references(stand: Stand) -> dict[str, Array]:
+def of_references(stand: Evaluation) -> dict[str, Array]:
     """What the metrics that read no reference give references; what the audit needs of it is kept for it.
 
     A reference that a metric fails on has no score, which is no fault of the report: none of its tables is made of it.

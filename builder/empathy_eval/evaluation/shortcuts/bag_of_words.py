@@ -22,7 +22,7 @@ MARKS = (".", ",", "?", "!", ";", ":", "—", "…", "'’", '"“”„«»')
 
 
 @dataclass(frozen=True)
-class Readings:
+class TokenizedTexts:
     """Texts, and end to end the places of their words in a lexicon: those of text ``i`` begin at ``starts[i]``."""
 
     texts: Sequence[str]
@@ -34,12 +34,12 @@ class Readings:
         """How many words each text has."""
         return np.diff(self.starts)
 
-    def take(self, rows: Counts) -> Readings:
+    def take(self, rows: Counts) -> TokenizedTexts:
         """The texts of those rows."""
         lengths = self.lengths[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         at = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
-        return Readings([self.texts[row] for row in rows.tolist()], self.codes[at], starts)
+        return TokenizedTexts([self.texts[row] for row in rows.tolist()], self.codes[at], starts)
 
 
 class Lexicon:
@@ -57,13 +57,13 @@ class Lexicon:
         """All words, by place."""
         return list(self._places)
 
-    def read(self, texts: Sequence[str]) -> Readings:
+    def read(self, texts: Sequence[str]) -> TokenizedTexts:
         """The texts with the places of their words; new words are taken in."""
         places, codes, starts = self._places, array("i"), array("q", [0])
         for text in texts:
             codes.extend([places.setdefault(word, len(places)) for word in words(text, self.language)])
             starts.append(len(codes))
-        return Readings(texts, np.frombuffer(codes, dtype=np.int32), np.frombuffer(starts, dtype=np.int64))
+        return TokenizedTexts(texts, np.frombuffer(codes, dtype=np.int32), np.frombuffer(starts, dtype=np.int64))
 
     def known(self, text: str) -> set[int]:
         """The places of those words of a text that were read before."""
@@ -88,12 +88,12 @@ class Features:
     signature: str
     size: int = 2**BITS
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """What is counted in these texts."""
         raise NotImplementedError
 
 
-class Words(Features):
+class WordFeatures(Features):
     """Words."""
 
     def __init__(self, lexicon: Lexicon) -> None:
@@ -104,20 +104,20 @@ class Words(Features):
         """The number of different words."""
         return len(self.lexicon)
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """One count a word."""
         lengths, places = texts.lengths, texts.codes.astype(np.int64)
         return Bag(np.repeat(np.arange(len(lengths)), lengths), places, np.ones(len(places), dtype=np.int64))
 
 
-class WordPairs(Features):
+class WordPairFeatures(Features):
     """Words and pairs of neighbouring words, hashed."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.signature = f"words-and-pairs-of-words,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
         self._hashes = hashes_of(lexicon)
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """One count a word or pair of words."""
         codes = texts.codes
         return _runs(self._hashes[codes] if len(codes) else codes.astype(np.uint64), texts.lengths, (1, 2))
@@ -128,25 +128,25 @@ def hashes_of(lexicon: Lexicon) -> NDArray[np.uint64]:
     return np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
 
 
-class Characters(Features):
+class CharacterFeatures(Features):
     """Runs of three to five characters of the casefolded text, hashed; signs and spaces are characters too."""
 
     signature = f"characters-3-to-5,casefolded,hash=multiply-shift,{BITS}-bits"
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """One count a run of characters."""
         folded = [one.casefold() for one in texts.texts]
         symbols = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
         return _runs(symbols, np.array([len(one) for one in folded], dtype=np.int64), (3, 4, 5))
 
 
-class LengthAndMarks(Features):
+class LengthFeatures(Features):
     """The number of words, of characters, and of each mark."""
 
     signature = f"words,characters,marks={''.join(mark[0] for mark in MARKS)}"
     size = 2 + len(MARKS)
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """A count a feature."""
         own = zip(texts.texts, texts.lengths.tolist(), strict=True)
         found = [[length, len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, length in own]

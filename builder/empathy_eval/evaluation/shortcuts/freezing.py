@@ -14,9 +14,9 @@ from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.word_list import TOLD_BY, Weights, WordList
 from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, Sides
+from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, PairSides
 from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, folds_of, units_of, words_alone
-from empathy_eval.evaluation.shortcuts.texts import Held
+from empathy_eval.evaluation.shortcuts.texts import AuditInput
 
 # The contrasts by which variants are told.
 TOLD = {RAW, *TOLD_BY.values()}
@@ -31,7 +31,7 @@ def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
         InputError: if the folder is no release, or all its pairs are of one dialogue (or scenario).
     """
     manifest = read_manifest(release_dir)
-    held = Held.of(release_dir, language_of(manifest["configuration"]))
+    held = AuditInput.of(release_dir, language_of(manifest["configuration"]))
     found = dict(_learned(held, manifest["configuration"]["seed"], by))
     if RAW not in found:
         raise input_error(release_dir, f"has no pairs of two different {by}s, so no word list can be learned", "name a larger release")
@@ -39,14 +39,14 @@ def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
     return WordList(release, held.pairs.language, found)
 
 
-def _learned(held: Held, seed: int, by: str) -> Iterator[tuple[str, Weights]]:
+def _learned(held: AuditInput, seed: int, by: str) -> Iterator[tuple[str, Weights]]:
     for name, config, kind, cold in AUDITED:
         corpus, lexicon = getattr(held, config), Lexicon(held.pairs.language)
         folds = folds_of(units_of(corpus, by), seed)
         if name not in TOLD or folds.max(initial=0) < 1:
             continue
         learner = words_alone(lexicon)
-        sides = Sides(lexicon.read(corpus.variants[kind]), lexicon.read(corpus.variants[cold]), folds)
+        sides = PairSides(lexicon.read(corpus.variants[kind]), lexicon.read(corpus.variants[cold]), folds)
         learned, known = learner.learn(sides), lexicon.words
         weights = learned.weights
         words = {known[place]: int(weights[place]) for place in np.flatnonzero(weights).tolist()}

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.design.word_list import UNIT as UNIT
-from empathy_eval.evaluation.shortcuts.bag_of_words import Bag, Counts, Features, Readings
+from empathy_eval.evaluation.shortcuts.bag_of_words import Bag, Counts, Features, TokenizedTexts
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.ranking import wins
 
@@ -28,7 +28,7 @@ FEW, MANY = 2000, 2**16
 
 
 @dataclass(frozen=True)
-class Sums:
+class TrainingSums:
     """What the forms learn from: by feature its counts in the kind and in the cold texts and the sum of squared differences of pairs.
 
     There are no squares where no form asks for them: they take longer than all the rest.
@@ -40,7 +40,7 @@ class Sums:
     pairs: int
 
     @classmethod
-    def of(cls, parts: Iterable[tuple[Counts, Bag, Bag]], size: int, *, paired: bool) -> Sums:
+    def of(cls, parts: Iterable[tuple[Counts, Bag, Bag]], size: int, *, paired: bool) -> TrainingSums:
         """Of some pairs at a time, the kind and the cold text of each in one row."""
         kind, cold, squares = (np.zeros(length, dtype=np.int64) for length in (size, size, size if paired else 0))
         pairs = 0
@@ -53,11 +53,11 @@ class Sums:
         # Plain counts stay below 2^31, and there are sums for every fold.
         return cls(kind, cold, squares, pairs) if paired else cls(kind.astype(np.int32), cold.astype(np.int32), squares, pairs)
 
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(self.kind + other.kind, self.cold + other.cold, self.squares + other.squares, self.pairs + other.pairs)
+    def __add__(self, other: TrainingSums) -> TrainingSums:
+        return TrainingSums(self.kind + other.kind, self.cold + other.cold, self.squares + other.squares, self.pairs + other.pairs)
 
-    def __sub__(self, other: Sums) -> Sums:
-        return Sums(self.kind - other.kind, self.cold - other.cold, self.squares - other.squares, self.pairs - other.pairs)
+    def __sub__(self, other: TrainingSums) -> TrainingSums:
+        return TrainingSums(self.kind - other.kind, self.cold - other.cold, self.squares - other.squares, self.pairs - other.pairs)
 
 
 def _squares(kind: Bag, cold: Bag, size: int) -> Counts:
@@ -74,33 +74,33 @@ def _counted(places: Counts, counts: Counts, size: int) -> Counts:
     return np.bincount(places, counts, size).astype(np.int64)
 
 
-def log_odds(sums: Sums) -> Counts:
+def log_odds(sums: TrainingSums) -> Counts:
     """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
     seen = (sums.kind + sums.cold) > 0
     kind, cold = ((one + ALPHA) / max(one.sum(dtype=np.int64) + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
     return _rounded(np.where(seen, np.log(kind / cold), 0.0))
 
 
-def mean_over_spread(sums: Sums) -> Counts:
+def mean_over_spread(sums: TrainingSums) -> Counts:
     """The mean difference of a feature's counts, kind minus cold, over its standard deviation and a hundredth; 0 where it never was."""
     total, spread = _difference(sums)
     return _rounded(total / spread)
 
 
-def mean_over_variance(sums: Sums) -> Counts:
+def mean_over_variance(sums: TrainingSums) -> Counts:
     """The mean difference of a feature's counts over its variance and a twentieth: a discriminant that takes features as independent."""
     difference = (sums.kind - sums.cold) / max(sums.pairs, 1)
     variance = np.maximum(sums.squares / max(sums.pairs, 1) - difference**2, 0.0)
     return _rounded(difference / (variance + LEAST_VARIANCE))
 
 
-def standardised(sums: Sums) -> Counts:
+def standardised(sums: TrainingSums) -> Counts:
     """The same of counts in units of their spread, for features of different units."""
     total, spread = _difference(sums)
     return _rounded(sums.pairs * total / spread**2)
 
 
-def _difference(sums: Sums) -> tuple[Array, Array]:
+def _difference(sums: TrainingSums) -> tuple[Array, Array]:
     """By feature the sum of its differences, and the number of pairs times their standard deviation and a hundredth."""
     total, squares = (sums.kind - sums.cold).astype(np.float64), sums.squares.astype(np.float64)
     return total, np.sqrt(np.maximum(sums.pairs * squares - total * total, 0.0)) + LEAST_SPREAD * sums.pairs
@@ -110,28 +110,28 @@ def _rounded(weights: Array) -> Counts:
     return np.rint(weights * UNIT).astype(np.int64)
 
 
-class Form(NamedTuple):
+class LinearClassifier(NamedTuple):
     """A closed form: its signature, what weights it gives features, and whether it asks for squared differences."""
 
     signature: str
-    weights: Callable[[Sums], Counts]
+    weights: Callable[[TrainingSums], Counts]
     paired: bool = True
 
 
-FORMS: Mapping[str, Form] = {
-    "log-odds": Form(f"log-odds,alpha={ALPHA}", log_odds, paired=False),
-    "mean-over-spread": Form(f"mean-over-spread,least-spread={LEAST_SPREAD}", mean_over_spread),
-    "mean-over-variance": Form(f"mean-over-variance,least-variance={LEAST_VARIANCE}", mean_over_variance),
-    "standardised": Form(f"mean-over-spread,least-spread={LEAST_SPREAD},standardised", standardised),
+FORMS: Mapping[str, LinearClassifier] = {
+    "log-odds": LinearClassifier(f"log-odds,alpha={ALPHA}", log_odds, paired=False),
+    "mean-over-spread": LinearClassifier(f"mean-over-spread,least-spread={LEAST_SPREAD}", mean_over_spread),
+    "mean-over-variance": LinearClassifier(f"mean-over-variance,least-variance={LEAST_VARIANCE}", mean_over_variance),
+    "standardised": LinearClassifier(f"mean-over-spread,least-spread={LEAST_SPREAD},standardised", standardised),
 }
 
 
 @dataclass(frozen=True)
-class Sides:
+class PairSides:
     """The kind and the cold text of pairs, and the fold of each pair."""
 
-    kind: Readings
-    cold: Readings
+    kind: TokenizedTexts
+    cold: TokenizedTexts
     folds: Counts
 
     @property
@@ -148,31 +148,31 @@ class Sides:
             yield some, kind, cold
 
 
-class Occurring(Features):
+class OccurringFeatures(Features):
     """Those features alone, by their places in rising order, that occur in some texts: all others count nothing and weigh nothing."""
 
-    def __init__(self, features: Features, sides: Sides) -> None:
+    def __init__(self, features: Features, sides: PairSides) -> None:
         """Those of the texts of all pairs."""
         self.features, self.signature = features, features.signature
         bags = (bag for fold in range(sides.number) for _, *both in sides.parts(features, fold) for bag in both)
         self.places = np.unique(np.concatenate([bag.places for bag in bags]))
         self.size = len(self.places)
 
-    def bag(self, texts: Readings) -> Bag:
+    def bag(self, texts: TokenizedTexts) -> Bag:
         """What is counted in such texts."""
         bag = self.features.bag(texts)
         return bag._replace(places=np.searchsorted(self.places, bag.places))
 
 
 @dataclass(frozen=True)
-class Learned:
+class FittedClassifier:
     """What was learned: by pair the margin of the kind text, out of fold and in millionths; the sums of all pairs; and the form.
 
     Of few pairs the sums of hashed features are those of the features that occur.
     """
 
     margins: Counts
-    whole: Sums
+    whole: TrainingSums
     form: str
 
     @property
@@ -187,18 +187,18 @@ class Learned:
 
 
 @dataclass(frozen=True)
-class Learner:
+class FeatureClassifier:
     """What is counted, and the forms of which the one that is more often right out of fold is taken, the first of equals."""
 
     features: Features
     forms: Sequence[str]
 
-    def learn(self, sides: Sides) -> Learned:
+    def learn(self, sides: PairSides) -> FittedClassifier:
         """Scores each pair by weights of the other folds alone."""
         paired = any(FORMS[name].paired for name in self.forms)
         sparse = self.features.size > MANY and 0 < len(sides.folds) <= FEW
-        features: Features = Occurring(self.features, sides) if sparse else self.features
-        own = [Sums.of(sides.parts(features, fold), features.size, paired=paired) for fold in range(sides.number)]
+        features: Features = OccurringFeatures(self.features, sides) if sparse else self.features
+        own = [TrainingSums.of(sides.parts(features, fold), features.size, paired=paired) for fold in range(sides.number)]
         whole = reduce(add, own)
         margins = {name: np.zeros(len(sides.folds), dtype=np.int64) for name in self.forms}
         for fold, sums in enumerate(own):
@@ -206,4 +206,4 @@ class Learner:
             for rows, kind, cold in sides.parts(features, fold):
                 for name, one in weights.items():
                     margins[name][rows] = kind.scores(one, len(rows)) - cold.scores(one, len(rows))
-        return max((Learned(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))
+        return max((FittedClassifier(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))

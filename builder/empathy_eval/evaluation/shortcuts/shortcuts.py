@@ -20,20 +20,44 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import Provenance
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.evaluation.corpus.pairs import Corpus, candidate_rows
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
-from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Direction, FirstSamples, Margin, Shortcut, Telltale
-from empathy_eval.evaluation.inversion.stand import Stand
-from empathy_eval.evaluation.shortcuts.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
+from empathy_eval.evaluation.inversion.rows import (
+    ContrastAudit,
+    FeatureDirection,
+    FirstSamples,
+    IndicativeWord,
+    Shortcut,
+    ShortcutAudit,
+    WordMargin,
+)
+from empathy_eval.evaluation.shortcuts.bag_of_words import (
+    CharacterFeatures,
+    Counts,
+    LengthFeatures,
+    Lexicon,
+    WordFeatures,
+    WordPairFeatures,
+)
 from empathy_eval.evaluation.shortcuts.embedding import NAME as EMBEDDING
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of, margins_of
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, Learned, Learner, Sides
-from empathy_eval.evaluation.shortcuts.texts import REFERENCE, VOICE, Held, Texts, by_voice, counted_texts, directions, read_texts
+from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, FeatureClassifier, FittedClassifier, PairSides
+from empathy_eval.evaluation.shortcuts.texts import (
+    REFERENCE,
+    VOICE,
+    AuditInput,
+    TokenizedPairs,
+    by_voice,
+    counted_texts,
+    directions,
+    read_texts,
+)
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.statistics.ranking import wins
 
 
-def first_samples(held: Held) -> Held | None:
+def first_samples(held: AuditInput) -> AuditInput | None:
     """What is held with the first accepted candidate in the place of each chosen one; None where nothing was chosen.
 
     Raises:
@@ -82,7 +106,7 @@ AUDITED = (
 )  # fmt: skip
 
 
-def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] = (), scoring: Scoring = PLAIN) -> Audit:
+def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] = (), scoring: Scoring = PLAIN) -> ShortcutAudit:
     """Audits all pairs of a release; ``by`` says whether folds are of dialogues or of whole scenarios.
 
     The embedding is among the shortcuts where the manifest asks for it and neither that nor the caller leaves it out.
@@ -97,30 +121,32 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     manifest = read_manifest(release_dir)
     configuration = manifest["configuration"]
     embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
-    chance = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"])
-    held = Held.of(release_dir, language_of(configuration))
+    chance = ResamplingSettings(configuration["report"]["bootstrap"], 0, configuration["seed"])
+    held = AuditInput.of(release_dir, language_of(configuration))
     found = audited(held, chance, by=by, embedding=embedding, scoring=scoring)
     counts = len(held.pairs), len(held.controls)
     settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
     return found.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
 
 
-def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
+def audited(
+    held: AuditInput, chance: ResamplingSettings, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN
+) -> ShortcutAudit:
     """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
     stage("reading texts for the shortcut audit")
     lexicon = Lexicon(held.pairs.language)
     texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
     learners = {
         WORDS_ALONE: words_alone(lexicon),
-        "words and pairs of words": Learner(WordPairs(lexicon), ("log-odds",)),
-        "characters": Learner(Characters(), ("log-odds",)),
-        "length and punctuation": Learner(LengthAndMarks(), ("standardised",)),
+        "words and pairs of words": FeatureClassifier(WordPairFeatures(lexicon), ("log-odds",)),
+        "characters": FeatureClassifier(CharacterFeatures(), ("log-odds",)),
+        "length and punctuation": FeatureClassifier(LengthFeatures(), ("standardised",)),
     }
     found, known = dict[str, ContrastAudit](), lexicon.words
-    won, word_margins = dict[str, dict[str, _Won]](), dict[str, float]()
+    won, word_margins = dict[str, dict[str, _ShortcutResult]](), dict[str, float]()
     stage("shortcut audit", len(AUDITED), "contrasts")
     for name, config, kind, cold in AUDITED:
-        one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        one = _ContrastPairs(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
         won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
         advance()
@@ -131,34 +157,34 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
                 margins = (learned.margins / UNIT).tolist()
                 word_margins = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
     near, far = found[STANCE_NEAR], found[STANCE_FAR]
-    both = _Contrast(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
+    both = _ContrastPairs(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
     sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
     rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
     stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
-    return Audit(by, (*found.values(), stance), word_margins, tuple(_first(held, chance, by)))
+    return ShortcutAudit(by, (*found.values(), stance), word_margins, tuple(_first(held, chance, by)))
 
 
-def _first(held: Held, chance: Chance, by: str) -> Iterator[FirstSamples]:
+def _first(held: AuditInput, chance: ResamplingSettings, by: str) -> Iterator[FirstSamples]:
     """What words alone reach over first samples, contrast by contrast, learned and dealt as over the chosen ones."""
     if (first := first_samples(held)) is None:
         return
-    lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _Won]]()
+    lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _ShortcutResult]]()
     texts, learners = counted_texts(first, lexicon), {FIRST_SAMPLES: words_alone(lexicon)}
     for name, config, kind, cold in (*AUDITED, (STANCE, "controls", "", "")):
-        one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        one = _ContrastPairs(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
         won[name] = _at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]) if name == STANCE else one.won(learners, None)[0]
         (row,) = one.judged(won[name], chance)
         yield FirstSamples(name, others(getattr(held, config), one.texts.corpus, (kind, cold) if kind else CELLS), row)
 
 
-def words_alone(lexicon: Lexicon) -> Learner:
+def words_alone(lexicon: Lexicon) -> FeatureClassifier:
     """The shortcut that knows nothing but which words a text has."""
-    return Learner(Words(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
+    return FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
 
 
-def audit_of(stand: Stand, embedding: Embedding | None = None) -> Audit:
+def audit_of(stand: Evaluation, embedding: Embedding | None = None) -> ShortcutAudit:
     """The audit of a stand, over its pairs."""
-    held = Held(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
+    held = AuditInput(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
     return audited(held, stand.chance, embedding=embedding, scoring=stand.scoring)
 
 
@@ -178,7 +204,7 @@ def folds_of(units: Sequence[str], seed: int) -> Counts:
 
 
 @dataclass(frozen=True)
-class _Won:
+class _ShortcutResult:
     """What a shortcut won of each pair, or of the pairs of a sample; None where that is not defined. And its settings."""
 
     signature: str
@@ -187,10 +213,10 @@ class _Won:
     sample: Counts | None = None
 
 
-def _at_equal_closeness(near: Mapping[str, _Won], far: Mapping[str, _Won]) -> dict[str, _Won]:
+def _at_equal_closeness(near: Mapping[str, _ShortcutResult], far: Mapping[str, _ShortcutResult]) -> dict[str, _ShortcutResult]:
     """By pair the mean of what each shortcut won near and far."""
 
-    def mean(one: _Won, other: _Won) -> _Won:
+    def mean(one: _ShortcutResult, other: _ShortcutResult) -> _ShortcutResult:
         both = [one.signature] if one.signature == other.signature else [f"near({one.signature})", f"far({other.signature})"]
         won = None if one.won is None or other.won is None else (one.won + other.won) / 2
         return replace(one, signature="|".join(["mean:near,far", *both]), won=won)
@@ -199,10 +225,10 @@ def _at_equal_closeness(near: Mapping[str, _Won], far: Mapping[str, _Won]) -> di
 
 
 @dataclass(frozen=True)
-class _Contrast:
+class _ContrastPairs:
     """Two variants of all pairs of a config, and the fold of each pair."""
 
-    texts: Texts
+    texts: TokenizedPairs
     kind: str
     cold: str
     folds: Counts
@@ -218,38 +244,40 @@ class _Contrast:
         """How many pairs, dialogues and folds there are."""
         return len(self.texts.corpus), len(self.texts.corpus.clusters), self.number
 
-    def directions(self, chance: Chance) -> tuple[Direction, ...]:
+    def directions(self, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
         """The direction of each plain feature; empty without pairs and in another language than English."""
         shares, clusters = self.texts.shares, self.texts.corpus.clusters
         return directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
 
-    def won(self, learners: Mapping[str, Learner], embedding: Embedding | None) -> tuple[dict[str, _Won], Learned | None]:
+    def won(
+        self, learners: Mapping[str, FeatureClassifier], embedding: Embedding | None
+    ) -> tuple[dict[str, _ShortcutResult], FittedClassifier | None]:
         """What each shortcut won, those that learn first; and what words alone learned."""
-        texts, found, of_words = self.texts, dict[str, _Won](), None
-        sides = Sides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
+        texts, found, of_words = self.texts, dict[str, _ShortcutResult](), None
+        sides = PairSides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
         for name, learner in learners.items():
             learned = learner.learn(sides) if self.number > 1 else None
             of_words = learned if name == WORDS_ALONE else of_words
             form = FORMS[learned.form].signature if learned else "none"
             how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms))
-            found[name] = _Won(f"{how}|{self._dealt()}", True, learned.won if learned else None)
+            found[name] = _ShortcutResult(f"{how}|{self._dealt()}", True, learned.won if learned else None)
         for name, (how, scores) in texts.untrained.items():
             won = wins(scores[self.kind], scores[self.cold]) if len(texts.corpus) else None
-            found[name] = _Won(f"{how}|right:more-is-kind", False, won)
+            found[name] = _ShortcutResult(f"{how}|right:more-is-kind", False, won)
         if texts.untrained and self.number > 1 and (voices := texts.voices(self.kind, self.cold)):
-            found[VOICE] = _Won(f"one-hot|log-odds:+1|{self._dealt()}", True, by_voice(voices[0], voices[1], self.folds))
+            found[VOICE] = _ShortcutResult(f"one-hot|log-odds:+1|{self._dealt()}", True, by_voice(voices[0], voices[1], self.folds))
         if embedding:
             some = None
             if self.number > 1:
                 margins = margins_of(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
                 some = wins(margins, np.zeros(len(margins)))
-            found[EMBEDDING] = _Won(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
+            found[EMBEDDING] = _ShortcutResult(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
         return found, of_words
 
     def _dealt(self) -> str:
         return signature_line(scored="out-of-fold", folds=self.number, by=self.by, dealt="sha256")
 
-    def judged(self, won: Mapping[str, _Won], chance: Chance) -> tuple[Shortcut, ...]:
+    def judged(self, won: Mapping[str, _ShortcutResult], chance: ResamplingSettings) -> tuple[Shortcut, ...]:
         """How often each shortcut is right."""
         corpus = self.texts.corpus
         whole = {name: one.won for name, one in won.items() if one.won is not None and one.sample is None}
@@ -267,16 +295,16 @@ class _Contrast:
         return tuple(found)
 
 
-def _explained(found: ContrastAudit, ids: Sequence[str], learned: Learned, known: Sequence[str]) -> ContrastAudit:
+def _explained(found: ContrastAudit, ids: Sequence[str], learned: FittedClassifier, known: Sequence[str]) -> ContrastAudit:
     """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
     weights, whole, margins = learned.weights, learned.whole, learned.margins
 
-    def telltale(sign: int) -> tuple[Telltale, ...]:
+    def telltale(sign: int) -> tuple[IndicativeWord, ...]:
         best = sorted(np.flatnonzero(sign * weights > 0).tolist(), key=lambda place: (-sign * weights[place], known[place]))[:TELLTALE]
-        return tuple(Telltale(known[at], float(weights[at]) / UNIT, int(whole.kind[at]), int(whole.cold[at])) for at in best)
+        return tuple(IndicativeWord(known[at], float(weights[at]) / UNIT, int(whole.kind[at]), int(whole.cold[at])) for at in best)
 
-    def extreme(sign: int) -> tuple[Margin, ...]:
+    def extreme(sign: int) -> tuple[WordMargin, ...]:
         rows = sorted(range(len(ids)), key=lambda row: (-sign * margins[row], ids[row]))[:EXTREMES]
-        return tuple(Margin(ids[row], float(margins[row]) / UNIT) for row in rows)
+        return tuple(WordMargin(ids[row], float(margins[row]) / UNIT) for row in rows)
 
     return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))

@@ -17,10 +17,10 @@ from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus.contexts import said_before
 from empathy_eval.evaluation.corpus.pairs import UNPLANNED, Corpus, read_corpus
-from empathy_eval.evaluation.inversion.inversion import Chance, estimate
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, estimate
 from empathy_eval.evaluation.inversion.results import PLACES
-from empathy_eval.evaluation.inversion.rows import Direction
-from empathy_eval.evaluation.shortcuts.bag_of_words import Counts, Lexicon, Readings
+from empathy_eval.evaluation.inversion.rows import FeatureDirection
+from empathy_eval.evaluation.shortcuts.bag_of_words import Counts, Lexicon, TokenizedTexts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
 from empathy_eval.metrics.empathy_score.plain import UNIT, Features, Shares, word_lists
 from empathy_eval.metrics.length import Echo, Length
@@ -35,20 +35,20 @@ def shares_of(texts: Sequence[str]) -> Shares:
     return Features(word_lists()).of(Segments(texts, [""] * len(texts)))
 
 
-def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: Chance) -> tuple[Direction, ...]:
+def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
     """The direction of each feature, with intervals over dialogues where there are two or more."""
     sides = [shares.astype(np.float64) / UNIT for shares in (kind, cold)]
     sums = np.column_stack([np.ones(len(kind)), *(part for shares in sides for part in (shares, shares**2))])
     totals = clusters.totals(sums)
     values = _standardised(totals.sum(axis=0, keepdims=True))[0]
     drawn = _standardised(clusters.bootstrapped(totals, chance.resamples, chance.seed)) if len(clusters) > 1 else None
-    lists, found = word_lists(), list[Direction]()
+    lists, found = word_lists(), list[FeatureDirection]()
     settings = signature_line(difference="Cohen's d,mean-of-variances", features=lists.sha256[:12], vader=lists.vader[:12])
     signature = f"{settings}|{chance.of_intervals(clusters)}"
     for place, (value, listed) in enumerate(zip(values.tolist(), lists.features, strict=True)):
         # Where a resample has no spread, no interval is valid.
         difference = estimate(value, None if drawn is None else drawn[:, place])
-        found.append(Direction(listed.name, listed.what, difference, signature))
+        found.append(FeatureDirection(listed.name, listed.what, difference, signature))
     return tuple(found)
 
 
@@ -66,7 +66,7 @@ COMPARED = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CELLS}
 
 
 @dataclass(frozen=True)
-class Held:
+class AuditInput:
     """What is read of a release: its pairs and its controls, of which splits they are, and statistics that are known of them.
 
     Those are by metric and variant: over the pairs for the two variants of a pair, over the controls for the other two cells.
@@ -79,14 +79,14 @@ class Held:
     known: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, release_dir: Path, language: str = ENGLISH) -> Held:
+    def of(cls, release_dir: Path, language: str = ENGLISH) -> AuditInput:
         """All pairs of a release."""
         pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, language=language)
         return cls(release_dir, pairs, read_corpus(release_dir, "controls", CELLS, language=language))
 
 
 @dataclass(frozen=True)
-class Texts:
+class TokenizedPairs:
     """The pairs of a config, the readings of their texts by variant, and by untrained shortcut its signature and scores by variant.
 
     ``sample`` are the rows of pairs that are embedded, ``embedded`` their embeddings by variant. ``shares`` are the plain
@@ -94,7 +94,7 @@ class Texts:
     """
 
     corpus: Corpus
-    readings: Mapping[str, Readings]
+    readings: Mapping[str, TokenizedTexts]
     untrained: Mapping[str, tuple[str, Mapping[str, Array]]]
     sample: Counts
     embedded: Mapping[str, Array] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def by_voice(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
     return won
 
 
-def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, Texts]:
+def read_texts(held: AuditInput, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, TokenizedPairs]:
     """The texts by config.
 
     Raises:
@@ -126,22 +126,22 @@ def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedd
     return {config: _read(held, config, lexicon, scoring, (embedding, seed)) for config in COMPARED}
 
 
-def counted_texts(held: Held, lexicon: Lexicon) -> dict[str, Texts]:
+def counted_texts(held: AuditInput, lexicon: Lexicon) -> dict[str, TokenizedPairs]:
     """The texts by config, for what counts words alone."""
     found = {}
     for config in COMPARED:
         corpus, texts = _texts(held, config)
-        found[config] = Texts(corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64))
+        found[config] = TokenizedPairs(corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64))
     return found
 
 
-def _texts(held: Held, config: str) -> tuple[Corpus, dict[str, Sequence[str]]]:
+def _texts(held: AuditInput, config: str) -> tuple[Corpus, dict[str, Sequence[str]]]:
     """The pairs of a config, and by variant the texts that its contrasts compare."""
     corpus: Corpus = getattr(held, config)
     return corpus, {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
 
 
-def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> Texts:
+def _read(held: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> TokenizedPairs:
     corpus, texts = _texts(held, config)
     readings = {name: lexicon.read(some) for name, some in texts.items()}
     # VADER's lexicon is English: in another language it would count next to nothing.
@@ -153,13 +153,13 @@ def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded:
     embedding, seed = embedded
     shares = {name: shares_of(some) for name, some in texts.items()} if lexicon.language == ENGLISH else {}
     if embedding is None:
-        return Texts(corpus, readings, untrained, np.zeros(0, dtype=np.int64), shares=shares)
+        return TokenizedPairs(corpus, readings, untrained, np.zeros(0, dtype=np.int64), shares=shares)
     sample = sampled(corpus.pair_ids, seed)
     vectors = embedding.embedded([some[row] for some in texts.values() for row in sample.tolist()])
-    return Texts(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)), shares)
+    return TokenizedPairs(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)), shares)
 
 
-def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
+def _vader(held: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
     """Scores by variant; those that are known are not made again."""
     known = held.known.get(Vader.name, {})
     found = {name: known[name] for name in texts if name in known and (name in CONTROLS) == (corpus is held.controls)}
@@ -172,7 +172,7 @@ def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scori
     return {name: np.round(one[:, 0], PLACES) for name, one in found.items()}
 
 
-def _echoes(held: Held, config: str, readings: Mapping[str, Readings], lexicon: Lexicon) -> dict[str, Array]:
+def _echoes(held: AuditInput, config: str, readings: Mapping[str, TokenizedTexts], lexicon: Lexicon) -> dict[str, Array]:
     """By variant and pair the share of a reply's words that the seeker's turns before it have."""
     found = {name: np.zeros(len(one.texts)) for name, one in readings.items()}
     for row, said in enumerate(said_before(held.folder, config, lexicon.known, held.splits)):

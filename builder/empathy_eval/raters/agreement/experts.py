@@ -219,7 +219,7 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class Standing:
+class JudgeAgainstBenchmark:
     """A judge against the benchmark.
 
     ``median`` is the median kappa with the experts, ``difference`` that minus the benchmark, ``reached`` the number of
@@ -241,7 +241,7 @@ class Benchmark:
     weights: str
     pairs: tuple[Pair, ...]
     median: Measure
-    judges: tuple[Standing, ...]
+    judges: tuple[JudgeAgainstBenchmark, ...]
 
 
 def benchmark(of: Experts, judges: Sequence[int], weights: str) -> Benchmark:
@@ -254,20 +254,22 @@ def benchmark(of: Experts, judges: Sequence[int], weights: str) -> Benchmark:
     line = of.sample.line(kappa="cohen", weights=weights, median="of-pairs")
     if len(experts) > PANEL:
         crowd = Measure.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
-        return Benchmark(weights, (), crowd, tuple(Standing(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges))
+        return Benchmark(
+            weights, (), crowd, tuple(JudgeAgainstBenchmark(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges)
+        )
 
     def measure(values: Floats) -> Measure:
         few = "no pair has a kappa" if len(experts) > 1 else "there are fewer than two experts"
         return Measure.of(values, ratings.items, "rated", few, line)
 
     pairs, values = pair_up(ratings, list(combinations(experts, 2)), weights, of.sample)
-    best, standings = median_of_pairs(values), list[Standing]()
+    best, standings = median_of_pairs(values), list[JudgeAgainstBenchmark]()
     for judge in judges:
         own, theirs = pair_up(ratings, [(judge, expert) for expert in experts], weights, of.sample)
         median = median_of_pairs(theirs)
         reached = int(np.sum(values[:, 0] <= median[0] + ALIKE)) if np.isfinite(median[0]) else None
         defined = int(np.sum(np.isfinite(values[:, 0])))
-        standings.append(Standing(ratings.raters[judge], own, measure(median), measure(median - best), reached, defined))
+        standings.append(JudgeAgainstBenchmark(ratings.raters[judge], own, measure(median), measure(median - best), reached, defined))
     return Benchmark(weights, pairs, measure(best), tuple(standings))
 
 

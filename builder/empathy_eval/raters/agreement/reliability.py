@@ -11,7 +11,7 @@ import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import Result
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement.agree import Agreement, Criterion, inflation
 from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.experts import (
@@ -352,7 +352,9 @@ class Reliability(Result):
         return self._with_provenance(asdict(self))
 
 
-def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], agreement: Agreement, chance: Chance) -> Reliability:
+def reliability(
+    table: Table, panel: Panel, frameworks: tuple[Framework, ...], agreement: Agreement, chance: ResamplingSettings
+) -> Reliability:
     """All figures of the raters of a table, who are as ``panel`` says, by framework.
 
     ``agreement`` is that of the experts and judges, without the crowd, by the same draws of items.
@@ -385,7 +387,7 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
     )  # fmt: skip
 
 
-def _factors(judged: Table, framework: Framework, panel: Panel, agreement: Agreement, chance: Chance) -> dict[str, Measure]:
+def _factors(judged: Table, framework: Framework, panel: Panel, agreement: Agreement, chance: ResamplingSettings) -> dict[str, Measure]:
     """The variance inflation factors of the criteria of a framework, beside each other alone."""
     if set(framework.criteria) == set(judged.criteria):
         return agreement.inflation

@@ -14,7 +14,7 @@ from empathy_eval.base.schemas import read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.design.rubrics import Rubric, load_rubric, rubric_of
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
 from empathy_eval.raters.agreement.agree import TagAudit, odd_options, strangers
@@ -31,7 +31,9 @@ Row = tuple[str, str, float, str]
 ROW = itemgetter("item", "rater", "rating", "criterion")
 
 
-def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, level: str, release_dir: Path | None = None) -> Agreement:
+def agreement_of(
+    paths: Sequence[Path], judges: Sequence[str], chance: ResamplingSettings, level: str, release_dir: Path | None = None
+) -> Agreement:
     """The agreement of all ratings, and the audit of all strategy tags, that these hold.
 
     A file called ``.json`` is a record of a review, with both; a folder of annotations has ratings, or strategies that ``release_dir``
@@ -51,21 +53,21 @@ def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, l
     return replace(found, tags=tags if tags.rows else None, provenance=provenance)
 
 
-def _provenance(paths: Sequence[Path], release_dir: Path | None, chance: Chance, **settings: Any) -> Provenance:
+def _provenance(paths: Sequence[Path], release_dir: Path | None, chance: ResamplingSettings, **settings: Any) -> Provenance:
     """What figures of agreement are of: the tables, records and folders that were read, and the release with the plan of tags."""
     files = [file_of(path, BUILD) for path in paths]
     return Provenance.of(release_dir, files=files, **settings, resamples=chance.resamples, seed=chance.seed)
 
 
 @dataclass(frozen=True)
-class Given:
+class AgreementInput:
     """What there is beside tags: ``tables`` that are still to be read (files, and folders of ratings), and the ratings of records."""
 
     tables: tuple[Path, ...]
     rows: tuple[Row, ...]
 
 
-def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Path | None) -> tuple[Given, TagAudit]:
+def given_in(paths: Sequence[Path], chance: ResamplingSettings, level: str, release_dir: Path | None) -> tuple[AgreementInput, TagAudit]:
     """The tables, the ratings of records, and the audit of all tags.
 
     Raises:
@@ -79,10 +81,10 @@ def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Pat
     if folders:
         _check(folders, release_dir)
     tags = audit_of(records, folders, release_dir, chance)
-    return Given(tuple(tables), tuple(map(ROW, (row for record in records for row in rating_rows(record))))), tags
+    return AgreementInput(tuple(tables), tuple(map(ROW, (row for record in records for row in rating_rows(record))))), tags
 
 
-def _table(given: Given) -> Table:
+def _table(given: AgreementInput) -> Table:
     """The ratings of tables and of records."""
     if given.tables and given.rows:
         return Table.of([*given.rows, *read_tables(given.tables).rows()])
@@ -134,7 +136,7 @@ class _Read:
 
 
 def reliability_of(
-    paths: Sequence[Path], named: Named, chance: Chance, level: str, release_dir: Path | None = None
+    paths: Sequence[Path], named: Named, chance: ResamplingSettings, level: str, release_dir: Path | None = None
 ) -> tuple[Agreement, Reliability]:
     """The agreement of experts and judges, and all figures of the page of reliability.
 

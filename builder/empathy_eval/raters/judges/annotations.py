@@ -18,7 +18,7 @@ from empathy_eval.base.schemas import check, read_json
 from empathy_eval.completions.requests import Failure
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.rubrics import REWARD, Rubric, rubric_of
-from empathy_eval.evaluation.external.judges import COLUMNS, Annotations
+from empathy_eval.evaluation.external.judges import COLUMNS, ReleaseAnnotations
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 
 
@@ -283,7 +283,7 @@ def dialogue_of(name: str) -> str:
 TOGETHER = 50_000
 
 
-def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
+def annotations_in(paths: Sequence[Path], release_dir: Path) -> ReleaseAnnotations:
     """The ratings of folders that ``annotate`` finished for a release.
 
     Raises:
@@ -295,7 +295,7 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
     refuse(Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray)
     rubrics = {one.header["configuration"]["rubric_hash"]: one.header["rubric"] for one in folders}
     parts = [part for one in folders for part in _parts(one)]
-    return Annotations(paths[0], lambda: parts, rubrics)
+    return ReleaseAnnotations(paths[0], lambda: parts, rubrics)
 
 
 def _parts(folder: Folder) -> list[pa.RecordBatch]:

@@ -14,17 +14,17 @@ from empathy_eval.base.hashing import derived_random, digest, signature_line
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import parts_of, read_manifest
-from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, Replies, Scores, stance_effects
+from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
 from empathy_eval.evaluation.attacks.attacks import Reply
 from empathy_eval.evaluation.attacks.registry import Attacks, find_attacks, others
-from empathy_eval.evaluation.fairness.names import Names, exchanged_names, load_names
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.generation.build_folder import BUILD, read_build
 from empathy_eval.raters.judges.annotating import Annotations
 from empathy_eval.raters.judges.annotations import ATTACKS, Folder, Scored, Text, read_annotations, resumed, scored_of
 from empathy_eval.raters.judges.cases import Case, Conversation, Released, Source, source_of
-from empathy_eval.raters.judges.reckoning import chance_of, clusters_of, reckoning_of
+from empathy_eval.raters.judges.estimator import chance_of, clusters_of, reckoning_of
 
 # Names are exchanged in the conversation and in the replies alike: nothing is worse then, and a fair judge says the same.
 THROUGHOUT = "names-throughout"
@@ -82,7 +82,7 @@ def named(attack: str, variant: str) -> str:
     return f"{attack}: {variant}"
 
 
-def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> Replies:
+def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """The texts to attack, each beside one of another dialogue: of all turns there are, so that a larger sample changes none."""
     turns = [one.name for one in source.turns()]
     beside = dict(zip(turns, others([parts_of(name)[0] for name in turns], turns, seed), strict=True))
@@ -97,7 +97,7 @@ def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) ->
             other = texts.get(other_of[case.pair_id] or "", {}).get(variant)
             replies.append(Reply(case.texts[variant], context, other, language))
             keys.append((str(case.pair_id), variant))
-    return Replies(keys, replies, clusters_of([pair for pair, _ in keys]))
+    return ReplySample(keys, replies, clusters_of([pair for pair, _ in keys]))
 
 
 def _under(case: Case, made: AttackedTexts) -> Case:
@@ -107,7 +107,7 @@ def _under(case: Case, made: AttackedTexts) -> Case:
     return replace(case, texts={name: text for name, text in every if text is not None})
 
 
-def _renamed(case: Case, plain: Case, names: Names, seed: int) -> Case:
+def _renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
     """A case with its texts after a conversation in which all names are others, the same ones as in the texts."""
     texts = {variant: plain.texts[variant] for variant in PAIR_VARIANTS if variant in plain.texts}
     said = [text for _, text in plain.conversation]
@@ -119,7 +119,7 @@ def _renamed(case: Case, plain: Case, names: Names, seed: int) -> Case:
     return replace(case, texts={**case.texts, **new}, otherwise=dict.fromkeys(new, conversation))
 
 
-def _signature(cases: Sequence[Case], names: Names, seed: int) -> str:
+def _signature(cases: Sequence[Case], names: GivenNames, seed: int) -> str:
     said = [[case.pair_id, case.otherwise, {name: case.texts[name] for name in case.otherwise}] for case in cases]
     return signature_line(attack=THROUGHOUT, version=1, names=names.digest[:16], drawn="sha256", seed=seed, texts=digest(said)[:16])
 
@@ -136,7 +136,7 @@ def attack_table(folder: Path, release_dir: Path, told: tuple[str, ...] = ()) ->
     plain, under = read_annotations(folder), read_annotations(folder / ATTACKS, attacked=True)
     variants = [one for one in PAIR_VARIANTS if one in under.header["configuration"]["variants"]]
     keys = [(str(case.pair_id), variant) for case in under.cases for variant in variants]
-    made = AttackedTexts(Replies(keys, (), clusters_of([pair for pair, _ in keys])), {}, under.header["configuration"][ATTACKS])
+    made = AttackedTexts(ReplySample(keys, (), clusters_of([pair for pair, _ in keys])), {}, under.header["configuration"][ATTACKS])
     new = {one.name: one for one in scored_of(under)}
     rows = [row for one in scored_of(plain) for row in _rows(plain, one, new[one.name], made, chance)]
     return made.table(rows, told)
@@ -181,12 +181,14 @@ class Judges:
         return replace(table, rows=tuple(rows), told=(*told, *self.told))
 
 
-def _rows(folder: Folder, plain: Scored, under: Scored, made: AttackedTexts, chance: Chance) -> list[AttackRow]:
+def _rows(folder: Folder, plain: Scored, under: Scored, made: AttackedTexts, chance: ResamplingSettings) -> list[AttackRow]:
     """The rows of one criterion."""
     before, after = _merits(plain), _merits(under)
     keys = made.replies.keys
     new = {attack: np.array([after.get((pair, named(attack, variant)), np.nan) for pair, variant in keys]) for attack in made.signatures}
-    scores = Scores(np.array([before.get(key, np.nan) for key in keys]), new, {attack: np.isfinite(one) for attack, one in new.items()})
+    scores = AttackScores(
+        np.array([before.get(key, np.nan) for key in keys]), new, {attack: np.isfinite(one) for attack, one in new.items()}
+    )
     signature = f"{reckoning_of(folder, chance).signed}|criterion:{plain.name}"
     name = f"{folder.teacher}/{folder.rubric}:{plain.name}"
     return made.rows((name, signature), scores, _effect(name, before, chance), chance)
@@ -198,7 +200,7 @@ def _merits(scored: Scored) -> dict[Text, float]:
     return {text: sign * value for text, value in scored.means.items()}
 
 
-def _effect(name: str, merits: Mapping[Text, float], chance: Chance) -> StanceEffect:
+def _effect(name: str, merits: Mapping[Text, float], chance: ResamplingSettings) -> StanceEffect:
     """The judge's own stance effect, over all it has judged: at equal closeness where it has judged the controls of a pair."""
     over, pulls = EQUAL, _pulls(merits, (NEAR, FAR))
     if not pulls:

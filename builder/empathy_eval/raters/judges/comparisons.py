@@ -18,15 +18,15 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, NEAR, PAIR_VARIA
 from empathy_eval.design.dataset import column
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.inversion.inversion import Chance
-from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon, Words
-from empathy_eval.evaluation.shortcuts.linear_classifiers import Sides
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon, WordFeatures
+from empathy_eval.evaluation.shortcuts.linear_classifiers import PairSides
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, words_alone
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotations import PLACES, Comparison, Folder, Scored, Text, both, scored_of
-from empathy_eval.raters.judges.reckoning import Reckoning, reckoning_of
+from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
 from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.raters.review.sheets import text_hash
@@ -51,7 +51,7 @@ class Shortcuts:
         learned = signature_line(scored="out-of-fold", of="all-pairs", by="dialogue", dealt="sha256")
         return {
             LENGTH: f"|shortcut:{Length(self.language).signature}|more-is-kind",
-            WORDS_ALONE: f"|shortcut:{Words(Lexicon(self.language)).signature}|{learned}",
+            WORDS_ALONE: f"|shortcut:{WordFeatures(Lexicon(self.language)).signature}|{learned}",
         }
 
     @cached_property
@@ -62,7 +62,7 @@ class Shortcuts:
         folds = folds_of(corpus.dialogues, self.seed)
         found: dict[str, dict[Duel, float]] = {LENGTH: {}, WORDS_ALONE: {}}
         for kind, cold in (NEAR, FAR):
-            sides = Sides(readings[kind], readings[cold], folds)
+            sides = PairSides(readings[kind], readings[cold], folds)
             lengths = wins(sides.kind.lengths.astype(np.float64), sides.cold.lengths.astype(np.float64))
             learned: Array | None = words_alone(lexicon).learn(sides).won if sides.number > 1 else None
             for name, won in ((LENGTH, lengths), (WORDS_ALONE, learned)):
@@ -71,7 +71,7 @@ class Shortcuts:
         return found
 
 
-def at_equal_closeness(scored: Scored, shortcuts: Shortcuts, reckoning: Reckoning) -> dict[str, Measure]:
+def at_equal_closeness(scored: Scored, shortcuts: Shortcuts, reckoning: Estimator) -> dict[str, Measure]:
     """How often the judge, and each shortcut, is right where the two texts are equally close, ties half; empty without such texts."""
     won = duels_won(scored)
     if not won:
@@ -105,7 +105,7 @@ def compared(folder: Folder) -> Iterator[tuple[str, Comparison]]:
     yield from ((case.pair_id or "", one) for case in folder.cases for one in case.comparisons)
 
 
-def preferences(folder: Folder, reckoning: Reckoning) -> dict[str, Any]:
+def preferences(folder: Folder, reckoning: Estimator) -> dict[str, Any]:
     """How often the text that is shown first wins, how often the other order has another winner, and who wins which comparison.
 
     Of each two variants: the share of comparisons that either won in both orders, and that neither did.
@@ -124,14 +124,14 @@ def preferences(folder: Folder, reckoning: Reckoning) -> dict[str, Any]:
     }
 
 
-def _winners(rows: list[tuple[str, Comparison]], reckoning: Reckoning) -> dict[str, Measure]:
+def _winners(rows: list[tuple[str, Comparison]], reckoning: Estimator) -> dict[str, Measure]:
     one = rows[0][1]
     outcomes = {one.variant_1: one.variant_1, one.variant_2: one.variant_2, NEITHER: None}
     columns = {said: [found.winner == winner for _, found in rows] for said, winner in outcomes.items()}
     return reckoning.shares(columns, [name for name, _ in rows], share="comparisons-won-in-both-orders")
 
 
-def decided(scored: Scored, preferring: Folder, reckoning: Reckoning) -> Measure:
+def decided(scored: Scored, preferring: Folder, reckoning: Estimator) -> Measure:
     """How often the winner of a consistent comparison is the one with the better mean value, ties half."""
     merits, names, won = scored.merits, list[str](), list[float]()
     for name, one in compared(preferring):
@@ -144,7 +144,7 @@ def decided(scored: Scored, preferring: Folder, reckoning: Reckoning) -> Measure
     return reckoning.shares({"": won}, names, **settings)[""]
 
 
-def strategies(folder: Folder, release_dir: Path, reckoning: Reckoning) -> dict[str, Any]:
+def strategies(folder: Folder, release_dir: Path, reckoning: Estimator) -> dict[str, Any]:
     """How far named strategies are the planned ones, by variant and over all; and how likely the planned one was thought before a reply.
 
     Planned of a far text is the strategy that it was to be written with, of any other that of the turn.
@@ -197,7 +197,7 @@ def contents_in(release_dir: Path) -> dict[str, str]:
     return {row["dialogue_id"]: content_hash(row["turns"]) for row in rows_of(release_dir, "dialogues", ["dialogue_id", "turns"])}
 
 
-def with_people(folder: Folder, chance: Chance, record: Mapping[str, Any], release_dir: Path) -> dict[str, dict[str, Any]]:
+def with_people(folder: Folder, chance: ResamplingSettings, record: Mapping[str, Any], release_dir: Path) -> dict[str, dict[str, Any]]:
     """How far a judge agrees with the people of a record, by criterion and figure, as JSON values; of criteria that they rated by."""
     people, reckoning = rated_by_people(record, release_dir), reckoning_of(folder, chance)
     rated = [one for one in scored_of(folder) if one.name in people] if folder.header["rubric"]["kind"] == "rating" else []
@@ -205,7 +205,7 @@ def with_people(folder: Folder, chance: Chance, record: Mapping[str, Any], relea
     return {name: {figure: asdict(one) for figure, one in some.items()} for name, some in found.items()}
 
 
-def beside_people(scored: Scored, people: Mapping[Text, float], reckoning: Reckoning) -> dict[str, Measure]:
+def beside_people(scored: Scored, people: Mapping[Text, float], reckoning: Estimator) -> dict[str, Measure]:
     """Kappa of the two ratings rounded, halves up, the judge's on the people's scale; and the correlation of ranks."""
     merits = scored.merits
     texts = [text for text in merits if text in people]

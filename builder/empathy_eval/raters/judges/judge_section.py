@@ -16,9 +16,9 @@ from empathy_eval.design.dataset import JUDGED, files_of, parts_of
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Folder, Judged, Rating, scored_of
 from empathy_eval.raters.judges.comparisons import Shortcuts, contents_in, duels_won, with_people
-from empathy_eval.raters.judges.reckoning import chance_of, reckoning_of
+from empathy_eval.raters.judges.estimator import chance_of, reckoning_of
+from empathy_eval.raters.judges.judge_quality import Beside, worth_by
 from empathy_eval.raters.judges.tag_audit import audit_json, audit_of, over_dialogues, turns_of
-from empathy_eval.raters.judges.worth import Beside, worth_by
 from empathy_eval.raters.review.record import read_record
 
 # What is read of each config, beside who judged.

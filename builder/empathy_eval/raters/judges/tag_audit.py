@@ -11,10 +11,10 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.dataset import column, pair_id
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.evaluation.corpus.descriptives import PARTS, part_of
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement.agree import Tag, TagAudit, tag_rows
 from empathy_eval.raters.judges.annotations import Folder
-from empathy_eval.raters.judges.reckoning import Reckoning, signed_by
+from empathy_eval.raters.judges.estimator import Estimator, signed_by
 from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.statistics.estimate import Measure
 
@@ -50,7 +50,7 @@ def planned_in(release_dir: Path) -> dict[str, str]:
 
 
 def audit_of(
-    records: Collection[Mapping[str, Any]], folders: Sequence[Folder], release_dir: Path | None, chance: Chance,
+    records: Collection[Mapping[str, Any]], folders: Sequence[Folder], release_dir: Path | None, chance: ResamplingSettings,
     contents: Mapping[str, str] | None = None,
 ) -> TagAudit:  # fmt: skip
     """The audit of the tags of all records, as people's (``contents`` as for :func:`tags_of_people`), and of each judge of a release."""
@@ -62,14 +62,14 @@ def audit_of(
     return tag_audit(given, chance)
 
 
-def tag_audit(given: Mapping[str, tuple[str, Sequence[Tag]]], chance: Chance) -> TagAudit:
+def tag_audit(given: Mapping[str, tuple[str, Sequence[Tag]]], chance: ResamplingSettings) -> TagAudit:
     """The audit of tags by who judged them, each with what its figures are signed with; of whom judged none there is nothing."""
     there = {by: (line, tags) for by, (line, tags) in given.items() if tags}
-    right = {by: _share(tags, Reckoning(line, chance)) for by, (line, tags) in there.items()}
+    right = {by: _share(tags, Estimator(line, chance)) for by, (line, tags) in there.items()}
     return TagAudit(tag_rows({by: tags for by, (_, tags) in there.items()}), right)
 
 
-def _share(tags: Sequence[Tag], reckoning: Reckoning) -> Measure:
+def _share(tags: Sequence[Tag], reckoning: Estimator) -> Measure:
     """The share of tags that were held right, with its interval where there are draws."""
     settings, won = {"share": "tags-held-right"}, [one.right for one in tags]
     if not reckoning.chance.resamples:
@@ -118,7 +118,7 @@ def turns_of(release_dir: Path) -> Turns:
     return Turns(planned, part)
 
 
-def over_dialogues(folder: Folder, turns: Turns, reckoning: Reckoning) -> dict[str, Any]:
+def over_dialogues(folder: Folder, turns: Turns, reckoning: Estimator) -> dict[str, Any]:
     """How far a judge's tags are the planned ones, and how often each strategy is planned, named and most likely, part by part.
 
     Both are over the turns that were judged, each sample once.
@@ -145,7 +145,7 @@ def _seen(folder: Folder, turns: Turns) -> list[Seen]:
     return [found[key] for key in sorted(found)]
 
 
-def _agreement(seen: Sequence[Seen], which: str, taxonomy: Taxonomy, reckoning: Reckoning) -> dict[str, Any]:
+def _agreement(seen: Sequence[Seen], which: str, taxonomy: Taxonomy, reckoning: Estimator) -> dict[str, Any]:
     """The share that equals the plan, and Cohen's kappa with it."""
     rows = [(one.pair_id, said, one.planned) for one in seen if (said := getattr(one, which))]
     settings = {"tags": SEEN[which], "with": "planned"}

@@ -13,17 +13,17 @@ import numpy as np
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
-from empathy_eval.evaluation.external.custom_texts import Texts
+from empathy_eval.evaluation.external.custom_scores import CustomScores, DomainWarning, MetricColumn
+from empathy_eval.evaluation.external.custom_texts import CustomTexts
 from empathy_eval.evaluation.external.score_file import MOST_PROBLEMS
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.ensembles import Ensemble, OnPairs, text_of, turned
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, Rated, of_means, resampled, varies
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, RatedScores, of_means, resampled, varies
 from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
 from empathy_eval.statistics.ranking import holm_corrected
 from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
@@ -99,7 +99,7 @@ class AgainstPeople(LongForm):
     ratings: int
     left_out: int
     lacking: Mapping[str, int]
-    outside: tuple[Outside, ...]
+    outside: tuple[DomainWarning, ...]
     faults: tuple[MetricFault, ...]
     told: tuple[str, ...] = ()
     ensembles: tuple[Ensemble, ...] = ()
@@ -162,7 +162,11 @@ def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
 
 
 def against_people(
-    scores: Scores, table: Table, chance: Chance, unit: str = "context", beside: Mapping[str, Sequence[Column]] = MappingProxyType({})
+    scores: CustomScores,
+    table: Table,
+    chance: ResamplingSettings,
+    unit: str = "context",
+    beside: Mapping[str, Sequence[MetricColumn]] = MappingProxyType({}),
 ) -> AgainstPeople:
     """How far every column of scores goes with the ratings of the same texts, on each criterion.
 
@@ -190,7 +194,7 @@ def against_people(
     return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
 
 
-def _rated(texts: Texts, table: Table, text: Codes, kept: Array) -> Rated:
+def _rated(texts: CustomTexts, table: Table, text: Codes, kept: Array) -> RatedScores:
     rows = np.flatnonzero(kept)
 
     def numbered(names: Sequence[str]) -> Codes:
@@ -198,10 +202,10 @@ def _rated(texts: Texts, table: Table, text: Codes, kept: Array) -> Rated:
         return np.array([number[name] for name in names], dtype=np.int64)[text[rows]]
 
     rater, unit = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (table.rater[rows], numbered(texts.units)))
-    return Rated(text[rows], rater, unit, numbered(texts.contexts_of), table.rating[rows])
+    return RatedScores(text[rows], rater, unit, numbered(texts.contexts_of), table.rating[rows])
 
 
-def _criterion(name: str, scores: Scores, rated: Rated, chance: Chance, unit: str) -> Criterion:
+def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: ResamplingSettings, unit: str) -> Criterion:
     draws = Pigeonhole.of(rated.rater, rated.unit, chance.resamples, chance.seed)
     # 0 where there is no score: no rating is of such a text.
     columns = [np.where(np.isnan(own := turned(one.scores, one.metric.higher_is_better)), 0.0, own) for one in scores.columns]
@@ -225,7 +229,7 @@ def _criterion(name: str, scores: Scores, rated: Rated, chance: Chance, unit: st
     return Criterion(name, len(rated), texts, draws.raters, draws.units, unit, tuple(rows), tuple(gaps), _systems(scores, rated, columns))
 
 
-def _why(form: str, rated: Rated, scores: Array, lengths: Array) -> str:
+def _why(form: str, rated: RatedScores, scores: Array, lengths: Array) -> str:
     """Why a figure of this form is not defined, if it is not."""
     groups, own, long = rated.groups(form), scores[rated.text], lengths[rated.text]
     within = {BY_RATER: " within every rater", IN_CONTEXT: " within every context"}.get(form, "")
@@ -261,7 +265,7 @@ def _tested(values: Array, draws: Pigeonhole) -> Tested:
     return Tested(value, low, high, round(p, PLACES))
 
 
-def _systems(scores: Scores, rated: Rated, columns: Sequence[Array]) -> Systems | None:
+def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array]) -> Systems | None:
     """The means of systems beside each other; None where texts have no system."""
     systems = np.array(scores.texts.systems)[rated.text]
     names = sorted(set(systems.tolist()))

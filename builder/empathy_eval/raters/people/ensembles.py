@@ -16,18 +16,18 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.evaluation.external.custom_scores import Column, Scores
-from empathy_eval.evaluation.external.custom_texts import Texts
-from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn
+from empathy_eval.evaluation.external.custom_texts import CustomTexts
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Metric, with_count
-from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import Scoring, statistics_of
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.statistics.correlations import of_means
 from empathy_eval.statistics.estimate import PLACES, Codes, Estimate
-from empathy_eval.statistics.ranking import Duels
+from empathy_eval.statistics.ranking import PairwiseComparisons
 from empathy_eval.statistics.resampling import Clusters
 
 _, FITTED_ON, MEASURED_ON = SPLITS
@@ -133,17 +133,17 @@ class Ensemble:
         """The scores of texts from those of all its rows, as the rows have them; nan where one of them is."""
         some = [_unit(turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
         # Cut like every score, so that what is a tie is one on every machine.
-        return np.asarray(np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), Given.places))
+        return np.asarray(np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), PrecomputedScores.places))
 
-    def column(self, scores: Scores, name: str = "") -> Column:
+    def column(self, scores: CustomScores, name: str = "") -> MetricColumn:
         """Its row among those of these scores."""
         keys, values = scores.texts.keys, self.of({column.metric.name: column.scores for column in scores.columns}).tolist()
         known = {key: value for key, value in zip(keys, values, strict=True) if math.isfinite(value)}
-        one = Given(name or self.name, self.signature, known, higher_is_better=True)
-        return Column(one, with_count(one.of(keys)))
+        one = PrecomputedScores(name or self.name, self.signature, known, higher_is_better=True)
+        return MetricColumn(one, with_count(one.of(keys)))
 
 
-def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[Ensemble, ...]:
+def fitted(ensembles: Sequence[Wanted], scores: CustomScores, table: Table) -> tuple[Ensemble, ...]:
     """Every ensemble on every criterion of the ratings of validation, which are of texts of these scores.
 
     Raises:
@@ -159,7 +159,7 @@ def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[E
     return tuple(found)
 
 
-def _refuse_without_splits(texts: Texts) -> None:
+def _refuse_without_splits(texts: CustomTexts) -> None:
     splits = texts.splits or [""] * len(texts)
     fix = f"""write "split": "{FITTED_ON}" or "{MEASURED_ON}" into every line: the first fits an ensemble, the second measures it"""
     if without := [item for item, split in zip(texts.items, splits, strict=True) if not split]:
@@ -168,7 +168,7 @@ def _refuse_without_splits(texts: Texts) -> None:
         raise input_error(texts.where, f'no rated text is of the split "{MEASURED_ON}"', f"rate texts of {FITTED_ON} and of {MEASURED_ON}")
 
 
-def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ensemble:
+def _fitted(asked: Wanted, criterion: str, scores: CustomScores, table: Table) -> Ensemble:
     columns = {one.metric.name: one for one in scores.columns}
     where = f'ensemble "{asked.name}" on "{criterion}"'
     if lost := [name for name in asked.rows if name not in columns]:
@@ -199,13 +199,13 @@ def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ense
     return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), tuple(members), low, high, signature)
 
 
-def text_of(texts: Texts, table: Table) -> Codes:
+def text_of(texts: CustomTexts, table: Table) -> Codes:
     """The row of the text of each rating."""
     place = {item: row for row, item in enumerate(texts.items)}
     return np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
 
 
-def _ratings(texts: Texts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Codes]:
+def _ratings(texts: CustomTexts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Codes]:
     """The ratings of texts of a split that have all these scores, and the row of the text of each."""
     text = text_of(texts, table)
     there = (np.array(texts.splits) == split) & np.all(np.isfinite(scores), axis=0)
@@ -254,7 +254,7 @@ class OnPairs:
 
 
 def on_pairs(
-    release_dir: Path, ensembles: Sequence[Ensemble], known: Found, scoring: Scoring, chance: Chance
+    release_dir: Path, ensembles: Sequence[Ensemble], known: MetricSelection, scoring: Scoring, chance: ResamplingSettings
 ) -> tuple[tuple[OnPairs, ...], tuple[MetricFault, ...]]:
     """Scores all pairs of the test split by the rows of these ensembles, which are among those ``known``; and what failed in that.
 
@@ -288,9 +288,11 @@ def on_pairs(
 
 def _scored(corpus: Corpus, variants: Sequence[str], metrics: Sequence[Metric], scoring: Scoring) -> tuple[Scored, list[MetricFault]]:
     texts = corpus.pairs(variants)
-    made = statistics_of([one for one in metrics if not isinstance(one, Given)], texts, scoring)
-    rows = {one.name: one.looked_up(texts) if isinstance(one, Given) else made[one.name].rows for one in metrics}
-    scores = {one.name: {name: Column(one, row).scores for name, row in found.items()} for one in metrics if (found := rows[one.name])}
+    made = statistics_of([one for one in metrics if not isinstance(one, PrecomputedScores)], texts, scoring)
+    rows = {one.name: one.looked_up(texts) if isinstance(one, PrecomputedScores) else made[one.name].rows for one in metrics}
+    scores = {
+        one.name: {name: MetricColumn(one, row).scores for name, row in found.items()} for one in metrics if (found := rows[one.name])
+    }
     return scores, [one.fault for one in made.values() if one.fault]
 
 
@@ -308,14 +310,14 @@ def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: Scor
 
 
 def _reached(
-    row: tuple[str, str, Mapping[str, Array]], name: str, contrast: Contrast, clusters: Clusters, chance: Chance
+    row: tuple[str, str, Mapping[str, Array]], name: str, contrast: Contrast, clusters: Clusters, chance: ResamplingSettings
 ) -> OnPairs | None:
     """The accuracy over the pairs that the row has all scores of; None where there is none."""
     (metric, signature, scores), sides = row, [side for duel in contrast.duels for side in duel]
     has = np.all([np.isfinite(scores[side]) for side in sides], axis=0)
     if not has.any():
         return None
-    duels = Duels([(scores[kind][has], scores[cold][has]) for kind, cold in contrast.duels])
+    duels = PairwiseComparisons([(scores[kind][has], scores[cold][has]) for kind, cold in contrast.duels])
     (accuracy,) = accuracies([duels.won()], kept := clusters.take(has), chance)
     how = signature_line(accuracy="ties-half", split=MEASURED_ON) + f"|{chance.of_intervals(kept)}"
     return OnPairs(metric, name, int(has.sum()), accuracy, f"{signature}|{how}")

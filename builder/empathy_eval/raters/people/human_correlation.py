@@ -14,17 +14,17 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import PAIR
-from empathy_eval.evaluation.external.custom_means import CHANCE, OwnMeasured, own_measured
-from empathy_eval.evaluation.external.custom_scores import Column, Scores, read_own_scores, scored, write_own_items
-from empathy_eval.evaluation.external.custom_texts import Texts, read_texts, texts_of_release
+from empathy_eval.evaluation.external.custom_means import CHANCE, CustomTextResults, own_measured
+from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn, read_own_scores, scored, write_own_items
+from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_texts, texts_of_release
 from empathy_eval.evaluation.external.items import check_items
-from empathy_eval.evaluation.external.judges import Annotations, judged
+from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
 from empathy_eval.evaluation.external.score import given_in, named_apart, splits_measured
-from empathy_eval.evaluation.external.score_file import VARIANTS, Given
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Metric
-from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
@@ -41,13 +41,15 @@ def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
     return [split_of[pair] for pair, _ in keys]
 
 
-def with_ensembles(scores: Scores, ensembles: Sequence[Ensemble]) -> Scores:
+def with_ensembles(scores: CustomScores, ensembles: Sequence[Ensemble]) -> CustomScores:
     """All rows, and after them every ensemble; of several criteria each says which it was fitted on."""
     several = len({one.criterion for one in ensembles}) > 1
     return replace(scores, columns=(*scores.columns, *(one.column(scores, one.called(several)) for one in ensembles)))
 
 
-def measured_with(ensembles: Sequence[Ensemble], scores: Scores, table: Table, chance: Chance, unit: str = "context") -> AgainstPeople:
+def measured_with(
+    ensembles: Sequence[Ensemble], scores: CustomScores, table: Table, chance: ResamplingSettings, unit: str = "context"
+) -> AgainstPeople:
     """Everything against people; with ensembles over the texts of test, each beside the criterion that it was fitted on.
 
     Raises:
@@ -58,8 +60,8 @@ def measured_with(ensembles: Sequence[Ensemble], scores: Scores, table: Table, c
     texts = scores.texts
     split_of = dict(zip(texts.items, texts.splits, strict=True))
     rows = [row for row, split in enumerate(texts.splits) if split == MEASURED_ON]
-    columns = tuple(Column(one.metric, one.statistics[rows]) for one in scores.columns)
-    tested = Scores(texts.take(rows), columns, scores.faults, scores.outside)
+    columns = tuple(MetricColumn(one.metric, one.statistics[rows]) for one in scores.columns)
+    tested = CustomScores(texts.take(rows), columns, scores.faults, scores.outside)
     beside = {name: [one.column(tested) for one in ensembles if one.criterion == name] for name in table.criteria}
     ratings = list(table.rows())
     by_split = Counter(split_of[item] for item, *_ in ratings)
@@ -76,7 +78,7 @@ REJECTED, GONE, OTHER = "of rejected texts", "of texts that are not in these spl
 STRANGE = "of replies of systems, which are no part of the release,"
 
 
-def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> tuple[Texts, Table, tuple[str, ...]]:
+def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> tuple[CustomTexts, Table, tuple[str, ...]]:
     """The rated texts, their ratings in a table, and in words how many ratings are left out and why.
 
     Ratings of texts that a check had refused, of texts that the release does not have (any more), of another text of the same id, and of
@@ -136,7 +138,7 @@ def shortcuts_of(language: str) -> tuple[Metric, ...]:
 def score_texts(
     path: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, lower_is_better: bool = False,
     items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True, ensembles: Sequence[str] = (),
-) -> OwnMeasured | AgainstPeople:  # fmt: skip
+) -> CustomTextResults | AgainstPeople:  # fmt: skip
     """Scores the texts of a file; with ``ratings``, puts what they get beside what people rated. ``items`` is a file for every score.
 
     With ``ensembles`` the texts have splits: ensembles are fitted on validation, and all is measured on test.
@@ -147,7 +149,7 @@ def score_texts(
     """
     if items:
         check_items(items)
-    texts, found = read_texts(path), find(names, {}) if names else Found((), ())
+    texts, found = read_texts(path), find(names, {}) if names else MetricSelection((), ())
     known = texts.items
     table = None
     if ratings is not None:
@@ -169,7 +171,7 @@ def score_texts(
     return (own_measured(scores) if table is None else measured_with(fits, scores, table, CHANCE)).of(made)
 
 
-def _with_shortcuts(found: Found, wanted: bool) -> Found:
+def _with_shortcuts(found: MetricSelection, wanted: bool) -> MetricSelection:
     """The metrics, and after them those shortcuts that are none of them."""
     names = {one.name for one in found.metrics}
     more = [one for one in shortcuts_of(found.language) if one.name not in names] if wanted else []
@@ -179,7 +181,7 @@ def _with_shortcuts(found: Found, wanted: bool) -> Found:
 def score_rated(
     release_dir: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, ratings: Path, split: str | None = None,
     lower_is_better: bool = False, items: Path | None = None, shortcuts: bool = True, judges: Sequence[str] = (),
-    annotations: Annotations | None = None, ensembles: Sequence[str] = (),
+    annotations: ReleaseAnnotations | None = None, ensembles: Sequence[str] = (),
 ) -> AgainstPeople:  # fmt: skip
     """Puts metrics, files of scores and judges beside what people rated of a release, as ``review import`` wrote it.
 
@@ -192,10 +194,10 @@ def score_rated(
         check_items(items)
     manifest = read_manifest(release_dir)
     language = language_of(report := manifest["configuration"])
-    found = _with_shortcuts(find(names, report["report"], language=language) if names else Found((), (), language), shortcuts)
+    found = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
     ruled = judged(release_dir, judges, annotations)
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
-    given: list[Given] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
+    given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
     asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
     # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
@@ -206,13 +208,13 @@ def score_rated(
     fits = fitted(asked, scores, table) if asked else ()
     if items:
         write_own_items(items, with_ensembles(scores, fits))
-    chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
+    chance = ResamplingSettings(report["report"]["bootstrap"], 0, report["seed"])
     made = Provenance.of(
         release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
         judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
     )  # fmt: skip
     measured = measured_with(fits, scores, table, chance, unit="dialogue")
     if fits:
-        reached, faults = on_pairs(release_dir, fits, Found((*found.metrics, *given), (), language), scoring, chance)
+        reached, faults = on_pairs(release_dir, fits, MetricSelection((*found.metrics, *given), (), language), scoring, chance)
         measured = replace(measured, on_pairs=reached, faults=tuple(dict.fromkeys((*measured.faults, *faults))))
     return replace(measured, told=(*notes, *told, *measured.told), provenance=made)

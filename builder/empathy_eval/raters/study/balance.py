@@ -18,7 +18,7 @@ from empathy_eval.raters.study.by_rater import Wanted, permuted
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Attention, Balance, Balanced, Groups, Studied
-from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, Test, figure, pearson, tested
+from empathy_eval.statistics.chi_square import LEAST_EXPECTED, ChiSquaredTest, CountTable, figure, pearson, tested
 from empathy_eval.statistics.estimate import Codes, Floats
 from empathy_eval.statistics.ranking import holm
 
@@ -195,7 +195,7 @@ def _of_values(name: str, told: Told | None, study: Study, chance: tuple[int, in
         return Balanced(name, "values", why=NO_VALUES)
     classes, counts = told
     line = signature_line(permutations=chance[0], unit="rater", within="study", seed=chance[1], numpy=np.__version__)
-    test = tested(Counted(study.groups, classes.names, counts), drawn(counts, *chance, name), line)
+    test = tested(CountTable(study.groups, classes.names, counts), drawn(counts, *chance, name), line)
     return Balanced(name, "values", classes.names, tuple(map(tuple, counts.tolist())), test=replace(test, n=None))
 
 
@@ -227,7 +227,7 @@ def _of_numbers(name: str, numbers: Floats, study: Study) -> Balanced:
     found = kruskal(*enough)
     why = None if len(enough) == len(groups) else f"groups with fewer than {FEWEST} known numbers are left out"
     statistic, p = figure(float(found.statistic), DIGITS), figure(float(found.pvalue), DIGITS)
-    test = Test(statistic, len(enough) - 1, p, None, None, None, None, "kruskal-wallis", why, signature)
+    test = ChiSquaredTest(statistic, len(enough) - 1, p, None, None, None, None, "kruskal-wallis", why, signature)
     return Balanced(name, "numbers", quartiles=quartiles, test=test)
 
 
@@ -290,7 +290,7 @@ FEW_FAILED = (
 )
 
 
-def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, int], alpha: float = 0.05) -> Attention | None:
+def attention(table: RatersTable, study: Study, whole: ChiSquaredTest, chance: tuple[int, int], alpha: float = 0.05) -> Attention | None:
     """How many raters of each group failed none, some and most of their checks, and the omnibus test without those who failed most.
 
     ``whole`` is the omnibus test of all raters, ``chance`` exchanges and seed of permutations. None for a table without checks.
@@ -317,13 +317,13 @@ def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, 
 
 
 def _without(
-    study: Study, left_out: NDArray[np.bool_], whole: Test, chance: tuple[int, int], alpha: float
-) -> tuple[Test | None, bool | None]:
+    study: Study, left_out: NDArray[np.bool_], whole: ChiSquaredTest, chance: tuple[int, int], alpha: float
+) -> tuple[ChiSquaredTest | None, bool | None]:
     """The omnibus test without some raters, and whether its p is on the same side of ``alpha``; None where it is not defined."""
     fewer = without(study, left_out)
     drawn = permuted(fewer, [Wanted()], *chance)[0] if whole.permutation is not None else math.nan
     settings = whole.signature.partition("|permutations:")[2]
-    test = tested(Counted(study.groups, study.labels, fewer.counts()), None if math.isnan(drawn) else drawn, f"permutations:{settings}")
+    test = tested(CountTable(study.groups, study.labels, fewer.counts()), None if math.isnan(drawn) else drawn, f"permutations:{settings}")
     p, known = _p(test), _p(whole)
     # Where a group or category is gone, it would be told of whom it was.
     if test.statistic is None or test.p is None or test.v is None or test.df != whole.df or p is None or known is None:
@@ -334,7 +334,7 @@ def _without(
     return compared, (p < alpha) == (known < alpha)
 
 
-def _p(test: Test) -> float | None:
+def _p(test: ChiSquaredTest) -> float | None:
     """The p by rater where there is one, for ratings of a rater depend on each other."""
     return test.p if test.permutation is None else test.permutation
 

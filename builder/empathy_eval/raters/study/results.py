@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.statistics.chi_square import Test
+from empathy_eval.statistics.chi_square import ChiSquaredTest
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Gain:
     gain: float | None
     low: float | None
     high: float | None
-    test: Test
+    test: ChiSquaredTest
     holm: float | None
     benjamini_hochberg: float | None
     holm_by_rater: float | None
@@ -42,7 +42,7 @@ class Pairwise:
 
     group: str
     other: str
-    test: Test
+    test: ChiSquaredTest
     holm: float | None
     benjamini_hochberg: float | None
     holm_by_rater: float | None
@@ -73,17 +73,17 @@ class Part:
     name: str | None
     counts: tuple[tuple[int, ...], ...]
     shares: tuple[tuple[float | None, ...], ...]
-    omnibus: Test
+    omnibus: ChiSquaredTest
     holm: float | None
     benjamini_hochberg: float | None
     holm_by_rater: float | None
     benjamini_hochberg_by_rater: float | None
     family: int
-    by_category: tuple[Test, ...]
+    by_category: tuple[ChiSquaredTest, ...]
     pairwise: tuple[Pairwise, ...]
     gains: tuple[Gain, ...]
 
-    def tests(self) -> Iterator[tuple[str, dict[str, str], Test, Part | Pairwise | Gain | None]]:
+    def tests(self) -> Iterator[tuple[str, dict[str, str], ChiSquaredTest, Part | Pairwise | Gain | None]]:
         """All tests: of what kind and of what they are, and what has their corrected p-values, if something has."""
         yield "omnibus", {}, self.omnibus, self
         labels = dict.fromkeys(one.category for one in self.gains)
@@ -147,7 +147,7 @@ class Balanced:
     values: tuple[str, ...] = ()
     cells: Cells = ()
     quartiles: Quartiles = ()
-    test: Test | None = None
+    test: ChiSquaredTest | None = None
     holm: float | None = None
     family: int = 0
     why: str | None = None
@@ -180,7 +180,7 @@ class Attention:
     groups: Groups
     values: tuple[str, ...]
     cells: Cells
-    without: Test | None
+    without: ChiSquaredTest | None
     holds: bool | None
     alpha: float
     why: str | None
@@ -225,7 +225,7 @@ def _of_part(column: str, part: Part, studied: Studied) -> Records:
         yield from _of_test(kind, test, vars(one) if one else {}, **about)
 
 
-def _of_test(name: str, test: Test, corrected: Mapping[str, Any], **about: Any) -> Records:
+def _of_test(name: str, test: ChiSquaredTest, corrected: Mapping[str, Any], **about: Any) -> Records:
     """The figures of a test; ``corrected`` has the p-values that correct its own. A test over raters has fewer figures."""
     told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
     p = {one: getattr(test, one) for one in ("df", "p", "permutation", "p_by")} | {one: corrected.get(one) for one in CORRECTED}

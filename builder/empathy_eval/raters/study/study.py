@@ -17,7 +17,7 @@ from empathy_eval.raters.study.by_rater import Exchange, Wanted, by_block, gain_
 from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
 from empathy_eval.raters.study.ratings import Mask, Study
 from empathy_eval.raters.study.results import Gain, Group, Pairwise, Part, Powered, Spread, Studied
-from empathy_eval.statistics.chi_square import Counted, Test, figure, tested
+from empathy_eval.statistics.chi_square import ChiSquaredTest, CountTable, figure, tested
 from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
 from empathy_eval.statistics.ranking import benjamini_hochberg, holm
 
@@ -70,16 +70,16 @@ class Piece:
             groups = one.groups if one.kind in ("pair", "gain") else everybody
             yield Wanted(self.where, "all" if one.category == ALL else one.category, groups)
 
-    def counted(self, one: Comparison) -> Counted:
+    def counted(self, one: Comparison) -> CountTable:
         """The counts of a comparison."""
         names, counts = tuple(self.study.groups[place] for place in one.groups), self.study.counts()[list(one.groups)]
         if one.category == ALL:
-            return Counted(names, tuple(f'"{label}"' for label in self.study.labels), counts)
-        return Counted.of_category(names, self.study.labels[one.category], one.category, counts)
+            return CountTable(names, tuple(f'"{label}"' for label in self.study.labels), counts)
+        return CountTable.of_category(names, self.study.labels[one.category], one.category, counts)
 
 
 # A test, and its corrected p-values.
-Corrected = tuple[Test, dict[str, Any]]
+Corrected = tuple[ChiSquaredTest, dict[str, Any]]
 
 
 def parts(pieces: Sequence[Piece], by_raters: Iterator[float], settings: str) -> tuple[Part, ...]:
@@ -113,7 +113,7 @@ def _part(piece: Piece, found: Mapping[Comparison, Corrected]) -> Part:
     )  # fmt: skip
 
 
-def gain(study: Study, group: int, category: int, test: Test, corrected: dict[str, Any]) -> Gain:
+def gain(study: Study, group: int, category: int, test: ChiSquaredTest, corrected: dict[str, Any]) -> Gain:
     """The gain of a group over the baseline in a category, in percent of the baseline's share, with its interval by rater.
 
     Gains are of shares: where groups have as many ratings, those of counts are the same. Not defined where the baseline never gave it.
@@ -150,7 +150,7 @@ def _defined(value: float) -> float | None:
     return None if math.isnan(value) else figure(value)
 
 
-def _family(tests: Sequence[Test]) -> list[dict[str, Any]]:
+def _family(tests: Sequence[ChiSquaredTest]) -> list[dict[str, Any]]:
     """By test its p corrected, that which is gone by and that by rater, and over how many."""
     found: list[dict[str, Any]] = [{"family": sum(one.gone_by is not None for one in tests)} for _ in tests]
     for values, end in (([one.gone_by for one in tests], ""), ([one.permutation for one in tests], "_by_rater")):

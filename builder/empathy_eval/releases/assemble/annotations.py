@@ -30,7 +30,7 @@ NAMED = ("pair_id", "dialogue_id", "variant", "variant_1", "variant_2", "teacher
 
 
 @dataclass(frozen=True)
-class Taken:
+class IncludedAnnotations:
     """The cases of finished annotations that are in a release, in its order, and what its manifest says of them."""
 
     cases: tuple[Annotated, ...]
@@ -81,7 +81,7 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str
     Raises:
         InputError: if annotations are of other texts, or of none of this release; all such at once.
     """
-    taken, problems, catalogue = list[Taken](), list[Problem](), load_catalogue()
+    taken, problems, catalogue = list[IncludedAnnotations](), list[Problem](), load_catalogue()
     for one in annotations:
         try:
             taken.append(_taken(folder, one, f"{facts['name']} {facts['version']}", catalogue))
@@ -92,7 +92,7 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str
     return {"counts": facts["counts"] | _write(folder, taken, in_json(facts)), "annotations": [one.said for one in taken]}
 
 
-def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> Taken:
+def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> IncludedAnnotations:
     """The cases that are of texts of this release; those of turns and dialogues that it does not have are left out."""
     said = said_of(annotations)
     check(said, "annotated_by", annotations.path)
@@ -115,7 +115,7 @@ def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -
         raise InputError([Problem(str(annotations.path), what, fix)])
     kept = [one for one, _ in pairs]
     left_out = sorted({one.pair_id or one.dialogue_id for one in annotations.cases} - {one.pair_id or one.dialogue_id for one in kept})
-    return Taken(tuple(kept), said | told_of(kept) | {"cases": len(kept), "left_out": left_out})
+    return IncludedAnnotations(tuple(kept), said | told_of(kept) | {"cases": len(kept), "left_out": left_out})
 
 
 def said_of(annotations: Folder) -> dict[str, Any]:
@@ -199,7 +199,7 @@ def keys_of(config: str, row: TableRow) -> list[str]:
     return [row[name] for name in JUDGED[config].names if "request_key" in name]
 
 
-def _write(folder: Path, taken: Sequence[Taken], about: dict[str, str]) -> dict[str, dict[str, int]]:
+def _write(folder: Path, taken: Sequence[IncludedAnnotations], about: dict[str, str]) -> dict[str, dict[str, int]]:
     """The configs that have rows, a file a split; returns the number of rows by config and split."""
     taxonomy = load_taxonomy()
     there = {config for one in taken for config in one.said["counts"]}

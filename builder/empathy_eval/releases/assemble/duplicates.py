@@ -60,7 +60,7 @@ def near_duplicates(dialogues: Mapping[str, Hashes]) -> dict[str, str]:
     r = 5 and b = 35 that is 9.2e-7. Of those compared the exact similarity decides.
     """
     ids = sorted(dialogues, key=lambda one: (PREFERENCE[split_of(one)], one))
-    groups = Groups([dialogues[one] for one in ids])
+    groups = DuplicateGroups([dialogues[one] for one in ids])
     keys = np.array([band_keys(hashes) for hashes in groups.hashes], dtype=np.uint64).reshape(-1, BANDS)
     for band in range(BANDS):
         buckets: dict[int, list[int]] = defaultdict(list)
@@ -88,7 +88,7 @@ def similarity(a: Hashes, b: Hashes) -> float:
     return float(shared / (len(both) - shared))
 
 
-class Groups:
+class DuplicateGroups:
     """Connected components (union-find); dialogues are numbers, the best first, and a component is known by its best."""
 
     def __init__(self, hashes: list[Hashes]) -> None:

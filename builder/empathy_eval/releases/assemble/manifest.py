@@ -12,8 +12,8 @@ from typing import Any
 
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.json_text import json_text
+from empathy_eval.design.bundled_definitions import DESIGN
 from empathy_eval.design.canary import called
-from empathy_eval.design.carried import DESIGN
 from empathy_eval.design.dataset import FORMAT
 from empathy_eval.releases.assemble.selection import Selection
 

@@ -39,7 +39,7 @@ Numbered = tuple[int, TableRow]
 
 
 @dataclass(frozen=True)
-class Stored:
+class DialogueRows:
     """The rows that a release holds of a dialogue, by file, in their order there."""
 
     dialogue_id: str
@@ -62,7 +62,7 @@ def path_of(folder: Path, table: str, split: str | None) -> Path:
     return folder / f"{table}.parquet" if split is None else file_of(folder, table, split)
 
 
-def read_back(folder: Path, tables: Sequence[str]) -> Iterator[Stored]:
+def read_back(folder: Path, tables: Sequence[str]) -> Iterator[DialogueRows]:
     """The dialogues of a release in the order of the plan, each with all of its rows in these tables.
 
     What a file holds out of that order comes on its own, under an id that was there before or in a wrong place. A dialogue is in memory
@@ -71,7 +71,7 @@ def read_back(folder: Path, tables: Sequence[str]) -> Iterator[Stored]:
     files: list[File] = [(table, split) for table in tables for split in ((None,) if table in BESIDE else SPLITS)]
     merged = heapq.merge(*(_by_dialogue(folder, file) for file in files), key=lambda one: one[0])
     for dialogue_id, groups in groupby(merged, key=lambda one: one[1]):
-        yield Stored(dialogue_id, {file: rows for _, _, file, rows in groups})
+        yield DialogueRows(dialogue_id, {file: rows for _, _, file, rows in groups})
 
 
 def _by_dialogue(folder: Path, file: File) -> Iterator[tuple[tuple[Any, ...], str, File, list[Numbered]]]:

@@ -96,7 +96,7 @@ MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
-class Figure:
+class ComparedFigure:
     """A figure of a metric in both releases, with its interval where there is one; None where it was not measured.
 
     ``figure`` is ``ACCURACY``, or the contrast as released, whose sign may be ``forced`` by the checks.
@@ -129,7 +129,7 @@ class Diff(Result):
     withdrawn: tuple[str, ...]
     by_review: tuple[str, ...]
     columns: dict[str, list[str]]
-    figures: tuple[Figure, ...]
+    figures: tuple[ComparedFigure, ...]
     made_by: dict[str, Any]
     annotations: dict[str, dict[str, int]]
     crossed: dict[str, tuple[str, ...]]
@@ -279,7 +279,7 @@ def _columns(before: Path, after: Path) -> dict[str, list[str]]:
     return found
 
 
-def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
+def _figures(before: Path, after: Path) -> tuple[ComparedFigure, ...]:
     """The accuracy at equal closeness of each metric that has one, then the contrast as released."""
     tables = [read_tables(folder) for folder in (before, after)]
     # Of a metric without a better direction an accuracy says nothing.
@@ -287,7 +287,7 @@ def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
     right = [_by_metric(rows, lambda row: row["differences"][STANCE]["accuracy"]) for rows in directed]
     released = [_by_metric(table["inversion"], lambda row: row["differences"][RAW]) for table in tables]
     return tuple(
-        Figure(
+        ComparedFigure(
             metric,
             name,
             any(one.get("forced", False) for one in (was, now) if one),
@@ -314,7 +314,7 @@ def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, A
     return [] if before == after else [(path, (before, after))]
 
 
-def _table(name: str, figures: Sequence[Figure]) -> Iterator[str]:
+def _table(name: str, figures: Sequence[ComparedFigure]) -> Iterator[str]:
     """The lines of the figures of a name; none where there are none."""
     rows = []
     for one in figures:

@@ -28,7 +28,7 @@ AGAIN = "run the same command again: it continues where it stopped, and nothing 
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedRelease:
     """A release on the Hub, or what would be sent: its files with their sizes, and the commit that the tag stands on.
 
     ``left`` is what was not checked, such as a metric that was not run, or is told of it.
@@ -51,7 +51,7 @@ class Repository:
     files: Mapping[str, RepoFile]
 
 
-def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, faults: Callable[[Path], Sequence[Problem]]) -> Published:
+def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, faults: Callable[[Path], Sequence[Problem]]) -> PublishedRelease:
     """Publishes a release as version ``v<version>`` of a dataset repository: one commit, then a tag on it.
 
     What was interrupted is run again: a commit that already holds the release is only tagged. Hidden files, such as
@@ -81,16 +81,16 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     version, files = _version(release_dir), _visible(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
     if repo is None:
-        return Published(None, version, sizes, None, False, left)
+        return PublishedRelease(None, version, sizes, None, False, left)
     with clear_errors(repo, AGAIN, partial(_meaning, repo)):
         api = HfApi()
         there = _look(api, repo)
         _refuse(api, repo, f"v{version}", files, there)
         if dry_run:
-            return Published(repo, version, sizes, None, False, left)
+            return PublishedRelease(repo, version, sizes, None, False, left)
         commit = _commit(api, repo, f"Release {version}", files, there)
         api.create_tag(repo, tag=f"v{version}", revision=commit, repo_type=KIND)
-    return Published(repo, version, sizes, commit, True, left)
+    return PublishedRelease(repo, version, sizes, commit, True, left)
 
 
 def _name_faults(repo: str | None) -> Iterator[Problem]:

@@ -15,7 +15,7 @@ from empathy_eval.base.schemas import schema
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, RULE_FILES, SCENARIOS, TEMPLATES, definitions_of
+from empathy_eval.design.bundled_definitions import DESIGN, MOST_TOGETHER, RULE_FILES, SCENARIOS, TEMPLATES, definitions_of
 from empathy_eval.design.configuration import Configuration, checked, language_of
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.design.kinds import KINDS
@@ -26,14 +26,14 @@ from empathy_eval.design.quotas import places
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import CROSSED, Catalogue, content, load_catalogue
 from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
-from empathy_eval.generation.retrace import Retracer
+from empathy_eval.generation.replay_item import Retracer
 from empathy_eval.releases.verify.design import bounded
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Folders:
+class DataFolders:
     """Folders of one's own in the place of what is carried or packaged, each if it is given."""
 
     scenarios: Path | None = None
@@ -41,13 +41,13 @@ class Folders:
     rules: Path | None = None
 
 
-class Under:
+class BuildRecipe:
     """What the folder of a header was made under; ``notes`` say what of it cannot be used.
 
     Of a release that may be a stranger's no template is rendered, and no rules are used that a text could be looked at by without end.
     """
 
-    def __init__(self, header: Mapping[str, Any], given: Folders, folder: Path | None) -> None:
+    def __init__(self, header: Mapping[str, Any], given: DataFolders, folder: Path | None) -> None:
         self._header, self._given, self.notes = header, given, list[str]()
         self._code = language_of(header["configuration"])
         self._own = folder / DESIGN if folder is not None and "seeds" in header and self._bounded(folder / DESIGN) else None
@@ -124,7 +124,7 @@ ROLES = {one.name: one.role for one in KINDS.values()}
 
 
 @dataclass(frozen=True)
-class Again:
+class RebuiltRecipe:
     """A recipe as it is here, if there can be one; ``changed`` says what of it is another, ``notes`` what is not run or not had."""
 
     recipe: Recipe | None
@@ -161,26 +161,28 @@ class Again:
 
 def recipe_again(
     header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None, folder: Path | None = None
-) -> Again:
+) -> RebuiltRecipe:
     """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders of one's own;
     ``folder`` is the one with the header, which carries what it was built under, and the word list if the header names one.
 
     Raises:
         InputError: if one of the folders of one's own is not valid.
     """
-    under = Under(header, Folders(scenarios, templates, rules), folder)
+    under = BuildRecipe(header, DataFolders(scenarios, templates, rules), folder)
     catalogue, prompts = under.catalogue(), under.prompts()
     try:
         config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
     except EmpathyEvalError as error:
-        return Again(None, notes=(f"this version cannot read the configuration, so nothing is rendered again: {error.problems[0].what}",))
+        return RebuiltRecipe(
+            None, notes=(f"this version cannot read the configuration, so nothing is rendered again: {error.problems[0].what}",)
+        )
     if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
-        return Again(None, notes=("the plan is too large to be drawn again",))
+        return RebuiltRecipe(None, notes=("the plan is too large to be drawn again",))
     try:
         recipe = Recipe(config, catalogue, prompts, language=under.language())
     except EmpathyEvalError as error:
-        return Again(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
-    return Again(recipe, tuple(_changed(header, recipe)), (*under.notes, *_not_run(config)))
+        return RebuiltRecipe(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
+    return RebuiltRecipe(recipe, tuple(_changed(header, recipe)), (*under.notes, *_not_run(config)))
 
 
 def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:

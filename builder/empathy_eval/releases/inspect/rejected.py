@@ -14,14 +14,14 @@ from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.outcomes import Candidate, Outcome
-from empathy_eval.generation.retrace import Known, Retracer, Trace
+from empathy_eval.generation.replay_item import Known, Retracer, Trace
 from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
 from empathy_eval.raters.judges.cases import told
-from empathy_eval.releases.inspect.recipe_from_manifest import Again
+from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
 from empathy_eval.releases.inspect.requests import answered, flaws_of, keys_about, refused_texts, rows_about, text_of
-from empathy_eval.releases.inspect.shown import Asked, Refused, Shown
+from empathy_eval.releases.inspect.shown import RefusedText, ShownItem, ShownRequest
 from empathy_eval.releases.inspect.sources import Source
-from empathy_eval.releases.inspect.texts import NAME, Place, place_of, unknown
+from empathy_eval.releases.inspect.texts import NAME, TextAddress, place_of, unknown
 
 ROWS = ("ratings", "comparisons", "strategies")
 NOT_HERE = (
@@ -30,7 +30,7 @@ NOT_HERE = (
 )
 
 
-def show_judged(folder: Path, name: str, ledger: Path | None) -> Shown:
+def show_judged(folder: Path, name: str, ledger: Path | None) -> ShownItem:
     """All that a judge said of a pair or a dialogue, or by the request of a key.
 
     Raises:
@@ -40,7 +40,7 @@ def show_judged(folder: Path, name: str, ledger: Path | None) -> Shown:
     judged, said = read_annotations(folder), place_of(name)
     named = f"the annotations of {judged.teacher} by {judged.rubric}"
     places = {one.pair_id or one.dialogue_id: one for one in judged.cases}
-    if isinstance(said, Place):
+    if isinstance(said, TextAddress):
         case, key = places.get(said.name), None
     else:
         keyed = [(one, key) for one in judged.cases for key in keys_of(one) if key.startswith(said)]
@@ -48,21 +48,21 @@ def show_judged(folder: Path, name: str, ledger: Path | None) -> Shown:
             raise input_error("ID", f'"{said}…" is the beginning of several keys', "give more digits of the key")
         case, key = keyed[0] if keyed else (None, None)
     if case is None:
-        raise unknown(said.name if isinstance(said, Place) else said, named, places)
+        raise unknown(said.name if isinstance(said, TextAddress) else said, named, places)
     rows = {one: tuple(row for row in (asdict(made) for made in getattr(case, one)) if _of(row, key)) for one in ROWS}
     asked = tuple(one for one in _asked(case, ledger or folder / LEDGER) if key in (None, one.key))
     notes = (NOT_HERE.format(told(judged.header["configuration"]["release"])),)
     known = {one: found for one, found in rows.items() if found}
-    return Shown(key or name, named, case.status, case.reasons, asked=asked, said=known, notes=notes)
+    return ShownItem(key or name, named, case.status, case.reasons, asked=asked, said=known, notes=notes)
 
 
-def refused_by(judged: Folder, ledger: Path | None) -> Iterator[Refused]:
+def refused_by(judged: Folder, ledger: Path | None) -> Iterator[RefusedText]:
     """The answers of a judge that were not taken."""
     for case in judged.cases:
         texts = {one.key: one for one in _asked(case, ledger or judged.path / LEDGER)} if case.failures else {}
         for one in case.failures:
             text = texts[one.request_key].text if one.request_key in texts else None
-            yield Refused(one.reasons, case.dialogue_id, one.kind, one.turn, one.request_key, text)
+            yield RefusedText(one.reasons, case.dialogue_id, one.kind, one.turn, one.request_key, text)
 
 
 def keys_of(case: Annotated) -> list[str]:
@@ -76,7 +76,7 @@ def _of(row: Mapping[str, Any], key: str | None) -> bool:
     return key is None or key in row.values()
 
 
-def _asked(case: Annotated, path: Path) -> Iterator[Asked]:
+def _asked(case: Annotated, path: Path) -> Iterator[ShownRequest]:
     """The answers about a case, good and bad."""
     if not path.is_file():
         return
@@ -86,14 +86,14 @@ def _asked(case: Annotated, path: Path) -> Iterator[Asked]:
         for row in rows_about(ledger, case.dialogue_id):
             if row.key in known:
                 why = tuple((one, "") for one in reasons.get(row.key, ()))
-                asked = Asked(row.key, row.about.kind, row.about.turn, "refused" if why else "taken", reasons=why)
+                asked = ShownRequest(row.key, row.about.kind, row.about.turn, "refused" if why else "taken", reasons=why)
                 yield answered(asked, row.completion)
 
 
 LEFT_OUT, SPARE = "pair_left_out", "spare"
 
 
-def refused_in(source: Source, ledger: Ledger, again: Again, *, answered: bool) -> Iterator[Refused]:
+def refused_in(source: Source, ledger: Ledger, again: RebuiltRecipe, *, answered: bool) -> Iterator[RefusedText]:
     """All of it: dialogues that are left out, then dialogue by dialogue each answer that was not taken, with its text.
 
     A finished build says itself what was refused. Of a release, and of a build that is under way, the ledger is gone through again;
@@ -106,7 +106,7 @@ def refused_in(source: Source, ledger: Ledger, again: Again, *, answered: bool) 
     for name, (reason, words) in sorted(left.items()):
         # A pair is told by dialogue and turn, as all else is; names of a stranger's release are no more than text.
         pair = found if (found := NAME.fullmatch(name)) and found[2] else None
-        yield Refused((reason,), pair[1] if pair else name, turn=int(pair[2]) if pair else None, detail=words)
+        yield RefusedText((reason,), pair[1] if pair else name, turn=int(pair[2]) if pair else None, detail=words)
     if source.finished and not (source.released and answered):
         for outcome in source.outcomes():
             yield from refused_of(outcome, ledger, {})
@@ -115,7 +115,7 @@ def refused_in(source: Source, ledger: Ledger, again: Again, *, answered: bool) 
     yield from _gone_through(source, ledger, again, retracer, set(left))
 
 
-def refused_of(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Iterator[Refused]:
+def refused_of(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Iterator[RefusedText]:
     """What was refused of an item. ``details`` are by key the words for it."""
     candidates = list(outcome.candidates)
     for one in outcome.failures:
@@ -126,16 +126,16 @@ def refused_of(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Ite
         answer = ledger.get(one.request_key) if one.request_key else None
         text = answer.text if answer else judged.text if judged else None
         detail = details.get(one.request_key or "", "")
-        yield Refused(one.reasons, outcome.dialogue_id, one.kind, one.turn, one.request_key, text, detail)
+        yield RefusedText(one.reasons, outcome.dialogue_id, one.kind, one.turn, one.request_key, text, detail)
     yield from (_candidate(outcome.dialogue_id, one) for one in candidates)
 
 
-def _candidate(dialogue_id: str, one: Candidate) -> Refused:
+def _candidate(dialogue_id: str, one: Candidate) -> RefusedText:
     """A text whose request is not told: made by rules, or of a release."""
-    return Refused(one.reasons or (LEFT_OUT,), dialogue_id, one.kind, one.turn, None, one.text)
+    return RefusedText(one.reasons or (LEFT_OUT,), dialogue_id, one.kind, one.turn, None, one.text)
 
 
-def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retracer | None, left: set[str]) -> Iterator[Refused]:
+def _gone_through(source: Source, ledger: Ledger, again: RebuiltRecipe, retracer: Retracer | None, left: set[str]) -> Iterator[RefusedText]:
     """What the replay of each dialogue of a ledger refuses; where there is none, what answers say of themselves."""
     taken, released = source.taken(), set(source.dialogue_ids()) if source.released else set()
     judged = {one.dialogue_id: one for one in source.outcomes()} if source.released else {}
@@ -150,14 +150,14 @@ def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retrac
         if trace and trace.outcome.status != "missing":
             yield from _beside(told, refused_of(trace.outcome, ledger, _details(trace)), rows)
             if released and trace.outcome.status == "accepted" and dialogue_id not in released | left and not again.unrun:
-                yield Refused((SPARE,), dialogue_id, detail="accepted, but beyond the quota of its scenario")
+                yield RefusedText((SPARE,), dialogue_id, detail="accepted, but beyond the quota of its scenario")
             continue
         yield from _beside(told, _unread(rows, trace, taken, noted), rows)
     for outcome in judged.values():
         yield from refused_of(outcome, ledger, {})
 
 
-def _beside(told: Outcome | None, found: Iterable[Refused], rows: Iterable[Entry]) -> Iterator[Refused]:
+def _beside(told: Outcome | None, found: Iterable[RefusedText], rows: Iterable[Entry]) -> Iterator[RefusedText]:
     """What is found, and after it the texts of a release's candidates that are not among it; of a text itself the release knows better."""
     candidates = told.candidates if told else ()
     noted = {(one.kind, one.turn, one.text): one.reasons or (LEFT_OUT,) for one in candidates}
@@ -184,7 +184,7 @@ def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Entry]:
     return (Entry(key, about, completion) for key, about, completion in found if completion)
 
 
-def _unread(rows: Iterable[Entry], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]) -> Iterator[Refused]:
+def _unread(rows: Iterable[Entry], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]) -> Iterator[RefusedText]:
     """What the beginning of a replay refused, then of answers that it does not come to what was noted or no check could look at."""
     steps = {one.request.key: one for one in trace.steps} if trace else {}
     for row in rows:
@@ -192,4 +192,4 @@ def _unread(rows: Iterable[Entry], trace: Trace | None, taken: set[str], noted: 
         flaws = list(step.flaws if step else ()) or flaws_of(row) or [Flaw(one, NOT_KEPT) for one in noted.get(row.key, ())]
         if flaws and row.key not in taken:
             reasons, detail = tuple(sorted({one.reason for one in flaws})), "; ".join(dict.fromkeys(one.detail for one in flaws))
-            yield Refused(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)
+            yield RefusedText(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)

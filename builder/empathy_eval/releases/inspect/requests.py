@@ -14,9 +14,9 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation import rewriting
 from empathy_eval.generation.outcomes import Candidate, Outcome
-from empathy_eval.generation.retrace import Trace
-from empathy_eval.releases.inspect.recipe_from_manifest import Again
-from empathy_eval.releases.inspect.shown import Asked, Figure
+from empathy_eval.generation.replay_item import Trace
+from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
+from empathy_eval.releases.inspect.shown import CheckFigure, ShownRequest
 from empathy_eval.releases.inspect.sources import checks_of, keys_of
 from empathy_eval.releases.inspect.texts import flags_at, variant_figures
 
@@ -56,8 +56,8 @@ def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
 
 
 def asked_of(
-    trace: Trace | None, rows: Iterable[Entry], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: Again
-) -> list[Asked]:  # fmt: skip
+    trace: Trace | None, rows: Iterable[Entry], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: RebuiltRecipe
+) -> list[ShownRequest]:  # fmt: skip
     """All requests about a dialogue, each with what became of it: those of its replay, then what a ledger has beside them.
 
     ``refused`` are by key the reasons against answers, as far as they were noted.
@@ -65,7 +65,7 @@ def asked_of(
     taken, steps = keys_of(outcome) if outcome else {}, trace.steps if trace else ()
     chosen = {key: step.request.sample // APART for step in steps if (key := step.request.key) in taken.values()}
     found = [_stepped(step, taken, again, chosen) for step in steps]
-    known, beside = {one.key for one in found}, list[Asked]()
+    known, beside = {one.key for one in found}, list[ShownRequest]()
     mine = {*taken.values(), *(checks_of(outcome) if outcome else ())}
     for row in (one for one in rows if one.key not in known):
         asked = _beside(row, mine, refused)
@@ -81,7 +81,9 @@ def _sample_of(row: Entry, steps: Iterable[Step], recipe: Recipe | None) -> Requ
     return next(filter(None, found), None)
 
 
-def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], again: Again, chosen: Mapping[str, int]) -> Asked:
+def _stepped(
+    step: Step, taken: Mapping[tuple[str, int | None], str | None], again: RebuiltRecipe, chosen: Mapping[str, int]
+) -> ShownRequest:
     """A request of the replay; ``chosen`` is by key of what it came to and was taken which candidate that is."""
     about, request, recipe, changed = step.about, step.request, again.recipe, again.changed
     key = taken.get((about.kind, about.turn))
@@ -98,20 +100,20 @@ def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], aga
         note += f"; changed: {'; '.join(changed)}" if changed else ""
     elif step.verdict == "unanswered":
         note = "as rendered here; no answer with this key was found"
-    asked = Asked(
+    asked = ShownRequest(
         request.key, about.kind, about.turn, verdict, request.body, request.endpoint, request.sample, step.repair,
         reasons=tuple((one.reason, one.detail) for one in step.flaws), note=note,
     )  # fmt: skip
     return answered(asked, step.completion)
 
 
-def _beside(row: Entry, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> Asked:
+def _beside(row: Entry, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> ShownRequest:
     """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
     reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
     verdict = "taken" if row.key in taken else "refused" if reasons else "unknown"
     note = "annotate --preview shows the requests of a judge" if row.about.kind in JUDGED else NOT_RENDERED
-    return answered(Asked(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
+    return answered(ShownRequest(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
 
 
 def refused_texts(rows: Iterable[Entry], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
@@ -133,14 +135,14 @@ def flaws_of(row: Entry) -> list[Flaw]:
     return (read(row.completion, kind.answer) if kind else value_of(row.completion))[1]
 
 
-def answered(asked: Asked, completion: Completion | None) -> Asked:
+def answered(asked: ShownRequest, completion: Completion | None) -> ShownRequest:
     """A request with its answer, if there is one."""
     if completion is None:
         return asked
     return replace(asked, model=completion.model, finish=completion.finish, text=completion.text, tokens=asdict(completion.usage))
 
 
-def _figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Iterator[Figure]:
+def _figures(asked: ShownRequest, trace: Trace | None, recipe: Recipe | None) -> Iterator[CheckFigure]:
     """The figures of the text in an answer to a rewriting request."""
     kind, dialogue = KINDS.get(asked.kind), trace.dialogue if trace else None
     if not (kind and dialogue and recipe and trace) or asked.text is None or asked.turn is None:

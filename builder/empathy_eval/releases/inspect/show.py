@@ -14,15 +14,15 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.review.record import read_record
-from empathy_eval.releases.inspect.look import Look
+from empathy_eval.releases.inspect.inspector import Inspector
 from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
 from empathy_eval.releases.inspect.rejected import refused_by, refused_in, show_judged
-from empathy_eval.releases.inspect.shown import Refused, Shown
+from empathy_eval.releases.inspect.shown import RefusedText, ShownItem
 from empathy_eval.releases.inspect.sources import source_of
 
 
 @dataclass(frozen=True)
-class Beside:
+class InspectionInputs:
     """What is looked into beside the folder: a ledger, a record of reviews, and one's own scenarios, templates and rules."""
 
     ledger: Path | None = None
@@ -32,7 +32,7 @@ class Beside:
     rules: Path | None = None
 
 
-def show(folder: Path, name: str, beside: Beside | None = None) -> Shown:
+def show(folder: Path, name: str, beside: InspectionInputs | None = None) -> ShownItem:
     """All that a release, a build or annotations hold of a dialogue, a pair, a turn, a variant or a request.
 
     Nothing is asked, nothing is written, and no code is run that the folder names.
@@ -41,7 +41,7 @@ def show(folder: Path, name: str, beside: Beside | None = None) -> Shown:
         InputError: if the folder is none of these, or the name is none that is there.
         JobError: if a row of the ledger that is looked at is damaged.
     """
-    beside = beside or Beside()
+    beside = beside or InspectionInputs()
     if _is_judged(folder):
         return show_judged(folder, name, beside.ledger)
     with _looking(folder, beside) as look:
@@ -55,17 +55,17 @@ def _is_judged(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _looking(folder: Path, beside: Beside) -> Iterator[Look]:
+def _looking(folder: Path, beside: InspectionInputs) -> Iterator[Inspector]:
     """A look into a release or a build, with its ledger open, or an empty one in its place."""
     source = source_of(folder)
     path = beside.ledger or source.ledger
     again = recipe_again(source.header, beside.scenarios, beside.templates, beside.rules, folder)
     record = read_record(beside.reviews) if beside.reviews else None
     with Ledger(path, create=False, write=False) if path else Ledger(Path(":memory:")) as ledger:
-        yield Look(source, ledger, again, record, answered=path is not None)
+        yield Inspector(source, ledger, again, record, answered=path is not None)
 
 
-def rejected(folder: Path, reason: str | None = None, beside: Beside | None = None) -> Iterator[Refused]:
+def rejected(folder: Path, reason: str | None = None, beside: InspectionInputs | None = None) -> Iterator[RefusedText]:
     """What was refused for a reason, or for any, and what was left out; each as it is come to.
 
     Raises:
@@ -73,7 +73,7 @@ def rejected(folder: Path, reason: str | None = None, beside: Beside | None = No
         JobError: if rows of the ledger are damaged.
     """
     counts = Counter[str]()
-    for one in _all_rejected(folder, beside or Beside()):
+    for one in _all_rejected(folder, beside or InspectionInputs()):
         counts.update(one.reasons)
         if reason in (None, *one.reasons):
             yield one
@@ -83,7 +83,7 @@ def rejected(folder: Path, reason: str | None = None, beside: Beside | None = No
         raise input_error("--rejected", f'nothing was refused for "{reason}"', fix)
 
 
-def _all_rejected(folder: Path, beside: Beside) -> Iterator[Refused]:
+def _all_rejected(folder: Path, beside: InspectionInputs) -> Iterator[RefusedText]:
     if _is_judged(folder):
         yield from refused_by(read_annotations(folder), beside.ledger)
         return

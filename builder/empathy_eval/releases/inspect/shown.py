@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Figure:
+class CheckFigure:
     """What a check looked at: the figure, the bound that it was held against, and whether it keeps it."""
 
     name: str
@@ -18,7 +18,7 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Text:
+class ShownText:
     """A text with how it was made, its strategy, its manner or device, its checks, and the reasons why it was refused, if it was."""
 
     name: str
@@ -28,12 +28,12 @@ class Text:
     way: str | None = None
     model: str | None = None
     request_key: str | None = None
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[CheckFigure, ...] = ()
     reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Asked:
+class ShownRequest:
     """A request and its answer. ``body`` is what was sent, None where it cannot be rendered again; ``note`` says why, or what is odd.
 
     ``verdict`` is ``taken``, ``not chosen``, ``refused``, ``unanswered``, ``scored``, ``not judged`` or ``unknown``; ``reasons`` are
@@ -53,12 +53,12 @@ class Asked:
     text: str | None = None
     tokens: Mapping[str, int] = field(default_factory=dict)
     reasons: tuple[tuple[str, str], ...] = ()
-    figures: tuple[Figure, ...] = ()
+    figures: tuple[CheckFigure, ...] = ()
     note: str = ""
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownItem:
     """All that is known of a dialogue, a pair, a turn or a request.
 
     ``status`` says what became of it and ``why`` in which way; ``before`` are the turns before it, ``refused`` texts that are not released.
@@ -70,10 +70,10 @@ class Shown:
     source: str
     status: str
     why: tuple[str, ...] = ()
-    before: tuple[Text, ...] = ()
-    texts: tuple[Text, ...] = ()
-    refused: tuple[Text, ...] = ()
-    asked: tuple[Asked, ...] = ()
+    before: tuple[ShownText, ...] = ()
+    texts: tuple[ShownText, ...] = ()
+    refused: tuple[ShownText, ...] = ()
+    asked: tuple[ShownRequest, ...] = ()
     said: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
@@ -83,7 +83,7 @@ class Shown:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedText:
     """A text that was refused, or what was left out: the reasons, where, and the text as it was (None where no ledger tells it)."""
 
     reasons: tuple[str, ...]

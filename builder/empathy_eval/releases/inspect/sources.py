@@ -30,7 +30,7 @@ from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, SELF_CHAT
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, read_build
 from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.assemble.read_back import BESIDE, candidate_of, outcome_of, path_of, read_back, tables_of
-from empathy_eval.releases.inspect.texts import KIND_OF, Place
+from empathy_eval.releases.inspect.texts import KIND_OF, TextAddress
 
 ITEMS = "report/items.parquet"
 
@@ -54,7 +54,7 @@ def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins:
     return found
 
 
-class Released:
+class ReleaseFolder:
     """The folder of a release."""
 
     finished = released = True
@@ -106,7 +106,7 @@ class Released:
         path = self._folder / "provenance.parquet"
         return {key for batch in table_batches(path, ["request_key"]) for key in batch.column(0).to_pylist()}
 
-    def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    def said(self, place: TextAddress) -> dict[str, tuple[Mapping[str, Any], ...]]:
         """Rows of annotations, comparisons and strategies, and scores by metric with the word margin."""
         found = dict[str, list[TableRow]]()
         for config in [one for one in JUDGED if one in self.header["counts"]]:
@@ -119,16 +119,16 @@ class Released:
             found["scores"] = rows_where(self._folder / ITEMS, pa.schema([("pair_id", pa.string())]), "pair_id", place.name)
         return {name: tuple(rows) for name, rows in found.items() if rows}
 
-    def keyed(self, prefix: str) -> list[Place]:
+    def keyed(self, prefix: str) -> list[TextAddress]:
         """Those of the provenance."""
-        found = dict[str, Place]()
+        found = dict[str, TextAddress]()
         path = self._folder / "provenance.parquet"
         for row in rows_where(path, PROVENANCE, "request_key", prefix, begins=True):
             check(row, "provenance_row", f"{path}: {prefix}")
             turn = None if row["pair_id"] is None else parts_of(row["pair_id"])[1]
             kind = "self_chat" if row["what"] == "dialogue" else KIND_OF.get(row["what"], row["what"])
             kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
-            found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
+            found[row["request_key"]] = TextAddress(row["dialogue_id"], turn, kind, row["request_key"])
         return list(found.values())[:2]
 
 
@@ -143,7 +143,7 @@ IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,})(?:-r[1-9]\d{0,3})
 Rows = tuple[Mapping[str, Any], ...]
 
 
-class Built:
+class BuildFolder:
     """The folder of a build; it may be under way."""
 
     released = False
@@ -191,17 +191,17 @@ class Built:
         """None: what of it is released is not decided."""
         return set()
 
-    def said(self, place: Place) -> dict[str, Rows]:
+    def said(self, place: TextAddress) -> dict[str, Rows]:
         """Nothing: a build has texts alone."""
         return {}
 
-    def keyed(self, prefix: str) -> list[Place]:
+    def keyed(self, prefix: str) -> list[TextAddress]:
         """Those of texts that were taken and of answers that were not."""
         return [place for one in self._read(f'"{prefix}'.encode()) for place in places(one, prefix)][:2]
 
 
 # What lies in a folder, read as outcomes. Of a build that is under way, which is not ``finished``, the ledger alone is known.
-Source = Released | Built
+Source = ReleaseFolder | BuildFolder
 
 
 def source_of(folder: Path) -> Source:
@@ -211,20 +211,20 @@ def source_of(folder: Path) -> Source:
         InputError: if it is neither, or what it says of itself is not valid.
     """
     if (folder / MANIFEST).is_file():
-        return Released(folder)
+        return ReleaseFolder(folder)
     if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
-        return Built(folder)
+        return BuildFolder(folder)
     what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
     raise input_error(folder, what, "name the folder of a release, a build or annotations")
 
 
-def places(outcome: Outcome, prefix: str) -> Iterator[Place]:
+def places(outcome: Outcome, prefix: str) -> Iterator[TextAddress]:
     """The places of an outcome's requests whose key begins so."""
     keys = {(kind, turn): key for (kind, turn), key in keys_of(outcome).items() if key}
-    found = {key: Place(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
+    found = {key: TextAddress(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
     failed = [(one, one.request_key) for one in outcome.failures if one.request_key]
-    found |= {key: Place(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
-    found |= {key: Place(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in checks_of(outcome).items()}
+    found |= {key: TextAddress(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
+    found |= {key: TextAddress(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in checks_of(outcome).items()}
     return (place for key, place in found.items() if key.startswith(prefix))
 
 

@@ -16,10 +16,20 @@ from empathy_eval.design.dataset import PREFERRED, split_of
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.outcomes import Outcome
-from empathy_eval.releases.assemble.read_back import BESIDE, File, Numbered, Stored, outcome_of, path_of, place_of, read_back, tables_of
+from empathy_eval.releases.assemble.read_back import (
+    BESIDE,
+    DialogueRows,
+    File,
+    Numbered,
+    outcome_of,
+    path_of,
+    place_of,
+    read_back,
+    tables_of,
+)
 from empathy_eval.releases.assemble.rows import derive
-from empathy_eval.releases.verify.requests import Requests
-from empathy_eval.releases.verify.texts import Checked, text_faults
+from empathy_eval.releases.verify.requests import RequestRecords
+from empathy_eval.releases.verify.texts import TextChecks, text_faults
 
 # What tells the rows of a dialogue apart; in other tables it is the pair.
 IDENTITY = {
@@ -30,7 +40,7 @@ IDENTITY = {
 EXACT = 1e-9
 
 
-def content_faults(folder: Path, manifest: dict[str, Any], under: Checked | None) -> Iterator[Finding]:
+def content_faults(folder: Path, manifest: dict[str, Any], under: TextChecks | None) -> Iterator[Finding]:
     """Rows that do not come from the outcomes that the release gives, or are missing; requests that cannot have brought its texts; and
     texts that a build would have refused, if they are to be checked ``under`` something.
 
@@ -39,7 +49,7 @@ def content_faults(folder: Path, manifest: dict[str, Any], under: Checked | None
     if own := ", ".join(manifest.get("checks", {})):
         what, fix = f"its own checks are code and were not run: {own}", "ask the publisher for these checks, and build the release again"
         yield Finding(str(folder), what, fix, "note", "checks")
-    contents, last = Contents(folder, manifest, under, Requests(folder, manifest)), tuple[Any, ...]()
+    contents, last = ReleaseContents(folder, manifest, under, RequestRecords(folder, manifest)), tuple[Any, ...]()
     for stored in read_back(folder, tables_of(manifest, preferred=True)):
         place = place_of(stored.dialogue_id)
         if place <= last:
@@ -50,20 +60,20 @@ def content_faults(folder: Path, manifest: dict[str, Any], under: Checked | None
 
 
 @dataclass(frozen=True)
-class Contents:
+class ReleaseContents:
     """The tables of a release, what its texts are checked ``under``, and its requests as far as they are gathered."""
 
     folder: Path
     manifest: dict[str, Any]
-    under: Checked | None
-    requests: Requests
+    under: TextChecks | None
+    requests: RequestRecords
 
     @cached_property
     def gone(self) -> set[str]:
         """What is in no table."""
         return left_out(self.manifest)
 
-    def faults(self, stored: Stored) -> Iterator[Finding]:
+    def faults(self, stored: DialogueRows) -> Iterator[Finding]:
         """All that is wrong with a dialogue."""
         if wrong := [*_invalid(self.folder, stored)]:
             yield from wrong
@@ -89,13 +99,13 @@ def left_out(manifest: Mapping[str, Any]) -> set[str]:
     return whole | withdrawn_pairs(manifest["withdrawn"], corrected) | set(manifest["duplicates"])
 
 
-def _first(folder: Path, stored: Stored) -> str:
+def _first(folder: Path, stored: DialogueRows) -> str:
     """Where the first row of a dialogue is: in ``dialogues``, if it has one there."""
     file = next((one for one in stored.rows if one[0] == "dialogues"), next(iter(stored.rows)))
     return f"{path_of(folder, *file)}: row {stored.rows[file][0][0]}"
 
 
-def _invalid(folder: Path, stored: Stored) -> Iterator[Finding]:
+def _invalid(folder: Path, stored: DialogueRows) -> Iterator[Finding]:
     """Rows that are not valid each for itself, or are in another split than that of the dialogue."""
     for (table, split), rows in stored.rows.items():
         form, own = f"{'preferences' if table in PREFERRED else table}_row", split_of(stored.dialogue_id)
@@ -108,7 +118,7 @@ def _invalid(folder: Path, stored: Stored) -> Iterator[Finding]:
                 yield Finding(place, what, "never move a row to another split", config=table, row=number)
 
 
-def _unequal(folder: Path, stored: Stored, outcome: Outcome, manifest: Mapping[str, Any]) -> Iterator[Finding]:
+def _unequal(folder: Path, stored: DialogueRows, outcome: Outcome, manifest: Mapping[str, Any]) -> Iterator[Finding]:
     """Where the rows of a dialogue are not those that its outcome gives."""
     derived = dict[File, list[TableRow]]()
     scenario = manifest["scenarios"].get(stored.dialogue_id[:3], {}).get("name", "")

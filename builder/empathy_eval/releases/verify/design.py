@@ -16,8 +16,8 @@ from empathy_eval.base.findings import RESTORE, Finding, faults_of
 from empathy_eval.base.parsing import text_of
 from empathy_eval.base.tabular import schema_of
 from empathy_eval.base.version import __version__
+from empathy_eval.design.bundled_definitions import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, written, wrong_in
 from empathy_eval.design.canary import CANARY, canary_of, notice_of
-from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, written, wrong_in
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import Language, load_language
@@ -118,7 +118,7 @@ MOST_REPEATED = 2
 
 
 @dataclass(frozen=True)
-class Under:
+class ReleaseRecipe:
     """What the texts of a release were made and checked under. ``language`` is None where its rules are not to be used."""
 
     language: Language | None
@@ -156,7 +156,7 @@ def _otherwise(own: Path, there: Set[str]) -> Iterator[Finding]:
             yield Finding(str(own / path), "is not in the form in which release writes definitions")
 
 
-def built_under(folder: Path, manifest: Mapping[str, Any]) -> Under:
+def built_under(folder: Path, manifest: Mapping[str, Any]) -> ReleaseRecipe:
     """The rules and the scenarios of a release: the packaged ones where all hashes are theirs, else those that it carries.
 
     Nothing of them is run, and no template is rendered. A catalogue that is carried has no seed dialogues. Rules that could make a text
@@ -170,7 +170,7 @@ def built_under(folder: Path, manifest: Mapping[str, Any]) -> Under:
     if language is not None and language.hashes != manifest["rules"]:
         carried = load_language(code, own / RULE_FILES) if (own / RULE_FILES).is_dir() else None
         language = carried if carried is not None and bounded(carried) else None
-    return Under(language, _catalogue() if _is_packaged(own, manifest) else load_catalogue(own, code, SCENARIOS))
+    return ReleaseRecipe(language, _catalogue() if _is_packaged(own, manifest) else load_catalogue(own, code, SCENARIOS))
 
 
 @cache

@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.files import entries, leading_out
 from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.design.carried import DESIGN, SCENARIOS, hashes_of, known
+from empathy_eval.design.bundled_definitions import DESIGN, SCENARIOS, hashes_of, known
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST

@@ -186,7 +186,7 @@ def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
 
 def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> list[Finding]:
     """All texts that are not what their requests brought."""
-    answers = _Answers(Ledgers(builds))
+    answers = _LedgerAnswers(Ledgers(builds))
     found = list(_texts(folder, manifest, answers))
     if found and not answers.found:
         return [Finding(str(folder), "none of the given ledgers holds its answers", "give the ledger of its build with --ledger")]
@@ -194,7 +194,7 @@ def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) 
 
 
 @dataclass
-class _Answers:
+class _LedgerAnswers:
     """Answers of ledgers by the keys of a provenance, and what they took."""
 
     ledgers: Ledgers
@@ -244,7 +244,7 @@ def said_by(completion: Completion, kind: str) -> str | None:
     return None
 
 
-def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterator[Finding]:
+def _texts(folder: Path, manifest: dict[str, Any], answers: _LedgerAnswers) -> Iterator[Finding]:
     """Row by row of the provenance, which is known to be what the tables give."""
     for stored in read_back(folder, tables_of(manifest)):
         rows = stored.by_table()

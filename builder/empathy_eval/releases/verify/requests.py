@@ -48,7 +48,7 @@ def texts_of(outcome: Outcome) -> dict[Any, str]:
     return found
 
 
-class Requests:
+class RequestRecords:
     """The requests of a release in a few bytes each, how many each model had, and for what its texts were refused.
 
     Dialogues of one scenario that begin alike may share a request, and then its answer.

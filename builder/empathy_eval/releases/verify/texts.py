@@ -35,7 +35,7 @@ TOXIC = "toxic"
 
 
 @dataclass(frozen=True)
-class Checked:
+class TextChecks:
     """What texts are checked under. Of checks of ``own``, which are code and are not run, candidates may have reasons too."""
 
     config: Configuration
@@ -52,7 +52,7 @@ class Checked:
         return plan_of(self.config, self.catalogue, dialogue_id, self.drawn)
 
 
-def checked_under(folder: Path, manifest: dict[str, Any]) -> Checked | None:
+def checked_under(folder: Path, manifest: dict[str, Any]) -> TextChecks | None:
     """What the texts of a release are checked under; None where its rules are not to be had.
 
     Raises:
@@ -62,10 +62,10 @@ def checked_under(folder: Path, manifest: dict[str, Any]) -> Checked | None:
     if under.language is None:
         return None
     drawn = places(config, under.catalogue) if config.plan == "drawn" else {}
-    return Checked(config, under.language, under.catalogue, bool(manifest.get("checks")), drawn)
+    return TextChecks(config, under.language, under.catalogue, bool(manifest.get("checks")), drawn)
 
 
-def text_faults(outcome: Outcome, under: Checked) -> Iterator[str]:
+def text_faults(outcome: Outcome, under: TextChecks) -> Iterator[str]:
     """What a build would have refused of a dialogue and all that is of it, and what its plan, its seed and its texts do not give."""
     dialogue = outcome.dialogue
     if dialogue is None:
@@ -74,18 +74,18 @@ def text_faults(outcome: Outcome, under: Checked) -> Iterator[str]:
         yield f"a turn has {longest:,} characters"
         return
     try:
-        yield from [*_Texts(outcome, dialogue, under, under.plan(outcome.dialogue_id)).whats()]
+        yield from [*_DialogueTexts(outcome, dialogue, under, under.plan(outcome.dialogue_id)).whats()]
     except EmpathyEvalError as error:
         yield from (one.what for one in error.problems)
 
 
 @dataclass(frozen=True)
-class _Texts:
+class _DialogueTexts:
     """A dialogue with what it is checked under, and its plan where that is known."""
 
     outcome: Outcome
     dialogue: Dialogue
-    under: Checked
+    under: TextChecks
     plan: Plan | None
 
     def whats(self) -> Iterator[str]:

@@ -24,7 +24,7 @@ EXACT = 1.0001e-4
 
 
 @dataclass(frozen=True)
-class _Text:
+class _ScoredText:
     """A text and where it stands. ``score`` is what is released of it, None where nothing is; ``refused`` whether it is said to be too
     toxic, None where reasons of checks of one's own may say the same."""
 
@@ -70,7 +70,7 @@ def _not_at_hand(config: ToxicityConfig, weights: str) -> tuple[str, str] | None
     return None
 
 
-def _wrong(batch: Sequence[_Text], scorer: Scorer, at_most: float) -> Iterator[tuple[str, str]]:
+def _wrong(batch: Sequence[_ScoredText], scorer: Scorer, at_most: float) -> Iterator[tuple[str, str]]:
     """(place, what) of what the scorer gives otherwise of some texts, each of which is scored once."""
     texts = list(dict.fromkeys(one.text for one in batch))
     scores = dict(zip(texts, (round(float(score), 4) for score in scorer(texts)), strict=True))
@@ -84,7 +84,7 @@ def _wrong(batch: Sequence[_Text], scorer: Scorer, at_most: float) -> Iterator[t
             yield one.place, f'{one.name} is refused as "{TOXIC}", but its toxicity is {score}'
 
 
-def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:
+def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_ScoredText]:
     """Every text that a build scores: helper turns, variants with the scores that are released of them, replies and candidates."""
     own = bool(manifest["configuration"]["checks"].get("own"))
     for stored in read_back(folder, tables_of(manifest)):
@@ -94,13 +94,13 @@ def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:
         scored = {pair.turn: pair.reference_toxicity for pair in outcome.pairs}
         for number, turn in enumerate(outcome.dialogue.turns):
             if turn.role == "helper":
-                yield _Text(pair_id(outcome.dialogue_id, number), "reference", turn.text, scored.get(number))
+                yield _ScoredText(pair_id(outcome.dialogue_id, number), "reference", turn.text, scored.get(number))
         for pair in outcome.pairs:
             for name in VARIANTS:
                 if made := getattr(pair, name):
-                    yield _Text(pair_id(outcome.dialogue_id, pair.turn), name, made.text, made.toxicity)
+                    yield _ScoredText(pair_id(outcome.dialogue_id, pair.turn), name, made.text, made.toxicity)
         for item in outcome.crossed:
-            yield from (_Text(item.crossed_id, name, getattr(item, name)) for name in ("reply_1", "reply_2"))
+            yield from (_ScoredText(item.crossed_id, name, getattr(item, name)) for name in ("reply_1", "reply_2"))
         for one in outcome.candidates:
             refused, name = TOXIC in one.reasons, f"{one.kind} {one.attempt} in candidates.parquet"
-            yield _Text(pair_id(outcome.dialogue_id, one.turn), name, one.text, refused=None if refused and own else refused)
+            yield _ScoredText(pair_id(outcome.dialogue_id, one.turn), name, one.text, refused=None if refused and own else refused)

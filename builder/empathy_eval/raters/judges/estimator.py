@@ -10,7 +10,7 @@ import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import Folder, Text, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
@@ -22,11 +22,11 @@ LEAST = 1e-9
 
 
 @dataclass(frozen=True)
-class Reckoning:
+class Estimator:
     """What figures are signed with, and how chance is reckoned with."""
 
     signed: str
-    chance: Chance
+    chance: ResamplingSettings
 
     def line(self, items: int, **settings: object) -> str:
         """The signature of a figure over so many items."""
@@ -106,10 +106,10 @@ def clusters_of(names: Sequence[str]) -> Clusters:
     return Clusters.of(dialogues, [int(one[:3]) for one in dialogues])
 
 
-def chance_of(manifest: Mapping[str, Any]) -> Chance:
+def chance_of(manifest: Mapping[str, Any]) -> ResamplingSettings:
     """How figures on the judges of a release reckon with chance: as its report does."""
     made = manifest["configuration"]
-    return Chance(made["report"]["bootstrap"], 0, made["seed"])
+    return ResamplingSettings(made["report"]["bootstrap"], 0, made["seed"])
 
 
 def signed_by(folder: Folder, **more: object) -> str:
@@ -119,9 +119,9 @@ def signed_by(folder: Folder, **more: object) -> str:
     return signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples, **more)
 
 
-def reckoning_of(folder: Folder, chance: Chance) -> Reckoning:
+def reckoning_of(folder: Folder, chance: ResamplingSettings) -> Estimator:
     """How figures about a judge are signed and reckoned."""
-    return Reckoning(signed_by(folder), chance)
+    return Estimator(signed_by(folder), chance)
 
 
 def _ranks(values: Array) -> Array:

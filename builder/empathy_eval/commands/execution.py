@@ -15,12 +15,13 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.command import given
 from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
-from empathy_eval.commands.progress import OfRun, shown
+from empathy_eval.commands.progress import RunProgress, shown
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.job import Job
     from empathy_eval.generation.summary import Course, Handed, Summary
+
 
 LOG = logging.getLogger(__name__)
 
@@ -158,14 +159,16 @@ RUN: Rows = {
 
 
 @dataclass(frozen=True)
-class Closing:
+class ClosingMessage:
     """What is said once a job is finished, beside its summary: in words, and by name as JSON values."""
 
     text: str
     json: dict[str, Any]
 
 
-def done(options: argparse.Namespace, verb: str, work: Callable[[RunOptions], Handed], closing: Callable[[], Closing] | None = None) -> int:
+def done(
+    options: argparse.Namespace, verb: str, work: Callable[[RunOptions], Handed], closing: Callable[[], ClosingMessage] | None = None
+) -> int:
     """Does the work as it is to be run, with progress, and prints what came of it; returns the exit status.
 
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
@@ -178,7 +181,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[RunOptions], Ha
     def watch(done: int, total: int) -> None:
         course.batch = (done, total)
 
-    with shown(verb, OfRun(course)):
+    with shown(verb, RunProgress(course)):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.

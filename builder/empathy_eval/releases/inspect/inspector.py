@@ -13,12 +13,12 @@ from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.outcomes import Outcome
-from empathy_eval.generation.retrace import Known, Trace
-from empathy_eval.releases.inspect.recipe_from_manifest import Again
+from empathy_eval.generation.replay_item import Known, Trace
+from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
 from empathy_eval.releases.inspect.requests import asked_of, refused_texts, rows_about
-from empathy_eval.releases.inspect.shown import Asked, Shown, Text
+from empathy_eval.releases.inspect.shown import ShownItem, ShownRequest, ShownText
 from empathy_eval.releases.inspect.sources import Source
-from empathy_eval.releases.inspect.texts import KIND_OF, Place, Texts, place_of, unknown
+from empathy_eval.releases.inspect.texts import KIND_OF, OutcomeTexts, TextAddress, place_of, unknown
 
 NO_LEDGER = "answers, refusals and repairs are in the ledger of the build, which is not here: give it with --ledger"
 CROSSED_KINDS = frozenset(one.name for one in CROSSING)
@@ -26,26 +26,26 @@ NO_REVIEWS = "the judgements of single raters are in the record of review import
 
 
 @dataclass(frozen=True)
-class Look:
+class Inspector:
     """A folder and its ledger, open to be looked into. ``answered`` if there is a ledger."""
 
     source: Source
     ledger: Ledger
-    again: Again
+    again: RebuiltRecipe
     record: Mapping[str, Any] | None
     answered: bool
 
-    def place(self, name: str) -> Place:
+    def place(self, name: str) -> TextAddress:
         """The place that a name says.
 
         Raises:
             InputError: if there is none, or several.
         """
         said = place_of(name)
-        if isinstance(said, Place):
+        if isinstance(said, TextAddress):
             return said
         rows = self.ledger.rows("key >= ? AND key < ?", (said, said + "g"))
-        found = [Place(row[1], row[3], row[2], row[0]) for row, _ in itertools.islice(rows, 2)]
+        found = [TextAddress(row[1], row[3], row[2], row[0]) for row, _ in itertools.islice(rows, 2)]
         found = found or self.source.keyed(said)
         if not found:
             where = self.source.named + (" and its ledger" if self.answered else "; no ledger was given")
@@ -55,7 +55,7 @@ class Look:
             raise input_error("ID", f'"{said}…" is the beginning of several keys', f"give more digits: {keys} begin like that")
         return found[0]
 
-    def shown(self, place: Place) -> Shown:
+    def shown(self, place: TextAddress) -> ShownItem:
         """All about a place.
 
         Raises:
@@ -76,8 +76,8 @@ class Look:
         if place.turn is not None:
             self._turn(place, len(dialogue.turns) if dialogue else len(plan.turns) if plan else None)
         asked = asked_of(trace, rows, told, refused, self.again)
-        texts = Texts(told, dialogue, self.again.recipe, plan, trace) if told and dialogue else None
-        return Shown(
+        texts = OutcomeTexts(told, dialogue, self.again.recipe, plan, trace) if told and dialogue else None
+        return ShownItem(
             place.key or place.name + (f"/{KINDS[place.kind].variant}" if place.kind else ""),
             self.source.named,
             self._status(outcome, told, left),
@@ -102,7 +102,7 @@ class Look:
         retracer = self.again.retracer(self.ledger, self.source.header.get("toxicity_weights"), names)
         return retracer.trace(plan, Known(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
 
-    def _turn(self, place: Place, turns: int | None) -> None:
+    def _turn(self, place: TextAddress, turns: int | None) -> None:
         if turns is not None and not 0 <= (place.turn or 0) < turns:
             what = f'"{place.name}" does not exist: {place.dialogue_id} has {turns} turns'
             raise input_error("ID", what, f"name one of {place.dialogue_id}-t00 to {place.dialogue_id}-t{turns - 1:02d}")
@@ -114,7 +114,7 @@ class Look:
             return "released" if outcome else "not released"
         return told.status if told else "not known"
 
-    def _why(self, place: Place, outcome: Outcome | None, told: Outcome | None, left: str) -> Iterator[str]:
+    def _why(self, place: TextAddress, outcome: Outcome | None, told: Outcome | None, left: str) -> Iterator[str]:
         if left:
             yield left
         if told and told.status == "rejected":
@@ -135,7 +135,7 @@ class Look:
             lost = (one for one in told.failures if (one.turn, one.kind, one.final) == (place.turn, CROSSED.name, True))
             yield from (f"its crossed item is left out: {', '.join(one.reasons)}" for one in lost)
 
-    def _said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
+    def _said(self, place: TextAddress) -> dict[str, tuple[Mapping[str, Any], ...]]:
         found = self.source.said(place)
         if place.key and place.kind not in KINDS:  # a judge's: what it was asked for, and nothing that others said
             found = {name: mine for name, rows in found.items() if (mine := tuple(one for one in rows if place.key in one.values()))}
@@ -143,7 +143,7 @@ class Look:
         mine = tuple(one for one in judged if one.get("dialogue_id" if place.turn is None else "pair_id") == place.name)
         return found | ({"reviews": mine} if mine else {})
 
-    def _notes(self, place: Place, outcome: Outcome | None, rows: list[Entry]) -> Iterator[str]:
+    def _notes(self, place: TextAddress, outcome: Outcome | None, rows: list[Entry]) -> Iterator[str]:
         yield from self.again.notes
         if self.again.changed:
             changed = "; ".join(self.again.changed)
@@ -159,7 +159,7 @@ class Look:
             yield f"name a pair by its id to show it, such as {place.dialogue_id}-t{outcome.pairs[0].turn:02d}: the pairs are {names}"
 
 
-def _of_item(place: Place, told: Outcome | None) -> Place:
+def _of_item(place: TextAddress, told: Outcome | None) -> TextAddress:
     """The place of a crossed item, with the turn that it is of.
 
     Raises:
@@ -191,7 +191,7 @@ def _left_out_pair(told: Outcome, turn: int) -> Iterator[str]:
         yield f"its controls are left out, because both must pass: {said}"
 
 
-def _texts(texts: Texts | None, place: Place) -> tuple[Text, ...]:
+def _texts(texts: OutcomeTexts | None, place: TextAddress) -> tuple[ShownText, ...]:
     """The texts of a place: of a dialogue all turns, of a pair the reference and its variants, of a request what it is about."""
     if texts is None:
         return ()
@@ -203,7 +203,7 @@ def _texts(texts: Texts | None, place: Place) -> tuple[Text, ...]:
     return (texts.turn(place.turn), *variants, *(texts.crossed(place.turn) if place.kind is None else ()))
 
 
-def _about(asked: Asked, place: Place) -> bool:
+def _about(asked: ShownRequest, place: TextAddress) -> bool:
     """Whether a request is one of a place: of a dialogue those that wrote it, the others are shown with their turns."""
     if place.key:
         return asked.key == place.key

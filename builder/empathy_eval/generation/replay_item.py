@@ -19,8 +19,8 @@ from empathy_eval.completions.requests import LONGEST, NoAnswer
 from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.crossed_by_models import Crosser
-from empathy_eval.generation.job import Workshop
+from empathy_eval.generation.crossed_by_models import CrossedItemWriter
+from empathy_eval.generation.job import ItemPipeline
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 
@@ -86,7 +86,7 @@ class Retracer:
     async def _trace(self, plan: Plan, known: Known) -> Trace:
         asker = DryRun(self.ledger, self._models, self.recipe.prompts, self.recipe.config)
         asker.refused = known.refused
-        outcome, there = await Workshop(self.recipe, asker).item(plan), known.dialogue
+        outcome, there = await ItemPipeline(self.recipe, asker).item(plan), known.dialogue
         if there is None or (outcome.dialogue and outcome.dialogue.turns == there.turns) or not planned(there, plan, self.recipe):
             return Trace(outcome, _in_order(asker), outcome.dialogue)
         # The replay ends where an answer is missing, or tells another dialogue; with the right one at hand it goes on behind that.
@@ -95,7 +95,7 @@ class Retracer:
         with contextlib.suppress(NoAnswer):
             await Rewriter(*makers).pairs(there, plan.turns)
         with contextlib.suppress(NoAnswer):
-            await Crosser(*makers).items(there, plan)
+            await CrossedItemWriter(*makers).items(there, plan)
         return Trace(outcome, _in_order(asker), there)
 
 

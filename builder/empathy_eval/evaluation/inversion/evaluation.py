@@ -17,10 +17,10 @@ from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.contexts import contexts_at
 from empathy_eval.evaluation.corpus.groupings import Grouping, groupings
 from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, before_contrast, drawn_rows, read_corpus
-from empathy_eval.evaluation.external.score_file import Given
-from empathy_eval.evaluation.inversion.comparisons import Rated, compared, smallest
+from empathy_eval.evaluation.external.score_file import PrecomputedScores
+from empathy_eval.evaluation.inversion.comparisons import ScoredPairs, compared, smallest
 from empathy_eval.evaluation.inversion.inversion import (
-    Chance,
+    ResamplingSettings,
     Rows,
     Scores,
     Statistics,
@@ -31,12 +31,12 @@ from empathy_eval.evaluation.inversion.inversion import (
     duels_of,
     measured_rows,
 )
-from empathy_eval.evaluation.inversion.results import Comparison, MetricRow, corrected
+from empathy_eval.evaluation.inversion.results import MetricComparison, MetricRow, corrected
 from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import EditRatio, Length
 from empathy_eval.metrics.protocol import Metric
-from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.resampling import Clusters
@@ -60,12 +60,12 @@ class AllScores:
         return [(one, self.pairs[one.name], self.cells.get(one.name, {})) for one in self.metrics]
 
 
-class Stand:
+class Evaluation:
     """The texts of a release, and how they are scored; each text is scored once."""
 
     def __init__(
-        self, release_dir: Path, found: Found, chance: Chance, scoring: Scoring = PLAIN, *, splits: Sequence[str] = SPLITS,
-        strict: bool = False,
+        self, release_dir: Path, found: MetricSelection, chance: ResamplingSettings, scoring: Scoring = PLAIN, *,
+        splits: Sequence[str] = SPLITS, strict: bool = False,
     ) -> None:  # fmt: skip
         self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
         # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
@@ -105,7 +105,7 @@ class Stand:
         return AllScores(sound, pairs, cells, before and before.without_texts(), candidates, list(faults.values()))
 
     def tables(self, scores: AllScores) -> dict[str, Any]:
-        """The tables that are made of the scores alone, and all faults, by their names in :class:`Measured`."""
+        """The tables that are made of the scores alone, and all faults, by their names in :class:`ReleaseTables`."""
         sound, pairs, cells = scores.metrics, scores.pairs, scores.cells
         whole = [one for one in sound if one.name in cells]
         dist, more = self._diversities(self.pairs, PAIRS)
@@ -145,11 +145,11 @@ class Stand:
     @property
     def _asked(self) -> list[Metric]:
         """The metrics that score texts, as opposed to those whose scores are given."""
-        return [one for one in self.found.metrics if not isinstance(one, Given)]
+        return [one for one in self.found.metrics if not isinstance(one, PrecomputedScores)]
 
     def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
         """What is scored and given of each set; what gave one text two scores has no scores at all."""
-        given = [one for one in self.found.metrics if isinstance(one, Given)]
+        given = [one for one in self.found.metrics if isinstance(one, PrecomputedScores)]
         scored = [
             (pairs, {one.name: Scored(one.looked_up(pairs)) for one in given} | statistics_of(self._asked, pairs, self.scoring))
             for pairs in sets.values()
@@ -195,7 +195,7 @@ class Stand:
         self, row: MetricRow, metric: Metric, statistics: Statistics, clusters: Clusters, contrasts: Sequence[Contrast]
     ) -> MetricRow:
         """The row with its accuracies over all pairs, those without scores wrong, where that is wanted."""
-        if not self.strict or not isinstance(metric, Given):
+        if not self.strict or not isinstance(metric, PrecomputedScores):
             return row
         duels = {one.name: duels_of(metric, statistics, one) for one in contrasts if one.duels}
         right = accuracies([one.won(missing=0.0) for one in duels.values()], clusters, self.chance) if duels else []
@@ -204,11 +204,11 @@ class Stand:
 
     def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
         """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
-        return corrected(rows, {one.name: one.family for one in self.found.metrics if isinstance(one, Given)})
+        return corrected(rows, {one.name: one.family for one in self.found.metrics if isinstance(one, PrecomputedScores)})
 
-    def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[Comparison]:
+    def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[MetricComparison]:
         rated = {
-            one.name: Rated(duels_of(one, statistics(one.name), contrast), one.signature)
+            one.name: ScoredPairs(duels_of(one, statistics(one.name), contrast), one.signature)
             for one in metrics
             if one.higher_is_better is not None
         }

@@ -14,7 +14,7 @@ from empathy_eval.base.errors import Problem, collecting, refuse
 from empathy_eval.base.table_text import lined
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating
@@ -32,7 +32,7 @@ from empathy_eval.raters.judges.comparisons import (
     rated_by_people,
     strategies,
 )
-from empathy_eval.raters.judges.reckoning import Reckoning, chance_of, reckoning_of
+from empathy_eval.raters.judges.estimator import Estimator, chance_of, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
 
 # The two criteria on the whole of a reply, whose correlation says whether they are two.
@@ -140,7 +140,7 @@ def worth_of(folder: Folder, release_dir: Path, beside: Beside | None = None) ->
     return worth_by(folder, chance, beside or Beside(), Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"])))
 
 
-def worth_by(folder: Folder, chance: Chance, beside: Beside, shortcuts: Shortcuts) -> Worth:
+def worth_by(folder: Folder, chance: ResamplingSettings, beside: Beside, shortcuts: Shortcuts) -> Worth:
     """The same of a release whose shortcuts are given: judges of one release share them."""
     configuration, kind, release_dir = folder.header["configuration"], folder.header["rubric"]["kind"], shortcuts.release_dir
     bench = _Bench(folder, beside, shortcuts, reckoning_of(folder, chance))
@@ -164,7 +164,7 @@ class _Bench:
     folder: Folder
     beside: Beside
     shortcuts: Shortcuts
-    reckoning: Reckoning
+    reckoning: Estimator
 
     def criterion(self, scored: Scored, people: Mapping[Text, float] | None) -> CriterionWorth:
         """The figures of one criterion, which ``people`` rated by too where it is one of theirs."""
@@ -204,7 +204,7 @@ class _Bench:
         return self.reckoning.alpha(given, raters="judges,means-of-samples", beside=",".join(one.teacher for one in same))
 
 
-def _together(scored: Mapping[str, Scored], reckoning: Reckoning) -> Measure | None:
+def _together(scored: Mapping[str, Scored], reckoning: Estimator) -> Measure | None:
     if not scored.keys() >= set(WHOLE):
         return None
     one, other = (scored[name].means for name in WHOLE)

@@ -42,7 +42,7 @@ MOST_SAID = 200
 LOG = logging.getLogger(__name__)
 
 
-class Rests:
+class Sleeper:
     """Waits that all end early once ``stopped`` gives something: it is asked a few times a second, however many wait."""
 
     def __init__(self, stopped: Callable[[], object] = lambda: None) -> None:
@@ -99,7 +99,7 @@ class Bucket:
 
 
 @dataclass
-class Pace:
+class RateLimiter:
     """Bounds requests in flight, requests a minute and tokens a minute; slows down for a persistent refusal and recovers.
 
     Once ``stopped`` gives something, nothing waits any longer. ``name`` is the endpoint in what is told.
@@ -120,7 +120,7 @@ class Pace:
 
     def __post_init__(self) -> None:
         self._limit = float(self.in_flight)
-        self.rest = Rests(self.stopped).rest
+        self.rest = Sleeper(self.stopped).rest
         self._requests = Bucket(self.requests_per_minute) if self.requests_per_minute else None
         self._tokens = Bucket(self.tokens_per_minute) if self.tokens_per_minute else None
 
@@ -213,7 +213,7 @@ def _said_by(cause: BaseException) -> str:
 
 
 @dataclass
-class Reception:
+class EndpointHealth:
     """How an endpoint receives what is sent to it, until its first answer; after that it is waited for.
 
     ``sending`` counts the requests that it has and has not answered. Another thread may read how it stands.
