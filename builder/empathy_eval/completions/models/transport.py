@@ -9,7 +9,8 @@ import os
 import re
 import ssl
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -25,10 +26,20 @@ from empathy_eval.design.endpoints import ModelConfig, url_faults
 
 # The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
 LARGEST = 16 * 2**20
+# Bytes of it that are unpacked at once.
+CHUNK = 2**14
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 ADDRESS = "OPENAI_BASE_URL"
 # Shorter ones would be taken out of words that have nothing to do with them.
 SHORTEST_SECRET = 8
+
+
+@dataclass(frozen=True)
+class Received:
+    """A successful response: its headers as bytes, and its body, unpacked and without secrets."""
+
+    headers: Sequence[tuple[bytes, bytes]]
+    content: bytes
 
 
 class TooLarge(httpx2.HTTPError):
@@ -78,6 +89,29 @@ class BoundedClient(openai.DefaultAioHttpClient):
             await response.aclose()
         return _whole(response, request, bytes(body), self._secrets)
 
+    async def send_like(self, first: httpx2.Request, content: bytes) -> Received | httpx2.Response:
+        """Sends a body with the address and the headers of a request that was answered; a response that is no success comes as it is.
+
+        It goes to the session of aiohttp itself where there is one without a proxy: the layers above it take longer than the session.
+        """
+        headers = first.headers.copy()
+        headers["content-length"] = str(len(content))
+        transport: Any = self._transport_for_url(first.url)
+        if not isinstance(session := getattr(transport, "client", None), aiohttp.ClientSession) or transport.proxy:
+            return await self.send(httpx2.Request("POST", first.url, headers=headers, content=content, extensions=first.extensions))
+        limit = aiohttp.ClientTimeout(connect=first.extensions["timeout"]["pool"])
+        async with session.post(
+            str(first.url), data=content, headers=headers, allow_redirects=False, auto_decompress=False, timeout=limit
+        ) as response:
+            body, parts = bytearray(), response.content.iter_chunked(CHUNK)
+            plain = response.ok and "content-encoding" not in response.headers
+            packed = None if plain else httpx2.Response(response.status, headers=response.raw_headers, content=parts)
+            async for chunk in packed.aiter_bytes() if packed else parts:
+                _add(body, chunk)
+        if response.ok or not packed:
+            return Received(response.raw_headers, _masked_bytes(bytes(body), self._secrets))
+        return _whole(packed, first, bytes(body), self._secrets)
+
 
 class BoundedSyncClient(openai.DefaultHttpxClient):
     """The same for the calls of batches, each within so many seconds; a file that is fetched goes through as it comes."""
@@ -116,9 +150,13 @@ def _add(body: bytearray, chunk: bytes) -> None:
 def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[str, ...]) -> httpx2.Response:
     """A response that was read, unpacked and without secrets."""
     headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
+    return httpx2.Response(response.status_code, headers=headers, content=_masked_bytes(content, secrets), request=request)
+
+
+def _masked_bytes(content: bytes, secrets: tuple[str, ...]) -> bytes:
     for secret in secrets:
         content = content.replace(secret.encode(), b"***")
-    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+    return content
 
 
 def trusted() -> ssl.SSLContext:
