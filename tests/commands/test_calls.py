@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable
 from dataclasses import asdict
@@ -113,3 +114,10 @@ def test_a_call_that_is_given_what_is_wrong_says_so_as_the_verb_does(tmp_path: P
         with pytest.raises(ee.InputError, match="Fix: "):
             call()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_help_of_a_call_lists_each_parameter_that_its_command_has_words_for() -> None:
+    text = inspect.getdoc(ee.diff) or ""
+    assert "Parameters\n----------\nbefore : str | Path\n    the earlier release" in text
+    assert "\n\nReturns\n-------\nDiff\n\nRaises\n------\nInputError\n" in text
+    assert "shortcuts : bool\n    False: leave out" in (inspect.getdoc(ee.score) or "")

@@ -56,10 +56,13 @@ def agree(
     crowd beside the median expert. The raters ``crowd`` are taken as one by ``crowd_as`` ("mean" or "median"); ``rubrics`` (files, or names
     of packaged ones) say which criteria belong together, and on which scale they are. What is given back leaves the crowd out.
 
-    Raises:
-        InputError: if a table cannot be read, a judge is not in it, or strategies were named and it is not said of which release; for what
+    Raises
+    ------
+    InputError
+        If a table cannot be read, a judge is not in it, or strategies were named and it is not said of which release; for what
             belongs to a page without one; if who is who, or a rating by its rubric, cannot be.
-        JobError: if the page cannot be written.
+    JobError
+        If the page cannot be written.
     """
     from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
     from empathy_eval.raters.judges.agreeing import agreement_of

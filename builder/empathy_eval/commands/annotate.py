@@ -60,9 +60,12 @@ def annotate(
     With ``attacks`` (as of ``score``; an empty list for all) it is asked about attacked texts of ``attacked_turns`` turns too, into
     ``out/attacks``; their fixed texts are English, or those of the folder ``rules``.
 
-    Raises:
-        InputError: if something is wrong with what is given, or the folder holds other annotations.
-        JobError: if the job could not finish; every answer so far is in the ledger.
+    Raises
+    ------
+    InputError
+        If something is wrong with what is given, or the folder holds other annotations.
+    JobError
+        If the job could not finish; every answer so far is in the ledger.
     """
     how = RunOptions(**(ways or {}), progress=progress)
     asked = AnnotateOptions(

@@ -34,9 +34,12 @@ def build(
 
     Works where an event loop is running too, as in a notebook: an interrupt sends nothing more and waits for what is under way.
 
-    Raises:
-        InputError: if something is wrong with what is given, or the folder holds another configuration's build.
-        JobError: if the job could not finish; every answer so far is in the ledger.
+    Raises
+    ------
+    InputError
+        If something is wrong with what is given, or the folder holds another configuration's build.
+    JobError
+        If the job could not finish; every answer so far is in the ledger.
     """
     run = RunOptions(
         ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +45,14 @@ class Command:
     staged: bool = False
     run: Callable[[argparse.Namespace], int] | None = None
     name: str = ""
+
+    def __post_init__(self) -> None:
+        """Adds to the call's docstring, in numpy's style, the words for its options, which are written once, and its type."""
+        lead, mark, rest = (inspect.getdoc(self.call) or "").partition("\n\nRaises\n")
+        returns = inspect.signature(self.call).return_annotation
+        sections = {"Parameters": "\n".join(parameter_docs(self.call, self.rows)), "Returns": returns}
+        made = (f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text)
+        self.call.__doc__ = f"{lead}{''.join(made)}{mark}{rest}"
 
     def add(self, verbs: Any) -> None:
         """Adds the verb to the parser."""
@@ -104,6 +112,19 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
         if option.group not in groups:
             groups[option.group] = _group(parser, option.group)
         groups[option.group].add_argument(*(options or [name]), **settings)
+
+
+def parameter_docs(call: Callable[..., Any], rows: Rows) -> Iterator[str]:
+    """The parameters of a call with the help of their rows, as a numpy docstring lists them."""
+    helps = {}
+    for row, words in rows.items():
+        named, flags, _, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]
+        name = named or (flags.split()[-1].lstrip("-").replace("-", "_") if flags else metavar.lower())
+        helps[name] = words.settings["help"] if isinstance(words, Option) else words
+    for name, parameter in inspect.signature(call).parameters.items():
+        if name in helps:  # the row of what is on by default is of the option that turns it off
+            off = "False: " if parameter.default is True and parameter.annotation == "bool" else ""
+            yield f"{name} : {parameter.annotation}\n    {off}{helps[name]}"
 
 
 def _group(parser: argparse.ArgumentParser, group: OptionGroup | None) -> Any:

@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 def diff(before: str | Path, after: str | Path) -> Diff:
     """What lies between two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
 
-    Raises:
-        InputError: if one of them is no release, or cannot be had.
+    Raises
+    ------
+    InputError
+        If one of them is no release, or cannot be had.
     """
     from empathy_eval.releases.compare.diff import diff
     from empathy_eval.releases.hub.fetch import release_folder

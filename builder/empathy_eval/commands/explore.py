@@ -34,8 +34,10 @@ def explore(
     The page is written to ``out``, or with ``serve`` served on the loopback interface until an interrupt: ``port`` 0 is any that is free,
     and ``address`` is called with its URL.
 
-    Raises:
-        InputError: if it is no release or cannot be had, neither or both of ``out`` and ``serve`` are given, ``out`` holds something else
+    Raises
+    ------
+    InputError
+        If it is no release or cannot be had, neither or both of ``out`` and ``serve`` are given, ``out`` holds something else
             or lies in the release, or the port cannot be had.
     """
     from empathy_eval.design.dataset import read_manifest

@@ -55,9 +55,12 @@ def init(kind: str = "demo", out: str | Path = ".") -> InitResult:
     The files are those of the package. Each key has its description before it, as a comment; keys that are left out stand with their
     defaults in comments too.
 
-    Raises:
-        InputError: for a kind that there is not, or where one of the files is there already: nothing is overwritten.
-        JobError: if the files cannot be written.
+    Raises
+    ------
+    InputError
+        For a kind that there is not, or where one of the files is there already: nothing is overwritten.
+    JobError
+        If the files cannot be written.
     """
     from empathy_eval.base.files import not_folders, write_whole
     from empathy_eval.design.commented import commented

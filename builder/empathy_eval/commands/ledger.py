@@ -31,9 +31,12 @@ OF_A_LINE = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
 def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
     """What a ledger holds, by model, kind, finish reason and delivery; with the prices of a configuration also what it has cost.
 
-    Raises:
-        InputError: if the ledger or the configuration cannot be read.
-        JobError: if rows are damaged; ``empathy-eval ledger show`` tells the others.
+    Raises
+    ------
+    InputError
+        If the ledger or the configuration cannot be read.
+    JobError
+        If rows are damaged; ``empathy-eval ledger show`` tells the others.
     """
     rows, problems = _spending(ledger, config)
     if problems:
@@ -45,8 +48,10 @@ def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Sp
 def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged]:
     """Adds the answers of other ledgers to one, all or none; it is made if it is not there.
 
-    Raises:
-        InputError, JobError: if one of them cannot be read, or this one not be written.
+    Raises
+    ------
+    InputError, JobError
+        If one of them cannot be read, or this one not be written.
     """
     from empathy_eval.completions.merge import merge
 
@@ -57,9 +62,12 @@ def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged
 def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, ImportedAnswers]:
     """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
 
-    Raises:
-        InputError: if the ledger or a file cannot be read.
-        JobError: if one cannot be read to its end, or the ledger cannot be written.
+    Raises
+    ------
+    InputError
+        If the ledger or a file cannot be read.
+    JobError
+        If one cannot be read to its end, or the ledger cannot be written.
     """
     from empathy_eval.completions.batch_files import import_answers
 
@@ -72,9 +80,12 @@ def ledger_export(ledger: str | Path, out: str | Path) -> int:
 
     Wherever a ledger is read, an export can stand in its place.
 
-    Raises:
-        InputError: if the ledger cannot be opened, or the file has another ending.
-        JobError: if rows are damaged, or the file cannot be written.
+    Raises
+    ------
+    InputError
+        If the ledger cannot be opened, or the file has another ending.
+    JobError
+        If rows are damaged, or the file cannot be written.
     """
     from empathy_eval.completions.merge import export
 

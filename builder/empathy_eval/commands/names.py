@@ -28,8 +28,10 @@ def names(kind: str | None = None) -> list[ListedName]:
 
     Only what is built in is loaded to be described: a stranger's module runs where it is used.
 
-    Raises:
-        InputError: for a kind that there is not.
+    Raises
+    ------
+    InputError
+        For a kind that there is not.
     """
     if kind is not None and kind not in KINDS:
         raise input_error("list", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")

@@ -27,8 +27,10 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages, and
     ``again`` says what of its answers would not be used. Checks of one's own are tried on seed dialogues.
 
-    Raises:
-        InputError: for a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
+    Raises
+    ------
+    InputError
+        For a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
     """
     from empathy_eval.generation.job import try_checks
     from empathy_eval.generation.preview import asked_again, preview

@@ -25,9 +25,12 @@ def publish(
     ``trusted`` are metrics of the manifest that may be run too; ``signer`` is the public key by which the release must be
     signed. ``dry_run`` looks and sends nothing; without ``repo`` it does not ask the Hub either.
 
-    Raises:
-        InputError: if the release has faults, or the repository cannot take it.
-        JobError: if the Hub cannot be reached, or does not take it.
+    Raises
+    ------
+    InputError
+        If the release has faults, or the repository cannot take it.
+    JobError
+        If the Hub cannot be reached, or does not take it.
     """
     from empathy_eval.releases.assemble.signing import read_public_key
     from empathy_eval.releases.hub.publish import publish

@@ -64,10 +64,13 @@ def release(
     is signed; ``previous`` is the release before this one, a folder or a Hub name, which manifest and changelog name with its seal;
     ``replace`` overwrites a release of another version in ``out``; ``progress`` is told of scored texts.
 
-    Raises:
-        InputError: if the build is not finished or was changed, something that is given is not valid, or ``out`` holds a release of
+    Raises
+    ------
+    InputError
+        If the build is not finished or was changed, something that is given is not valid, or ``out`` holds a release of
             another version.
-        JobError: if the folder cannot be written.
+    JobError
+        If the folder cannot be written.
     """
     from empathy_eval.releases.assemble.write import release
     from empathy_eval.releases.hub.fetch import release_folder

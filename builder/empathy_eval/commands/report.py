@@ -25,8 +25,10 @@ def report(
     ``trusted`` are metrics of the manifest that may be run beside the built-in and the installed ones; ``cache`` is where costly scores are
     kept (True: in the user's cache folder, False: nowhere); ``progress`` is told of scored texts.
 
-    Raises:
-        InputError: if it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
+    Raises
+    ------
+    InputError
+        If it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
     """
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.reports.report import report

@@ -46,8 +46,10 @@ def review_export(
     ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``replies`` is a file of what systems replied to
     its contexts. ``progress`` is told of each rater whose folder is written.
 
-    Raises:
-        InputError: if the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
+    Raises
+    ------
+    InputError
+        If the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
             error if the raters cannot be given so many turns, one of a dialogue each.
     """
     from empathy_eval.raters.review.export import design_of, export_review
@@ -63,8 +65,10 @@ def review_import(
 ) -> Imported:
     """Takes what raters judged into the record ``reviews``, all files or none; ``replace`` lets them replace what they said before.
 
-    Raises:
-        InputError: if a file is faulty; all problems of all files at once.
+    Raises
+    ------
+    InputError
+        If a file is faulty; all problems of all files at once.
     """
     from empathy_eval.raters.review.import_reviews import import_reviews
     from empathy_eval.releases.hub.fetch import release_folder

@@ -88,8 +88,10 @@ def score(
     ``rater``, ``rating``, or what ``review import`` wrote) it compares all scores and shortcuts with people's: ``AgainstPeople``.
     ``ensembles`` are rows of others (``huffman:name,name``, ``mean:name,name``). ``leaked`` is told of outputs that hold the canary.
 
-    Raises:
-        InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
+    Raises
+    ------
+    InputError
+        If it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
     """
     asked = ScoreOptions(
         release, metrics, [Path(one) for one in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts, judges,

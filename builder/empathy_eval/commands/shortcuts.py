@@ -39,8 +39,10 @@ def shortcuts(
     asks for it. ``out`` is a file for the frozen word list: the weights of words alone by contrast, by which a build chooses among
     candidates. ``progress`` is told of texts that VADER has scored.
 
-    Raises:
-        InputError: if it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
+    Raises
+    ------
+    InputError
+        If it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
             the packages of the embedding are not installed, or a list is to be made and there is nothing to learn from.
     """
     from empathy_eval.evaluation.shortcuts.freezing import frozen

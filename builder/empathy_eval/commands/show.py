@@ -45,9 +45,12 @@ def show(
     rendered and texts checked from what the folder carries (``design``), or from the folders ``scenarios``, ``templates`` and ``rules``;
     templates of a release are not run. Nothing is asked, and no code is run that the folder names.
 
-    Raises:
-        InputError: if there is no such folder, or nothing in it of that name.
-        JobError: if a row of the ledger that is looked at is damaged.
+    Raises
+    ------
+    InputError
+        If there is no such folder, or nothing in it of that name.
+    JobError
+        If a row of the ledger that is looked at is damaged.
     """
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import show
@@ -63,9 +66,12 @@ def show_rejected(
 ) -> list[RefusedText]:  # fmt: skip
     """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
 
-    Raises:
-        InputError: if there is no such folder, or nothing was refused for that reason.
-        JobError: if rows of the ledger are damaged.
+    Raises
+    ------
+    InputError
+        If there is no such folder, or nothing was refused for that reason.
+    JobError
+        If rows of the ledger are damaged.
     """
     beside = {"ledger": ledger, "scenarios": scenarios, "templates": templates, "rules": rules}
     return beside_loops(lambda: list(_rejected(where, reason, **beside)))

@@ -111,9 +111,12 @@ def study(
     table of the raters, by which groups are compared in who rated them; ``page`` is where a page of all that is written, with its
     figures beside it (``.json``).
 
-    Raises:
-        InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
-        JobError: if the page cannot be written.
+    Raises
+    ------
+    InputError
+        If a table cannot be read or is none of a study between subjects, or an option is odd.
+    JobError
+        If the page cannot be written.
     """
     from empathy_eval.raters.study.ratings import Reading
     from empathy_eval.raters.study.study import Asked

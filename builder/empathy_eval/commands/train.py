@@ -58,10 +58,13 @@ def train(
     annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); the ``objective``,
     both, regression or ranking; whether the parts have one ``shared`` encoder; and the ``max_tokens`` of a conversation with its reply.
 
-    Raises:
-        InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, the kind
+    Raises
+    ------
+    InputError
+        If it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, the kind
             does not take what is given, packages are missing, or ``out`` holds something else.
-        JobError: if the folder cannot be written.
+    JobError
+        If the folder cannot be written.
     """
     from empathy_eval.base.errors import InputError
     from empathy_eval.releases.hub.fetch import release_folder

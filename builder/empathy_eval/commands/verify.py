@@ -30,9 +30,12 @@ def verify(
     is told as not checked. With the ``ledgers`` of its build every text is held against the answers, with those that
     :func:`empathy_eval.annotate` filled every row of what judges said.
 
-    Raises:
-        InputError: if it is no release, or cannot be had, or a ledger or the key cannot be read.
-        JobError: if a ledger is damaged.
+    Raises
+    ------
+    InputError
+        If it is no release, or cannot be had, or a ledger or the key cannot be read.
+    JobError
+        If a ledger is damaged.
     """
     from empathy_eval.releases.assemble.signing import read_public_key
     from empathy_eval.releases.hub.fetch import release_folder

@@ -117,8 +117,10 @@ def load_recipe(
     ``model`` puts that model in the place of all configured ones, ``base_url`` moves their endpoint; ``scenarios``, ``templates`` and
     ``rules`` are folders of one's own in the place of the project's, which are English.
 
-    Raises:
-        InputError: for files that are missing or not valid, with all problems of a file at once; for a language that lacks something, all
+    Raises
+    ------
+    InputError
+        For files that are missing or not valid, with all problems of a file at once; for a language that lacks something, all
             that it lacks at once.
     """
     configuration = load_configuration(configuration_file(config), model=model, base_url=base_url)

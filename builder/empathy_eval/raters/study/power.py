@@ -106,8 +106,10 @@ def study_plan(
     analysis", *American Journal of Epidemiology* 114). With the ``share`` that the baseline has of a category it is said how far the
     interval of a gain would reach.
 
-    Raises:
-        InputError: for numbers that no study has, all at once.
+    Raises
+    ------
+    InputError
+        For numbers that no study has, all at once.
     """
     asked: dict[str, Any] = {
         "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,

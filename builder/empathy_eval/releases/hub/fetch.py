@@ -42,9 +42,12 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
     ``release`` is as :func:`release_folder` takes it. The rows are read from the parquet files themselves into memory, not through the
     library's cache, which could hold those of an earlier release of the same name; and what the card says of files is not followed.
 
-    Raises:
-        InputError: if there is no such release, config or split, or a file is damaged.
-        JobError: as :func:`release_folder`.
+    Raises
+    ------
+    InputError
+        If there is no such release, config or split, or a file is damaged.
+    JobError
+        As :func:`release_folder`.
     """
     asked = {"config": (config, (*COLUMNS, *OPTIONAL)), "split": (split, (None, *SPLITS))}
     wrong = [
