@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import os
 import re
@@ -10,12 +11,16 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 from typing import Any
 
 import empathy_eval
 import yaml
-from empathy_eval.cli import make_parser
+from empathy_eval.base.dataclass_json import json_name
+from empathy_eval.cli import VERBS, make_parser
 
 HERE = Path(__file__).resolve().parent
 DOCS, ROOT = HERE.parent, HERE.parent.parent
@@ -131,6 +136,38 @@ def _json() -> Iterator[str]:
                 yield (f"### {name.rpartition('/')[2]}: {title}\n\n" if title else "") + "| key | meaning |\n| --- | --- |\n"
                 yield from (f"| `{key}` | {_meaning(value)} |\n" for key, value in part["properties"].items())
                 yield "\n"
+    yield from _results()
+
+
+def _results() -> Iterator[str]:
+    """The keys of what `--json` prints, by verb: the fields of the results, and of the records in them."""
+    groups = [(getattr(module.COMMAND, "commands", (module.COMMAND,)), module.COMMAND.name) for module in VERBS]
+    verbs = [(verb, f"{group} " * (len(some) > 1) + (verb.name or verb.call.__name__)) for some, group in groups for verb in some]
+    types = {kind.__name__: kind for kind in _dataclasses()}
+    written = set[str]()
+    yield "## Results of the calls\n\nWhat `--json` prints is what `to_json()` of the result gives: these keys, and `provenance`.\n\n"
+    for verb, title in verbs:
+        names = re.findall(r"\w+", str(inspect.signature(verb.call).return_annotation))
+        pending = [name for name in names if name in types and name not in written]
+        if any("json" in row for row in verb.rows) and pending:
+            yield f"### `{title} --json`\n\n"
+        while pending:
+            written.add(name := pending.pop(0))
+            yield f"`{name}`: {_meaning({'description': (inspect.getdoc(types[name]) or name).partition(chr(10) * 2)[0]})}\n\n"
+            yield "| key | type |\n| --- | --- |\n"
+            for field in fields(types[name]):
+                if field.metadata.get("json") != "hidden" and not field.name.startswith("_"):
+                    yield f"| `{json_name(field)}` | {str(field.type).replace('|', 'or')} |\n"
+                    inner = (part for part in re.findall(r"\w+", str(field.type)) if part in types)
+                    pending += [part for part in inner if part not in written and part not in pending]
+            yield "\n"
+
+
+def _dataclasses() -> Iterator[type]:
+    """All dataclasses of the package."""
+    for module in walk_packages(empathy_eval.__path__, "empathy_eval."):
+        if "__main__" not in module.name and ".data" not in module.name:
+            yield from (kind for kind in vars(import_module(module.name)).values() if isinstance(kind, type) and is_dataclass(kind))
 
 
 def _meaning(part: dict[str, Any]) -> str:

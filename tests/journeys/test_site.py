@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 import empathy_eval
@@ -52,7 +55,24 @@ def test_every_verb_name_key_and_column_is_in_the_reference(site: Path) -> None:
     assert len(verbs) > 15 and all(f"usage: empathy-eval {verb}" in text["reference/cli"] for verb in verbs)
     assert all(name in text["reference/python"] for name in empathy_eval.__all__ if name[0] != "_" and not name.endswith("Error"))
     assert all(column in text["reference/columns"] for column in yaml.safe_load((ROOT / "release" / "columns.yaml").read_text()))
-    assert all(key in text["configuration"] for key in ("control_dialogues", "edit_ratio_below", "toxicity", "bootstrap", "models"))
+    keys = set(_keys(json.loads((ROOT / "schemas" / "input" / "configuration.schema.json").read_text())))
+    assert len(keys) > 60 and [key for key in sorted(keys) if key not in text["configuration"]] == []
+
+
+def _keys(part: Any) -> Iterator[str]:
+    """All keys that a schema has a property for."""
+    if isinstance(part, dict):
+        yield from part.get("properties", {})
+        part = [*part.values()]
+    for inner in part if isinstance(part, list) else ():
+        yield from _keys(inner)
+
+
+def test_the_keys_of_what_a_verb_prints_as_json_are_in_the_reference(site: Path) -> None:
+    text = Page(site / "reference/json.html").text
+    verbs = ("agree", "study", "score", "diff", "show", "train", "list", "build", "release", "ledger merge", "ledger show", "review export")
+    assert [verb for verb in verbs if f"{verb} --json" not in text] == []
+    assert all(key in text for key in ("kappa", "cramers_v", "word_margin", "by_review", "request_key"))
 
 
 def test_no_link_of_the_site_is_dead(site: Path) -> None:

@@ -68,7 +68,7 @@ def score(
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
     rules: str | Path | None = None, limit: int | None = None, figure: str | Path | None = None, leaked: Callable[[str], object] = warn,
-) -> Scored:  # fmt: skip
+) -> ReleaseTables | CustomTextResults | AgainstPeople:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
