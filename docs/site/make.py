@@ -144,23 +144,28 @@ def _results() -> Iterator[str]:
     groups = [(getattr(module.COMMAND, "commands", (module.COMMAND,)), module.COMMAND.name) for module in VERBS]
     verbs = [(verb, f"{group} " * (len(some) > 1) + (verb.name or verb.call.__name__)) for some, group in groups for verb in some]
     types = {kind.__name__: kind for kind in _dataclasses()}
-    written = set[str]()
+    written = set[type]()
     yield "## Results of the calls\n\nWhat `--json` prints is what `to_json()` of the result gives: these keys, and `provenance`.\n\n"
     for verb, title in verbs:
-        names = re.findall(r"\w+", str(inspect.signature(verb.call).return_annotation))
-        pending = [name for name in names if name in types and name not in written]
+        pending = [kind for kind in _named(str(inspect.signature(verb.call).return_annotation), types) if kind not in written]
         if any("json" in row for row in verb.rows) and pending:
             yield f"### `{title} --json`\n\n"
         while pending:
-            written.add(name := pending.pop(0))
-            yield f"`{name}`: {_meaning({'description': (inspect.getdoc(types[name]) or name).partition(chr(10) * 2)[0]})}\n\n"
+            written.add(kind := pending.pop(0))
+            yield f"`{kind.__name__}`: {_meaning({'description': (inspect.getdoc(kind) or '').partition(chr(10) * 2)[0]})}\n\n"
             yield "| key | type |\n| --- | --- |\n"
-            for field in fields(types[name]):
+            for field in fields(kind):
                 if field.metadata.get("json") != "hidden" and not field.name.startswith("_"):
                     yield f"| `{json_name(field)}` | {str(field.type).replace('|', 'or')} |\n"
-                    inner = (part for part in re.findall(r"\w+", str(field.type)) if part in types)
+                    inner = _named(str(field.type), {**types, **vars(sys.modules[kind.__module__])})
                     pending += [part for part in inner if part not in written and part not in pending]
             yield "\n"
+
+
+def _named(annotation: str, names: dict[str, Any]) -> list[type]:
+    """The dataclasses that an annotation names."""
+    kinds = (names.get(name) for name in re.findall(r"\w+", annotation))
+    return [kind for kind in kinds if isinstance(kind, type) and is_dataclass(kind)]
 
 
 def _dataclasses() -> Iterator[type]:

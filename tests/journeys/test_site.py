@@ -72,7 +72,7 @@ def test_the_keys_of_what_a_verb_prints_as_json_are_in_the_reference(site: Path)
     text = Page(site / "reference/json.html").text
     verbs = ("agree", "study", "score", "diff", "show", "train", "list", "build", "release", "ledger merge", "ledger show", "review export")
     assert [verb for verb in verbs if f"{verb} --json" not in text] == []
-    assert all(key in text for key in ("kappa", "cramers_v", "word_margin", "by_review", "request_key"))
+    assert all(key in text for key in ("kappa", "word_margin", "by_review", "request_key"))
 
 
 def test_no_link_of_the_site_is_dead(site: Path) -> None:
