@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.study import Asked
 
 
-class StudyOptions:
+class StudyCall:
     """The options of a call as they are used; ``refuse`` tells of those that cannot be."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ def study(
     from empathy_eval.raters.study.ratings import Reading
     from empathy_eval.raters.study.study import Asked
 
-    taken = StudyOptions()
+    taken = StudyCall()
     tables, later = taken.paths("table", table), taken.paths("add", add)
     if not tables:
         taken.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
