@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import agree, read_table
-from empathy_eval.raters.agreement.panel import Judge, Panel, frameworks_of
+from empathy_eval.raters.agreement.panel import JudgeRater, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import reliability
 
 # Raters, ratings an item, values of the scale, criteria: a panel, a long scale, criteria, the largest panel, a crowd.
@@ -54,7 +54,7 @@ def measure(path: Path) -> None:
     read = time.perf_counter()
     agreement = agree(table, ["r0"])
     agreed = time.perf_counter()
-    panel = Panel(agreement.experts, (Judge("r0", "r0"),))
+    panel = Panel(agreement.experts, (JudgeRater("r0", "r0"),))
     reliability(table, panel, frameworks_of(table, {}, ()), agreement, ResamplingSettings(1000, 0, 0))
     took = {"read_s": read - begin, "agree_s": agreed - read, "page_s": time.perf_counter() - agreed}
     figures = {"ratings": len(table.rating), **{name: round(seconds, 1) for name, seconds in took.items()}}

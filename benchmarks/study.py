@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from empathy_eval.raters.study.ratings import Reading, read_study
-from empathy_eval.raters.study.study import Asked, study
+from empathy_eval.raters.study.ratings import ReadOptions, read_study
+from empathy_eval.raters.study.study import StudyOptions, study
 
 GROUPS, EACH, STRATA, POSITIVE = ("human", "a", "b", "c", "d"), 10, 32, 14
 
@@ -43,9 +43,9 @@ def write(path: Path, ratings: int) -> None:
 def measure(path: Path, permutations: int) -> None:
     """Reads and reckons a table, and prints what it took."""
     begin = time.perf_counter()
-    ratings = read_study([path], Reading("human"))
+    ratings = read_study([path], ReadOptions("human"))
     read = time.perf_counter()
-    study(ratings, Asked(permutations=permutations))
+    study(ratings, StudyOptions(permutations=permutations))
     figures = {"ratings": len(ratings.rater), "read_s": round(read - begin, 1), "study_s": round(time.perf_counter() - read, 1)}
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({**figures, "cpu_s": round(used.ru_utime + used.ru_stime, 1), "peak_mb": used.ru_maxrss // 1024}))

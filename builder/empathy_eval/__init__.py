@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.results import ReleaseTables
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
-    from empathy_eval.raters.people.against import AgainstPeople
+    from empathy_eval.raters.people.correlations import AgainstPeople
     from empathy_eval.raters.study.power import study_plan
     from empathy_eval.releases.hub.fetch import load
 
@@ -60,7 +60,7 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
         "evaluation.inversion.results": ("ReleaseTables",),
         "generation.checks.own": ("Check",),
         "metrics.protocol": ("MeanMetric", "Metric"),
-        "raters.people.against": ("AgainstPeople",),
+        "raters.people.correlations": ("AgainstPeople",),
         "raters.study.power": ("study_plan",),
         "releases.hub.fetch": ("load",),
     }.items()
@@ -69,9 +69,9 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 # What gives the table that a result prints as, by the name of its class.
 _TABLES = {
     "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"),
-    "CustomTextResults": ("score_tables", "own_table"), "Plan": ("study_plan", "plan_table"),
+    "CustomTextResults": ("score_tables", "own_table"), "StudyPlan": ("study_plan", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
-    "ShortcutAudit": ("shortcuts", "shortcut_table"), "Studied": ("study_tables", "study_table"),
+    "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
     "TrainedModel": ("train", "model_table"),
 }  # fmt: skip
 printed_by({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})

@@ -18,7 +18,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.signs import CATEGORIES, LINES, UNSEEN, unseen
 from empathy_eval.base.streams import PlainOutput
 from empathy_eval.completions.requests import sign_flaws
-from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.releases.verify.texts import _unclean
 
 
@@ -57,7 +57,7 @@ def test_what_files_of_strangers_hide_is_told_with_its_place_and_what_raters_wri
         False, False, False, True, True,
     ]  # fmt: skip
     with pytest.raises(InputError, match=r"item .* holds U\+2060 WORD JOINER"):
-        Table.of([("a\u2060", "r", 1), ("b", "r", 2)])
+        RatingTable.of([("a\u2060", "r", 1), ("b", "r", 2)])
 
 
 def test_what_is_printed_hides_nothing_and_json_says_what_it_said() -> None:

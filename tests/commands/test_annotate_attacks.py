@@ -13,9 +13,9 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.rubrics import load_rubric
-from empathy_eval.raters.judges.annotating import Annotations, Design, annotations_of, judge_of
+from empathy_eval.raters.judges.annotating import AnnotationJob, AnnotationPlan, annotations_of, judge_of
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.judges.attacking import THROUGHOUT, Wanted, attack_table, attacking, named
+from empathy_eval.raters.judges.attacking import THROUGHOUT, AttackSelection, attack_table, attacking, named
 from empathy_eval.raters.judges.cases import cases_of
 
 from tests.commands.test_annotate import Door
@@ -204,16 +204,16 @@ def test_what_cannot_be_attacked_is_refused_before_anything_is_asked(rubric: str
     assert words in door.err and not door.server.received and not (door.folder / "a").exists()
 
 
-def job_with_names(release: Path) -> Annotations:
+def job_with_names(release: Path) -> AnnotationJob:
     """The job of judging a single turn in which somebody has a name."""
-    job = annotations_of(release, load_rubric("teacher"), judge_of("judge-1", "http://localhost:1/v1"), Design(1))
+    job = annotations_of(release, load_rubric("teacher"), judge_of("judge-1", "http://localhost:1/v1"), AnnotationPlan(1))
     case = job.cases[0]
     texts = {"apathetic": "Susan will cope.", "empathetic": "You miss Susan."}
     return replace(job, cases=(replace(case, conversation=(("seeker", "My sister Susan left."),), texts=texts),))
 
 
 def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_same(light: Path) -> None:
-    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT,), 1))
+    under, told = attacking(job_with_names(light), light, AttackSelection((THROUGHOUT,), 1))
     (case,) = under.cases
     cold, kind = (case.texts[named(THROUGHOUT, one)] for one in PAIR_VARIANTS)
     new = cold.partition(" ")[0]
@@ -223,5 +223,5 @@ def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_sam
 
 
 def test_in_a_language_without_names_that_is_told(light: Path, tmp_path: Path) -> None:
-    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT, "doubled"), 1, tmp_path))
+    under, told = attacking(job_with_names(light), light, AttackSelection((THROUGHOUT, "doubled"), 1, tmp_path))
     assert len(under.cases[0].texts) == 2 and "there is no names.yaml" in told[0]

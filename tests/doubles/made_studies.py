@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from empathy_eval.raters.study.ratings import Study
+from empathy_eval.raters.study.ratings import StudyTable
 from empathy_eval.statistics.estimate import Codes, Floats
 
 
-def study_of(counts: Sequence[Sequence[int]] | Codes, group: Sequence[int] | Codes, block: Sequence[int] | Codes | None = None) -> Study:
+def study_of(
+    counts: Sequence[Sequence[int]] | Codes, group: Sequence[int] | Codes, block: Sequence[int] | Codes | None = None
+) -> StudyTable:
     """A study of raters who gave each category so many times, shape (raters, categories); every rating is of an item of its own."""
     given, groups = np.asarray(counts), np.asarray(group)
     raters, categories = given.shape
     flat = np.repeat(np.arange(given.size), given.ravel())
-    return Study(
+    return StudyTable(
         tuple("abcdefghij"[: groups.max() + 1]), tuple(f"r{one:05}" for one in range(raters)), tuple(map(str, range(len(flat)))),
         ("Bad", "Okay", "Good", "Best")[:categories], groups, None if block is None else np.asarray(block),
         flat // categories, np.arange(len(flat)), flat % categories,

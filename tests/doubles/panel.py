@@ -7,17 +7,17 @@ from collections.abc import Iterator, Mapping
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.rubrics import Scale
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.raters.agreement import Table, agree
-from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
+from empathy_eval.raters.agreement import RatingTable, agree
+from empathy_eval.raters.agreement.panel import Framework, JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 
 ITEMS = 40
 EXPERTS = ("expert-1", "expert-2", "expert-3")
 CROWD = tuple(f"crowd-{number}" for number in range(1, 9))
 JUDGES = (
-    Judge("m1-plain", "m1-plain", "m1", "plain", 1),
-    Judge("m1-plain#2", "m1-plain", "m1", "plain", 2),
-    Judge("m1-examples", "m1-examples", "m1", "examples", 1),
+    JudgeRater("m1-plain", "m1-plain", "m1", "plain", 1),
+    JudgeRater("m1-plain#2", "m1-plain", "m1", "plain", 2),
+    JudgeRater("m1-examples", "m1-examples", "m1", "examples", 1),
 )
 PANEL = Panel(EXPERTS, JUDGES, CROWD)
 FIVE, LISTENING, WARMTH = Scale(1, 5, True), ("validating", "dismissing", "elaborating"), ("warmth", "safety")
@@ -58,9 +58,9 @@ def figures(panel: Panel = PANEL, called: Mapping[str, str] | None = None, resam
         return names.get(one, one)
 
     raters = {*panel.experts, *panel.crowd, *(one.rater for one in panel.judges)}
-    table = Table.of((name(item), name(rater), value, name(criterion)) for item, rater, value, criterion in rows() if rater in raters)
+    table = RatingTable.of((name(item), name(rater), value, name(criterion)) for item, rater, value, criterion in rows() if rater in raters)
     judges = tuple(
-        Judge(name(one.rater), name(one.judge), one.model and name(one.model), one.style and name(one.style), one.sample)
+        JudgeRater(name(one.rater), name(one.judge), one.model and name(one.model), one.style and name(one.style), one.sample)
         for one in panel.judges
     )
     found = Panel(tuple(map(name, panel.experts)), judges, tuple(map(name, panel.crowd)), panel.crowd_as)

@@ -18,7 +18,7 @@ from empathy_eval.design.recipe import load_recipe
 from empathy_eval.evaluation.external.score import score
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import ReviewDesign
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 
@@ -151,7 +151,7 @@ def test_its_metrics_say_their_tokens_and_its_audit_leaves_an_english_lexicon_ou
 
 
 def test_its_review_marks_the_texts_and_speaks_english_itself(german: Path, tmp_path: Path) -> None:
-    export_review(german / "r", tmp_path / "review", Design(raters=2, per_item=1, pairs=1, dialogues=0))
+    export_review(german / "r", tmp_path / "review", ReviewDesign(raters=2, per_item=1, pairs=1, dialogues=0))
     page = next((tmp_path / "review" / "raters").glob("*/review.html")).read_text()
     assert '"language": "de"' in page and '<html lang="en">' in page
 

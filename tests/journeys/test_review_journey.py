@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import ReviewDesign
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.browser import browser, playwright, saved, tab  # noqa: F401
@@ -25,7 +25,7 @@ def test_what_is_entered_in_the_browser_arrives_in_the_record_exactly(
     tmp_path: Path,
 ) -> None:
     review = tmp_path / "review"
-    export_review(released[0], review, Design(pairs=10, dialogues=3, raters=9))
+    export_review(released[0], review, ReviewDesign(pairs=10, dialogues=3, raters=9))
     tab.goto((review / "raters" / "rater-01" / "review.html").as_uri())
     train(tab)
     press(tab, "Enter")

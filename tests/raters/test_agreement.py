@@ -18,8 +18,8 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.commands.agree import shown
 from empathy_eval.design.provenance import KEYS
-from empathy_eval.raters.agreement import Agreement, Measure, Table, agree
-from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, Criterion, inflations
+from empathy_eval.raters.agreement import Agreement, Measure, RatingTable, agree
+from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, CriterionAgreement, inflation_factors
 from empathy_eval.statistics import resampling as bootstrap
 from empathy_eval.statistics.agreement import alpha, interval_alpha
 from empathy_eval.statistics.resampling import ItemBootstrap
@@ -43,8 +43,8 @@ def grid(seed: int, items: int = 30, raters: int = 5, steps: int = 4, missing: f
     return np.where(rng.random((raters, items)) < missing, np.nan, ratings)
 
 
-def table(ratings: Grid, criterion: str = "empathy", names: Sequence[str] | None = None) -> Table:
-    return Table.of(rows(ratings, criterion, names))
+def table(ratings: Grid, criterion: str = "empathy", names: Sequence[str] | None = None) -> RatingTable:
+    return RatingTable.of(rows(ratings, criterion, names))
 
 
 def rows(ratings: Grid, criterion: str = "empathy", names: Sequence[str] | None = None) -> list[tuple[str, str, float, str]]:
@@ -54,7 +54,7 @@ def rows(ratings: Grid, criterion: str = "empathy", names: Sequence[str] | None 
     ]
 
 
-def only(agreement: Agreement) -> Criterion:
+def only(agreement: Agreement) -> CriterionAgreement:
     (criterion,) = agreement.criteria
     return criterion
 
@@ -116,7 +116,7 @@ def test_inflation_is_that_of_statsmodels_over_complete_rows(seed: int) -> None:
     rng = np.random.default_rng(seed)
     first = grid(seed, missing=0.1)
     criteria = {"a": first, "b": np.where(rng.random(first.shape) < 0.5, first, grid(seed + 99)), "c": grid(seed + 999, missing=0.1)}
-    found = agree(Table.of(row for name, ratings in criteria.items() for row in rows(ratings, name)), resamples=0).inflation
+    found = agree(RatingTable.of(row for name, ratings in criteria.items() for row in rows(ratings, name)), resamples=0).inflation
     design = np.stack([ratings.ravel() for ratings in criteria.values()], axis=1)
     design = np.column_stack([np.ones(len(design)), design])[np.isfinite(design).all(axis=1)]
     for place, name in enumerate(criteria, start=1):
@@ -169,7 +169,7 @@ def test_alpha_and_fleiss_by_hand() -> None:
 
 def test_inflation_by_hand() -> None:
     # a: 1 2 3, b: 1 3 2, correlation 1/2, so 1 / (1 - 1/4)
-    found = agree(Table.of([*rows(np.array([[1.0, 2, 3]]), "a"), *rows(np.array([[1.0, 3, 2]]), "b")]), resamples=0).inflation
+    found = agree(RatingTable.of([*rows(np.array([[1.0, 2, 3]]), "a"), *rows(np.array([[1.0, 3, 2]]), "b")]), resamples=0).inflation
     assert same(found["a"], 4 / 3) and same(found["b"], 4 / 3)
 
 
@@ -191,8 +191,8 @@ def test_a_judge_moves_no_figure_of_the_experts_and_is_compared_with_all_of_them
 
 def test_inflation_is_that_of_the_experts_alone() -> None:
     one, other = grid(1, raters=4), grid(2, raters=4)
-    alone = agree(Table.of([*rows(one[:3], "a"), *rows(other[:3], "b")]), resamples=0)
-    assert agree(Table.of([*rows(one, "a"), *rows(other, "b")]), ["rater-03"], resamples=0).inflation == alone.inflation
+    alone = agree(RatingTable.of([*rows(one[:3], "a"), *rows(other[:3], "b")]), resamples=0)
+    assert agree(RatingTable.of([*rows(one, "a"), *rows(other, "b")]), ["rater-03"], resamples=0).inflation == alone.inflation
 
 
 def test_a_pair_with_one_item_in_common_has_no_part_in_the_benchmark() -> None:
@@ -202,7 +202,7 @@ def test_a_pair_with_one_item_in_common_has_no_part_in_the_benchmark() -> None:
     assert found.median.value == 0.5
 
 
-def test_a_judge_stands_where_its_kappas_are() -> None:
+def test_a_judge_is_placed_by_its_kappas() -> None:
     ratings = grid(3, items=200, missing=0.0)
     random = np.random.default_rng(1).integers(1, 5, 200).astype(float)
     both = table(np.vstack([ratings, ratings[0], random]), names=["e0", "e1", "e2", "e3", "e4", "copy", "noise"])
@@ -261,12 +261,12 @@ EXACTLY = "all its ratings are the same, or it follows exactly from the other cr
 
 def test_inflation_says_why_it_is_not_defined() -> None:
     ratings = grid(1)
-    doubled = agree(Table.of([*rows(ratings, "a"), *rows(2 * ratings, "b"), *rows(grid(2), "c")]), resamples=50).inflation
+    doubled = agree(RatingTable.of([*rows(ratings, "a"), *rows(2 * ratings, "b"), *rows(grid(2), "c")]), resamples=50).inflation
     assert [doubled[name].why for name in "ab"] == [EXACTLY] * 2
     assert doubled["c"].value is not None and doubled["c"].low is not None
-    flat = agree(Table.of([*rows(ratings, "a"), *rows(np.ones_like(ratings), "b")]), resamples=50).inflation
+    flat = agree(RatingTable.of([*rows(ratings, "a"), *rows(np.ones_like(ratings), "b")]), resamples=50).inflation
     assert flat["b"].why == EXACTLY and flat["a"].value == pytest.approx(1)
-    apart = Table.of([("x", "r", 1, "a"), ("y", "r", 2, "b")])
+    apart = RatingTable.of([("x", "r", 1, "a"), ("y", "r", 2, "b")])
     assert {measure.why for measure in agree(apart, resamples=50).inflation.values()} == {"no item with all criteria"}
 
 
@@ -275,24 +275,24 @@ def test_a_criterion_that_is_constant_in_a_resample_has_no_inflation_there_howev
     for number in range(5, 100):
         # A resample in which the second criterion has one value, not 0 because the mean of the whole table was taken off.
         drawn = np.column_stack([rng.random(number), np.full(number, rng.random()), rng.random(number)])
-        one, flat, other = inflations(np.hstack([number, drawn.sum(axis=0), (drawn.T @ drawn).ravel()])[None], 3)[0]
+        one, flat, other = inflation_factors(np.hstack([number, drawn.sum(axis=0), (drawn.T @ drawn).ravel()])[None], 3)[0]
         assert np.isnan(flat) and one == pytest.approx(other), number
 
 
 def test_intervals_are_the_same_by_seed_whatever_the_order_of_rows() -> None:
     given = rows(grid(5))
-    one, other = agree(Table.of(given), seed=7), agree(Table.of(given[::-1]), seed=7)
+    one, other = agree(RatingTable.of(given), seed=7), agree(RatingTable.of(given[::-1]), seed=7)
     assert one == other and str(one) == str(other)
-    assert only(agree(Table.of(given), seed=8)).alpha["nominal"].low != only(one).alpha["nominal"].low
+    assert only(agree(RatingTable.of(given), seed=8)).alpha["nominal"].low != only(one).alpha["nominal"].low
 
 
 def test_a_resample_is_the_table_with_its_items_drawn_again() -> None:
     """The sums of a resample give what the table gives whose items are repeated as often as they were drawn."""
     values = {"a": grid(14, items=12, missing=0.05), "b": grid(12, items=12, missing=0.05)}
-    whole = Table.of(row for name, ratings in values.items() for row in rows(ratings, name))
+    whole = RatingTable.of(row for name, ratings in values.items() for row in rows(ratings, name))
     weights = bootstrap.ItemBootstrap.of(12, 1, 3).weights[1].astype(int)
     assert weights.sum() == 12 and 0 in weights
-    drawn = Table.of(row for name, ratings in values.items() for row in rows(np.repeat(ratings, weights, axis=1), name))
+    drawn = RatingTable.of(row for name, ratings in values.items() for row in rows(np.repeat(ratings, weights, axis=1), name))
     resampled, repeated = (measures(agree(*given).to_json()) for given in ((whole, ["rater-04"], 1, 3), (drawn, ["rater-04"], 0)))
     for one, other in zip(resampled, repeated, strict=True):
         # With one resample both ends of the interval are its value.
@@ -335,7 +335,7 @@ def test_a_crowd_has_alpha_and_a_judge_but_no_pairs() -> None:
 def test_a_data_frame_has_every_figure_that_json_has() -> None:
     rng = np.random.default_rng(1)
     rows = [(item, rater, int(rng.integers(1, 4)), criterion) for item in range(9) for rater in "abcj" for criterion in ("kind", "clear")]
-    found = agree(Table.of((str(item), *rest) for item, *rest in rows), ["j"], resamples=20)
+    found = agree(RatingTable.of((str(item), *rest) for item, *rest in rows), ["j"], resamples=20)
     frame = found.to_pandas()
     assert tuple(frame.columns) == (*KEYS, *FIGURE_COLUMNS) and not frame.duplicated(["criterion", "figure", "by", "rater", "other"]).any()
     names = ("value", "low", "high", "items", "why", "signature")
@@ -356,7 +356,7 @@ def test_a_data_frame_has_every_figure_that_json_has() -> None:
     st.lists(st.sampled_from("uvwxyz")),
 )
 def test_any_table_gives_figures_in_range_or_reasons(ratings: dict[tuple[str, str, str], int], judges: list[str]) -> None:
-    given = Table.of((item, rater, value, criterion) for (item, rater, criterion), value in ratings.items())
+    given = RatingTable.of((item, rater, value, criterion) for (item, rater, criterion), value in ratings.items())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = agree(given, [judge for judge in judges if judge in given.raters], resamples=5)
@@ -367,7 +367,7 @@ def test_any_table_gives_figures_in_range_or_reasons(ratings: dict[tuple[str, st
     assert shown(found)
 
 
-def test_what_cannot_be_done_is_said_at_once() -> None:
+def test_what_cannot_be_done_is_reported_at_once() -> None:
     with pytest.raises(InputError) as caught:
         agree(table(grid(1)), ["nobody"], resamples=-1, level="ratio")
     said = str(caught.value)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.signs import unseen
-from empathy_eval.raters.agreement import Table, read_table
-from empathy_eval.raters.agreement.table import Facts
+from empathy_eval.raters.agreement import RatingTable, read_table
+from empathy_eval.raters.agreement.table import RaterFacts
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,14 +31,14 @@ def test_a_column_that_is_called_otherwise_names_the_one_that_is_meant(tmp_path:
     assert 'did you mean "rater"?' in refusal(tmp_path, "item,rator,rating\na,b,1\n")
 
 
-def content(table: Table) -> list[tuple[str, str, str, float]]:
+def content(table: RatingTable) -> list[tuple[str, str, str, float]]:
     """The rows of a table by name, in order."""
     places = zip(table.item, table.rater, table.criterion, table.rating.tolist(), strict=True)
     return sorted((table.items[item], table.raters[rater], table.criteria[criterion], value) for item, rater, criterion, value in places)
 
 
 def test_a_table_is_read_whatever_its_column_order_line_ends_mark_and_other_columns(tmp_path: Path) -> None:
-    expected = Table.of([("a", "r1", 1), ("a", "r2", 2.5), ("b,c", "r1", 3)])
+    expected = RatingTable.of([("a", "r1", 1), ("a", "r2", 2.5), ("b,c", "r1", 3)])
     text = 'rating,comment,item,rater\r\n1,"two\r\nlines",a,r1\r\n2.5,, a ,r2\r\n\r\n3,,"b,c",r1\r\n,,"b,c",r2\r\n'
     assert content(read_table(written(tmp_path, b"\xef\xbb\xbf" + text.encode()))) == content(expected)
     assert expected.criteria == ("rating",)
@@ -46,10 +46,10 @@ def test_a_table_is_read_whatever_its_column_order_line_ends_mark_and_other_colu
 
 def test_a_missing_rating_is_an_empty_cell_or_none_or_nan(tmp_path: Path) -> None:
     read = read_table(written(tmp_path, "item,rater,criterion,rating\na,r,c,1\nb,r,c, \n"))
-    assert content(read) == content(Table.of([("a", "r", 1.0, "c"), ("b", "r", None, "c"), ("c", "r", float("nan"), "c")]))
+    assert content(read) == content(RatingTable.of([("a", "r", 1.0, "c"), ("b", "r", None, "c"), ("c", "r", float("nan"), "c")]))
 
 
-def test_all_problems_are_said_at_once_with_their_lines(tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once_with_their_lines(tmp_path: Path) -> None:
     said = refusal(
         tmp_path, "item,rater,criterion,rating\na,r,c,good\n,r,c,1\na,s,c,2\nb,s,c\na,s,c,3\na,,c,nan\n'a','b',c,1,\nz,r,c,1e999\n"
     ).splitlines()
@@ -101,15 +101,15 @@ def test_of_very_many_problems_the_first_hundred_are_shown_and_the_others_counte
 
 def test_rows_given_in_python_pass_the_same_border() -> None:
     with pytest.raises(InputError) as caught:
-        Table.of([("a", "r", 1), ("", "r", 2), ("a", "r", 3), (7, "r", "2")])
+        RatingTable.of([("a", "r", 1), ("", "r", 2), ("a", "r", 3), (7, "r", "2")])
     said = str(caught.value)
     assert 'ratings: row 2: item ""' in said and "row 3: " in said and "after row 1" in said
     assert "row 4: item 7 is not of type string" in said and 'row 4: rating "2" is not of type number' in said
 
 
-def test_an_unknown_role_that_hides_a_sign_is_told_as_both(tmp_path: Path) -> None:
+def test_an_unknown_role_that_hides_a_sign_is_reported_as_both(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
-        read_table(written(tmp_path, "item,rater,rating,role\na,r,1,jud\u200bge\n"), Facts())
+        read_table(written(tmp_path, "item,rater,rating,role\na,r,1,jud\u200bge\n"), RaterFacts())
     said = [one.what for one in caught.value.problems]
     assert len(said) == 2 and "which nobody sees" in said[0] and "is not known" in said[1]
 
@@ -127,7 +127,7 @@ def test_what_is_written_is_read(tmp_path: Path, ratings: dict[tuple[str, str, s
     writer = csv.writer(stream)
     writer.writerow(("criterion", "item", "rater", "rating"))
     writer.writerows((*key, value) for key, value in ratings.items())
-    expected = Table.of((item, rater, value, criterion) for (criterion, item, rater), value in ratings.items())
+    expected = RatingTable.of((item, rater, value, criterion) for (criterion, item, rater), value in ratings.items())
     assert content(read_table(written(tmp_path, stream.getvalue()))) == content(expected)
 
 

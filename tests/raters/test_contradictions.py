@@ -8,9 +8,9 @@ from dataclasses import asdict
 
 import pytest
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
+from empathy_eval.raters.agreement.panel import Framework, JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import ANY, Contradiction, contradictions
-from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.statistics.agreement import share
 from statsmodels.stats.proportion import proportion_confint
 
@@ -18,7 +18,7 @@ FIVE = Scale(1, 5, whole=True)
 LISTENING = Framework(
     "listening", "Listening", ("validating", "dismissing"), {"validating": FIVE, "dismissing": FIVE}, {}, (("validating", "dismissing"),)
 )
-PANEL = Panel(("e1", "e2", "e3"), (Judge("j", "j"),), ("c1", "c2"))
+PANEL = Panel(("e1", "e2", "e3"), (JudgeRater("j", "j"),), ("c1", "c2"))
 # By item, what each rater gives on validating and on dismissing; experts dismiss in a, b and c.
 GIVEN = {
     "a": {"e1": (1, 5), "e2": (1, 5), "e3": (2, 1), "j": (4, 1), "c1": (5, 1), "c2": (5, 1)},
@@ -28,8 +28,8 @@ GIVEN = {
 }
 
 
-def table(leave_out: Iterable[tuple[str, str]] = ()) -> Table:
-    return Table.of(
+def table(leave_out: Iterable[tuple[str, str]] = ()) -> RatingTable:
+    return RatingTable.of(
         (item, rater, value, name)
         for item, raters in GIVEN.items()
         for rater, values in raters.items()
@@ -79,7 +79,7 @@ def test_where_nothing_is_high_the_share_is_not_defined_and_says_why() -> None:
 def test_without_a_rubric_the_middle_is_that_of_the_values_that_occur() -> None:
     own = Framework("", "", LISTENING.criteria, {}, {}, LISTENING.opposites)
     rows = [("a", "e1", 2.0, "validating"), ("b", "e1", 4.0, "validating"), ("a", "e1", 1.0, "dismissing"), ("a", "j", 2.0, "dismissing")]
-    found = contradictions(Table.of(rows), Panel(("e1",), (Judge("j", "j"),)), own)
+    found = contradictions(RatingTable.of(rows), Panel(("e1",), (JudgeRater("j", "j"),)), own)
     assert {(one.high.criterion, one.high.above, one.high.of) for one in found} == {
         ("validating", 3.0, "values-that-occur"), ("dismissing", 1.5, "values-that-occur"),
     }  # fmt: skip
@@ -88,7 +88,7 @@ def test_without_a_rubric_the_middle_is_that_of_the_values_that_occur() -> None:
 
 def test_a_framework_without_opposites_or_without_their_ratings_has_none() -> None:
     assert contradictions(table(), PANEL, Framework("x", "X", LISTENING.criteria)) == ()
-    alone = Table.of(row for row in table().rows() if row[3] == "validating")
+    alone = RatingTable.of(row for row in table().rows() if row[3] == "validating")
     assert contradictions(alone, PANEL, LISTENING) == ()
 
 

@@ -13,9 +13,9 @@ from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count
-from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.ensembles import KINDS, Ensemble, averaged, chained, fitted, wanted
-from empathy_eval.raters.people.human_correlation import measured_with, with_ensembles
+from empathy_eval.raters.agreement.table import RatingTable
+from empathy_eval.raters.people.ensembles import KINDS, Ensemble, fit_ensembles, huffman_chain, parse_ensembles, plain_mean
+from empathy_eval.raters.people.human_correlation import correlate, with_ensemble_columns
 
 Values = Sequence[float]
 FIT, TEST = "validation", "test"
@@ -42,8 +42,8 @@ def rated(ratings: Values, criterion: str = "rating") -> list[tuple[str, str, fl
 
 
 def fit(text: str, scores: CustomScores, *ratings: Sequence[tuple[str, str, float, str]]) -> Ensemble:
-    asked = wanted([text], [one.metric.name for one in scores.columns], {})
-    return fitted(asked, scores, Table.of([row for some in ratings for row in some]))[0]
+    asked = parse_ensembles([text], [one.metric.name for one in scores.columns], {})
+    return fit_ensembles(asked, scores, RatingTable.of([row for some in ratings for row in some]))[0]
 
 
 def order_of(one: Ensemble) -> list[str]:
@@ -53,8 +53,8 @@ def order_of(one: Ensemble) -> list[str]:
 def test_the_chain_and_the_mean_of_four_scores_by_hand() -> None:
     # C 2, P 4, ED 3, W 3.5 by their worth: (2 + 4) / 2 = 3, (3 + 3) / 2 = 3, (3 + 3.5) / 2 = 3.25.
     ordered = np.array([[2.0], [4.0], [3.0], [3.5]])
-    assert chained(ordered).tolist() == [3.25] and averaged(ordered).tolist() == [3.125]
-    assert chained(np.eye(4)).tolist() == [0.125, 0.125, 0.25, 0.5] and chained(np.eye(2)).tolist() == [0.5, 0.5]
+    assert huffman_chain(ordered).tolist() == [3.25] and plain_mean(ordered).tolist() == [3.125]
+    assert huffman_chain(np.eye(4)).tolist() == [0.125, 0.125, 0.25, 0.5] and huffman_chain(np.eye(2)).tolist() == [0.5, 0.5]
 
 
 # "EMPATH: An Ensemble Method for Automatic Fine-Grained Turn-Level Dialogue Empathy Evaluation with a Novel Emotional Distance Metric",
@@ -92,9 +92,9 @@ def sample(which: int, texts: int = 40) -> tuple[dict[str, Array], Array]:
 @pytest.mark.parametrize("which", [0, 1])
 def test_chains_and_means_correlate_with_people_as_the_paper_prints(which: int) -> None:
     scores, people = sample(which)
-    errors = {"mean": np.corrcoef(averaged(np.stack(list(scores.values()))), people)[0, 1] - MEAN[which]}
+    errors = {"mean": np.corrcoef(plain_mean(np.stack(list(scores.values()))), people)[0, 1] - MEAN[which]}
     for order, published in CHAINS.items():
-        made = chained(np.stack([scores[name] for name in order.split()]))
+        made = huffman_chain(np.stack([scores[name] for name in order.split()]))
         errors[order] = np.corrcoef(made, people)[0, 1] - published[which]
     assert max(map(abs, errors.values())) <= SETS[which][2], errors
     # Other weights would not: half as much for the best score, and as much more for the one before it.
@@ -110,10 +110,10 @@ def test_fitted_on_validation_and_measured_on_test_they_reach_the_papers_figures
     columns = {name: np.concatenate([values, ends, values]).tolist() for name, values in scores.items()}
     ratings = np.concatenate([people, [0.0, 0.0], people]).round(9).tolist()
     texts = scores_of(columns, [FIT] * (len(people) + 2) + [TEST] * len(people))
-    table = Table.of(rated(ratings))
-    fits = fitted(wanted(["huffman:W,P,C,ED", "mean:W,P,C,ED"], list(columns), {}), texts, table)
+    table = RatingTable.of(rated(ratings))
+    fits = fit_ensembles(parse_ensembles(["huffman:W,P,C,ED", "mean:W,P,C,ED"], list(columns), {}), texts, table)
     assert order_of(fits[0]) == SETS[which][3] and [one.weight for one in fits[0].members] == [0.125, 0.125, 0.25, 0.5]
-    (criterion,) = measured_with(fits, texts, table, ResamplingSettings(0, 0, 0)).criteria
+    (criterion,) = correlate(fits, texts, table, ResamplingSettings(0, 0, 0)).criteria
     found = {row.metric: row.figures["r"].value for row in criterion.rows if row.form == "raw"}
     assert {name: found[name] for name in ALONE} == pytest.approx({name: one[which] for name, one in ALONE.items()}, abs=1e-5)
     by_rule = CHAINS[" ".join(SETS[which][3])] if which == 0 else CHAINS["P ED C W"]
@@ -143,7 +143,7 @@ def test_nothing_of_test_or_train_moves_a_fit() -> None:
     other = {name: [*values[:3], 3.0, -7, 100] for name, values in columns.items()}
     moved = fit("huffman:a,b", scores_of(other, splits), rated([1, 2, 3, 5, 4, 5]))
     assert plain.signature == moved.signature and (plain.low, plain.high) == (moved.low, moved.high)
-    found = measured_with((plain,), scores_of(columns, splits), Table.of(rated([1, 2, 3, 2, 1, 1])), ResamplingSettings(0, 0, 0))
+    found = correlate((plain,), scores_of(columns, splits), RatingTable.of(rated([1, 2, 3, 2, 1, 1])), ResamplingSettings(0, 0, 0))
     assert found.ratings == 2 and found.told[1] == "ratings of train are left out: 1" and found.told[0].endswith("fitted on: 3")
 
 
@@ -166,14 +166,14 @@ def test_scores_of_which_lower_is_better_are_turned_round_and_those_of_neither_e
 
 def test_each_criterion_has_its_own_fit_and_its_own_row() -> None:
     scores = scores_of({"a": [1, 2, 3, 2, 1], "b": [3, 1, 2, 1, 3]}, [FIT] * 3 + [TEST] * 2)
-    table = Table.of([*rated([1, 2, 3, 2, 1], "warm"), *rated([3, 1, 2, 1, 2], "clear")])
-    fits = fitted(wanted(["huffman:a,b"], ["a", "b"], {}), scores, table)
+    table = RatingTable.of([*rated([1, 2, 3, 2, 1], "warm"), *rated([3, 1, 2, 1, 2], "clear")])
+    fits = fit_ensembles(parse_ensembles(["huffman:a,b"], ["a", "b"], {}), scores, table)
     assert {one.criterion: order_of(one) for one in fits} == {"clear": ["a", "b"], "warm": ["b", "a"]}
-    found = measured_with(fits, scores, table, ResamplingSettings(0, 0, 0))
+    found = correlate(fits, scores, table, ResamplingSettings(0, 0, 0))
     assert [[row.metric for row in one.rows if row.form == "raw"] for one in found.criteria] == [["a", "b", "huffman:a,b"]] * 2
     signatures = [next(row for row in one.rows if row.metric == "huffman:a,b").figures["r"].signature for one in found.criteria]
     assert "criterion:clear" in signatures[0] and "criterion:warm" in signatures[1]
-    named = [one.metric.name for one in with_ensembles(scores, fits).columns]
+    named = [one.metric.name for one in with_ensemble_columns(scores, fits).columns]
     assert named == ["a", "b", "huffman:a,b on clear", "huffman:a,b on warm"]
 
 
@@ -195,7 +195,7 @@ UNFIT = {
 
 
 @pytest.mark.parametrize("what", UNFIT)
-def test_what_cannot_be_fitted_is_said_in_words(what: str) -> None:
+def test_what_cannot_be_fitted_is_reported_in_words(what: str) -> None:
     values, splits, ratings = UNFIT[what]
     scores = scores_of({"a": values, "b": [2, 3, 4, 1]}, splits)
     with pytest.raises(InputError) as caught:
@@ -203,12 +203,12 @@ def test_what_cannot_be_fitted_is_said_in_words(what: str) -> None:
     assert what in str(caught.value) and "Fix: " in str(caught.value)
 
 
-def test_all_that_is_wrong_with_ensembles_is_said_at_once() -> None:
+def test_all_that_is_wrong_with_ensembles_is_reported_at_once() -> None:
     texts = ["hufman:a,b", "mean:a", "mean:a,,b", "mean:a,c", "huffman:a,b,a", "mean:a,alpha"]
     with pytest.raises(InputError) as caught:
-        wanted(texts, ["a", "b"], {"alpha": "a"})
+        parse_ensembles(texts, ["a", "b"], {"alpha": "a"})
     assert [one.where for one in caught.value.problems] == [f'ensemble "{text}"' for text in texts]
     assert [one.what for one in caught.value.problems] == ["is not an ensemble"] * 3 + ['there is no row "c"', *['"a" is in it twice'] * 2]
     assert sorted(KINDS) == ["huffman", "mean"] and caught.value.problems[3].fix == "name rows of this call: a, b"
-    (one,) = wanted(["huffman:alpha, b", "huffman:alpha, b"], ["a", "b"], {"alpha": "a"})
+    (one,) = parse_ensembles(["huffman:alpha, b", "huffman:alpha, b"], ["a", "b"], {"alpha": "a"})
     assert (one.name, one.rows) == ("huffman:alpha, b", ("a", "b"))

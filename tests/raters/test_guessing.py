@@ -6,17 +6,17 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from empathy_eval.raters.agreement.experts import F1, BesideMedian, Experts
-from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.agreement.experts import F1, Experts, RaterAgainstMedian
+from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.statistics.resampling import ItemBootstrap
 from sklearn.metrics import f1_score
 
 
 def of(expert: list[float], rater: list[float], values: tuple[float, ...] = (), resamples: int = 0) -> F1:
     """A rater against one expert."""
-    table = Table.of((f"{item:05}", name, value) for name, own in (("e", expert), ("r", rater)) for item, value in enumerate(own))
+    table = RatingTable.of((f"{item:05}", name, value) for name, own in (("e", expert), ("r", rater)) for item, value in enumerate(own))
     ratings = table.on("rating")
-    beside = BesideMedian(Experts(ratings, [0], ItemBootstrap.of(ratings.items, resamples, 0)), 1)
+    beside = RaterAgainstMedian(Experts(ratings, [0], ItemBootstrap.of(ratings.items, resamples, 0)), 1)
     return beside.f1(values or tuple(ratings.scale.tolist()))
 
 
@@ -42,7 +42,7 @@ def test_guessing_from_a_whole_scale_counts_the_values_that_nobody_gives() -> No
 
 
 @pytest.mark.parametrize("shares", [(0.7, 0.1, 0.1, 0.1), (0.05, 0.15, 0.3, 0.5), (0.25, 0.25, 0.25, 0.25)])
-def test_somebody_who_guesses_reaches_what_guessing_is_said_to(shares: tuple[float, ...]) -> None:
+def test_somebody_who_guesses_reaches_what_guessing_should_reach(shares: tuple[float, ...]) -> None:
     rng, items = np.random.default_rng(3), 200_000
     expert, guess = rng.choice(4, items, p=shares), rng.integers(0, 4, items)
     found = of([0, 1, 2, 3], [3, 2, 1, 0])

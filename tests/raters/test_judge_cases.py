@@ -14,14 +14,14 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.design.rubrics import load_rubric
-from empathy_eval.raters.judges.annotating import Design, annotations_of
-from empathy_eval.raters.judges.cases import TEXTS, Placed, cases_of, dialogues_of, sample_of, spread_out
+from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of
+from empathy_eval.raters.judges.cases import TEXTS, SourceTurn, cases_of, dialogues_of, sample_of, spread_out
 from hypothesis import given
 from hypothesis import strategies as st
 
 Stratum = tuple[int, str | None]
 STRATA = st.tuples(st.integers(1, 4), st.one_of(st.none(), st.sampled_from(["hurrying", "correcting"])))
-PLACED = st.builds(Placed, st.text(max_size=6), st.integers(1, 4), st.sampled_from([None, "hurrying", "correcting"]), st.booleans())
+PLACED = st.builds(SourceTurn, st.text(max_size=6), st.integers(1, 4), st.sampled_from([None, "hurrying", "correcting"]), st.booleans())
 NAMES = st.dictionaries(st.text(st.characters(codec="ascii"), max_size=6), STRATA, max_size=60)
 JUDGE = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100}
 
@@ -63,7 +63,7 @@ def test_within_a_stratum_the_order_is_its_own(names: dict[str, Stratum], others
 
 
 @given(st.lists(PLACED, max_size=60, unique_by=lambda one: one.name), st.randoms(use_true_random=False))
-def test_turns_with_controls_come_first_and_both_parts_are_spread_out(turns: list[Placed], rng: Any) -> None:
+def test_turns_with_controls_come_first_and_both_parts_are_spread_out(turns: list[SourceTurn], rng: Any) -> None:
     order, (with_them, others) = sample_of(turns), ([one for one in turns if one.controls is has] for has in (True, False))
     parts = [spread_out({one.name: one.stratum for one in some}) for some in (with_them, others)]
     assert order == [*parts[0], *parts[1]]
@@ -72,7 +72,7 @@ def test_turns_with_controls_come_first_and_both_parts_are_spread_out(turns: lis
 
 
 @given(st.lists(PLACED, max_size=60, unique_by=lambda one: one.name))
-def test_without_controls_among_the_variants_who_has_them_is_nothing(turns: list[Placed]) -> None:
+def test_without_controls_among_the_variants_who_has_them_is_nothing(turns: list[SourceTurn]) -> None:
     order = sample_of(turns, ("reference", *PAIR_VARIANTS))
     assert order == sample_of([one._replace(controls=not one.controls) for one in turns], PAIR_VARIANTS)
     assert order == spread_out({one.name: one.stratum for one in turns})
@@ -138,12 +138,12 @@ def test_what_a_rubric_shows_as_an_example_is_never_judged(light: Path, tmp_path
             "examples": [{"pair_id": first, **example}, {"pair_id": third, **example}],
         })
     )  # fmt: skip
-    job = annotations_of(light, load_rubric(tmp_path / "shots.yaml"), JUDGE, Design(2))
+    job = annotations_of(light, load_rubric(tmp_path / "shots.yaml"), JUDGE, AnnotationPlan(2))
     assert [case.pair_id for case in job.cases] == [second, str(cases_of(light, 4)[3].pair_id)]
     assert {case.pair_id for case in job.cases}.isdisjoint({first, third})
 
 
-def test_a_release_that_lacks_a_column_is_told(light: Path, tmp_path: Path) -> None:
+def test_a_release_that_lacks_a_column_is_reported(light: Path, tmp_path: Path) -> None:
     for path in files_of(light, "pairs"):
         target = tmp_path / path.relative_to(light)
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.generation.build import Run, build
-from empathy_eval.raters.judges.annotating import Annotations, Design, annotations_of
+from empathy_eval.raters.judges.annotating import AnnotationJob, AnnotationPlan, annotations_of
 from empathy_eval.raters.judges.replay import preview
 
 from tests.doubles.judges import Judge
@@ -33,8 +33,8 @@ class Noted(Judge):
         return super().answer(messages, answer_schema).replace('"value": 0', '"value": 1')
 
 
-def job(light: Path, rubric: str, judge: Judge, turns: int | None = 4, samples: int = 1) -> Annotations:
-    return annotations_of(light, load_rubric(rubric), GIVEN, Design(turns, samples=samples), given=judge)
+def job(light: Path, rubric: str, judge: Judge, turns: int | None = 4, samples: int = 1) -> AnnotationJob:
+    return annotations_of(light, load_rubric(rubric), GIVEN, AnnotationPlan(turns, samples=samples), given=judge)
 
 
 def keys(ledger: Path) -> set[Any]:

@@ -14,7 +14,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.prompts import Message
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.judges.cases import TEXTS, cases_of, dialogues_of, source_of, told
+from empathy_eval.raters.judges.cases import TEXTS, cases_of, describe_source, dialogues_of, source_of
 
 from tests.doubles.judges import Judge
 
@@ -113,7 +113,7 @@ def changed(build: Path, folder: Path, change: Any) -> Path:
 
 
 @pytest.mark.parametrize("rubric", ["teacher", "warmer", "strategies", "lend-an-ear"])
-def test_what_was_said_of_a_build_is_said_of_its_release_without_asking_again(
+def test_what_was_said_of_a_build_is_reported_of_its_release_without_asking_again(
     rubric: str, light: Path, built: Path, tmp_path: Path
 ) -> None:
     judge = Noted()
@@ -126,11 +126,13 @@ def test_what_was_said_of_a_build_is_said_of_its_release_without_asking_again(
     header = json.loads((built / "build.json").read_text())
     assert of_build == {"name": header["configuration"]["name"], "outcomes": header["outcomes"]}
     assert (
-        set(of_release) == {"name", "version", "seal"} and header["outcomes"] in told(of_build) and of_release["seal"] in told(of_release)
+        set(of_release) == {"name", "version", "seal"}
+        and header["outcomes"] in describe_source(of_build)
+        and of_release["seal"] in describe_source(of_release)
     )
 
 
-def test_what_is_neither_a_release_nor_a_finished_build_is_told(built: Path, tmp_path: Path) -> None:
+def test_what_is_neither_a_release_nor_a_finished_build_is_reported(built: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"neither a release \(no manifest.json in it\) nor a finished build \(no build.json in it\)"):
         source_of(tmp_path)
     shutil.copy(built / "configuration.json", tmp_path)

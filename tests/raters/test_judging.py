@@ -25,7 +25,7 @@ from empathy_eval.completions.models.own import TextModel
 from empathy_eval.design.rubrics import Criterion, Rubric, load_rubric
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.summary import Handed
-from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
 from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
 
 from tests.doubles.forked import forkserver
@@ -58,7 +58,7 @@ class Court:
         more = {"model": model(self.server.url), **more}
         return annotate(more.pop("release", self.release), self.folder / name, rubric=rubric, turns=turns, **more)
 
-    def read(self, name: str = "a") -> Folder:
+    def read(self, name: str = "a") -> AnnotationFolder:
         return read_annotations(self.folder / name)
 
     def said(self, rubric: str | Path = "teacher", **more: Any) -> tuple[Annotated, ...]:
@@ -140,7 +140,7 @@ def test_who_wins_twice_is_the_winner_and_what_follows_the_position_is_a_tie(bia
     assert court.answered() == 2 * made and (flips == bias * made if bias in (0, 1) else 0 < flips < made)
 
 
-def test_strategies_are_told_before_a_reply_is_seen_and_named_after(court: Court, taxonomy: Taxonomy) -> None:
+def test_strategies_are_asked_before_a_reply_is_seen_and_named_after(court: Court, taxonomy: Taxonomy) -> None:
     names, cases = [one.abbreviation for one in taxonomy.strategies], by_id(cases_of(court.release, None))
     for one in court.said(rubric="strategies", turns=None):
         case = cases[one.pair_id or ""]
@@ -431,7 +431,7 @@ def test_ids_and_names_of_variants_change_no_request(rubric: str, court: Court) 
 
 
 @pytest.mark.parametrize("rubric", ["teacher", "warmer", "strategies", "lend-an-ear"])
-def test_no_request_tells_a_variant_an_id_or_where_a_reply_is_from(rubric: str, court: Court) -> None:
+def test_no_request_reveals_a_variant_an_id_or_where_a_reply_is_from(rubric: str, court: Court) -> None:
     court.annotate(rubric, turns=None)
     pairs = cases_of(court.release, None)
     ids = {case.dialogue_id for case in pairs} | {str(case.pair_id) for case in pairs}

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from empathy_eval.raters.agreement.overall import Kappas, Overall, band, correlated, overall
+from empathy_eval.raters.agreement.overall import CriterionKappas, Overall, band, overall, pearson
 from scipy.stats import pearsonr
 
 # The figures of Table 2 of "When Large Language Models are Reliable for Judging Empathic Communication", as printed.
 PUBLISHED = Path(__file__).parent / "published_kappas.csv"
 
 
-def published() -> list[Kappas]:
+def published() -> list[CriterionKappas]:
     with PUBLISHED.open() as stream:
         return [
-            Kappas(
+            CriterionKappas(
                 one["framework"], one["criterion"],
                 tuple(float(one[f"expert{pair}"]) for pair in ("1_expert2", "1_expert3", "2_expert3")),
                 {"llm": float(one["experts_llm"])}, float(one["experts_crowd"]),
@@ -72,7 +72,7 @@ def test_the_published_means_by_framework_are_those_of_one_pair_alone(found: Ove
     means = {one.framework: round(one.pairs.mean or 0, 2) for one in found.frameworks}
     assert means == {"Empathetic Dialogues": 0.44, "EPITOME": 0.55, "Perceived Empathy": 0.61, "Lend an Ear": 0.55}
     assert [one.criteria for one in found.frameworks] == [3, 3, 9, 6]
-    first = overall([Kappas(one.framework, one.criterion, one.pairs[:1]) for one in published()])
+    first = overall([CriterionKappas(one.framework, one.criterion, one.pairs[:1]) for one in published()])
     assert [round(one.pairs.mean or 0, 2) for one in first.frameworks] == [0.41, 0.46, 0.6, 0.55], "what the paper prints"
 
 
@@ -92,28 +92,31 @@ def test_correlations_are_those_of_scipy(found: Overall, who: str, r: float, low
 
 def test_a_correlation_by_hand_and_where_there_is_none() -> None:
     # deviations -1 0 1 and -1 1 0: 1 / sqrt(2 * 2)
-    assert correlated([1, 2, 3], [1, 3, 2], "").value == 0.5
-    assert correlated([1, 2, 3], [1, 3, 2], "").why == "no interval: Fisher's z needs more than 3 criteria"
-    assert correlated([1, 2, 3, 4], [2, 4, 6, 8], "").why == "no interval: all criteria are on one line"
-    assert correlated([1, 2, 3, 4], [2, 2, 2, 2], "").why == "one of the two is the same for all criteria"
-    assert correlated([], [], "").why == "no criterion has both kappas; a correlation needs 3"
-    assert correlated([1, 2], [2, 1], "").value is None
+    assert pearson([1, 2, 3], [1, 3, 2], "").value == 0.5
+    assert pearson([1, 2, 3], [1, 3, 2], "").why == "no interval: Fisher's z needs more than 3 criteria"
+    assert pearson([1, 2, 3, 4], [2, 4, 6, 8], "").why == "no interval: all criteria are on one line"
+    assert pearson([1, 2, 3, 4], [2, 2, 2, 2], "").why == "one of the two is the same for all criteria"
+    assert pearson([], [], "").why == "no criterion has both kappas; a correlation needs 3"
+    assert pearson([1, 2], [2, 1], "").value is None
 
 
 def test_a_kappa_that_is_at_the_benchmark_but_for_rounding_counts() -> None:
     # 0.7 - 0.4 is a little less than 0.3; the benchmark of these three is their median.
-    kappas = [Kappas("", "a", (0.2, 0.4), {"j": 0.7 - 0.4, "k": 0.3 - 1e-9}, 0.3), Kappas("", "b", (0.3,), {"j": None, "k": None}, 0.1)]
+    kappas = [
+        CriterionKappas("", "a", (0.2, 0.4), {"j": 0.7 - 0.4, "k": 0.3 - 1e-9}, 0.3),
+        CriterionKappas("", "b", (0.3,), {"j": None, "k": None}, 0.1),
+    ]
     found = overall(kappas)
     assert found.benchmark == 0.3 > 0.7 - 0.4
     j, k = found.judges["j"], found.judges["k"]
     assert (j.at_benchmark.so, k.at_benchmark.not_so) == (("a",), ("a",))
     # And one that is equal to the crowd's but for rounding is not above it.
-    other = overall([Kappas("", "a", (0.3,), {"j": 0.1 + 0.2}, 0.3)]).judges["j"].above_crowd
+    other = overall([CriterionKappas("", "a", (0.3,), {"j": 0.1 + 0.2}, 0.3)]).judges["j"].above_crowd
     assert other and other.not_so == ("a",)
 
 
 def test_what_is_not_defined_says_why_and_counts_nowhere() -> None:
-    found = overall([Kappas("", "a", (None, None), {"j": 0.5}), Kappas("", "b", (), {"j": None})])
+    found = overall([CriterionKappas("", "a", (None, None), {"j": 0.5}), CriterionKappas("", "b", (), {"j": None})])
     assert (found.benchmark, found.pairs.why, sum(found.bands.values()), found.crowd) == (None, "no kappa is defined", 0, None)
     assert found.judges["j"].at_benchmark.of == 0 and found.judges["j"].with_experts.why
     assert found.frameworks[0].crowd is None and found.judges["j"].above_crowd is None

@@ -15,10 +15,10 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement import Agreement, read_table
-from empathy_eval.raters.agreement.panel import Judge
+from empathy_eval.raters.agreement.panel import JudgeRater
 from empathy_eval.raters.agreement.reliability import Reliability
 from empathy_eval.raters.judges import agreeing
-from empathy_eval.raters.judges.agreeing import Named, agreement_of, reliability_of
+from empathy_eval.raters.judges.agreeing import PanelOptions, agreement_of, reliability_of
 from empathy_eval.raters.judges.annotations import ratings_of, read_annotations
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.releases.assemble.write import Released
@@ -44,7 +44,7 @@ def written(path: Path, raters: dict[str, dict[str, Any]], criteria: Sequence[st
 
 
 def taken(path: Path, **named: Any) -> tuple[Agreement, Reliability]:
-    return reliability_of([path], Named(**named), NONE, "interval")
+    return reliability_of([path], PanelOptions(**named), NONE, "interval")
 
 
 def refusal(path: Path, **named: Any) -> str:
@@ -58,7 +58,7 @@ def test_columns_say_who_is_who_and_options_say_the_same(tmp_path: Path) -> None
     roles = {"e1": {}, "e2": {"role": "expert"}, "j": {"role": "judge"}, "p1": {"role": "crowd"}, "p2": {"role": "crowd"}}
     agreement, by_column = taken(written(tmp_path / "a.csv", roles))
     assert by_column.panel.experts == agreement.experts == ("e1", "e2") and by_column.panel.crowd == ("p1", "p2")
-    assert by_column.panel.judges == (Judge("j", "j"),) and agreement.judges == ("j",)
+    assert by_column.panel.judges == (JudgeRater("j", "j"),) and agreement.judges == ("j",)
     _, by_option = taken(written(tmp_path / "b.csv", dict.fromkeys(roles, {})), judges=["j"], crowd=["p1", "p2"])
     assert replace(by_option, provenance=None).to_json() == replace(by_column, provenance=None).to_json()
 
@@ -84,7 +84,7 @@ def test_plain_agreement_passes_these_columns_over(tmp_path: Path) -> None:
 def test_samples_of_a_judge_are_known_by_name_or_by_columns_and_the_first_stands_for_the_judge(tmp_path: Path) -> None:
     by_name = {"e1": {}, "e2": {}, "m": {"role": "judge", "model": "lab/m", "style": "plain"}, "m#2": {}, "m#3": {}, "n#2": {}}
     _, made = taken(written(tmp_path / "a.csv", by_name))
-    assert made.panel.judges == tuple(Judge(name, "m", "lab/m", "plain", place) for place, name in enumerate(("m", "m#2", "m#3"), 1))
+    assert made.panel.judges == tuple(JudgeRater(name, "m", "lab/m", "plain", place) for place, name in enumerate(("m", "m#2", "m#3"), 1))
     # Of no judge of that name it is a sample.
     assert made.panel.experts == ("e1", "e2", "n#2")
     about = {"role": "judge", "model": "lab/m"}
@@ -102,7 +102,7 @@ def test_samples_of_a_judge_are_known_by_name_or_by_columns_and_the_first_stands
     assert list(row.judges) == ["y", "z"]
 
 
-def test_what_columns_say_twice_and_differently_is_said_with_its_lines(tmp_path: Path) -> None:
+def test_what_columns_say_twice_and_differently_is_reported_with_its_lines(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(
         "item,rater,criterion,rating,role,framework,sample\na,e,c,1,expert,one,\na,j,c,1,judge,one,1\nb,e,c,2,judge,one,\nb,j,c,2,judge,two,\n"
@@ -124,7 +124,7 @@ def test_two_tables_must_say_the_same(tmp_path: Path) -> None:
     one, other = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}}), tmp_path / "b.csv"
     other.write_text("item,rater,criterion,rating,role\nz,j,kind,1,crowd\n")
     with pytest.raises(InputError, match=f'{other}: line 2: gives the rater "j" the role "crowd", but line 3 of {one} says "judge"'):
-        reliability_of([one, other], Named(), NONE, "interval")
+        reliability_of([one, other], PanelOptions(), NONE, "interval")
 
 
 def test_who_or_what_fits_nothing_is_refused_all_at_once(tmp_path: Path) -> None:
@@ -176,16 +176,18 @@ def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_thei
     items = sorted({item for item, *_ in ratings_of(read_annotations(plain))})
     lines = [f"{item},{who},cold,{1 + len(item) % 5}\n" for item in items for who in ("e1", "e2")]
     people.write_text("".join(["item,rater,criterion,rating\n", *lines]))
-    _, made = reliability_of([people, plain], Named(), NONE, "interval")
+    _, made = reliability_of([people, plain], PanelOptions(), NONE, "interval")
     assert made.panel.experts == ("e1", "e2")
-    assert made.panel.judges == tuple(Judge(name, "lab/own", "lab/own", "plain", at) for at, name in enumerate(("lab/own", "lab/own#2"), 1))
+    assert made.panel.judges == tuple(
+        JudgeRater(name, "lab/own", "lab/own", "plain", at) for at, name in enumerate(("lab/own", "lab/own#2"), 1)
+    )
     (part,) = made.frameworks
     assert (part.framework.name, part.framework.criteria) == ("coldness", ("cold",)) and part.framework.better == {"cold": "low"}
     assert part.rows[0].scale == (1.0, 2.0, 3.0, 4.0, 5.0)
     # Of one model in two styles there are two judges.
     rubric.write_text(rubric.read_text().replace("style: plain", "style: reasoned").replace("name: coldness", "name: thought"))
     ee.annotate(released[0], reasoned, rubric=rubric, model=Answering(), turns=6)
-    _, made = reliability_of([people, plain, reasoned], Named(), NONE, "interval")
+    _, made = reliability_of([people, plain, reasoned], PanelOptions(), NONE, "interval")
     assert [(one.rater, one.style, one.sample) for one in made.panel.judges] == [
         ("lab/own, plain", "plain", 1), ("lab/own, plain#2", "plain", 2), ("lab/own, reasoned", "reasoned", 1),
     ]  # fmt: skip
@@ -204,7 +206,7 @@ def test_who_rated_in_a_review_is_an_expert_by_the_scales_of_the_guide(tmp_path:
     judge.write_text(
         "item,rater,criterion,rating,role\n" + "".join(f"p{pair}:reference,j,empathy,{1 + pair % 3},judge\n" for pair in range(4))
     )
-    _, made = reliability_of([tmp_path / "reviews.json", judge], Named(rubrics=["rating-guide"]), NONE, "interval")
+    _, made = reliability_of([tmp_path / "reviews.json", judge], PanelOptions(rubrics=["rating-guide"]), NONE, "interval")
     assert made.panel.experts == ("rater-01", "rater-02") and [one.rater for one in made.panel.judges] == ["j"]
     (part,) = made.frameworks
     assert part.framework.criteria == CRITERIA and part.framework.name == "rating-guide"

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale, load_rubric
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.raters.agreement import Measure, Table, agree
-from empathy_eval.raters.agreement.panel import Framework, Judge, Panel, frameworks_of
+from empathy_eval.raters.agreement import Measure, RatingTable, agree
+from empathy_eval.raters.agreement.panel import Framework, JudgeRater, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import Reliability, ReliabilityRow, band, reliability
 from sklearn.metrics import cohen_kappa_score
 
@@ -23,11 +23,11 @@ Lines = dict[str, list[tuple[str, str, float, str]]]
 
 
 def found(
-    given: Table, judges: Sequence[str] = (), crowd: Sequence[str] = (), chance: ResamplingSettings = NONE, crowd_as: str = "mean",
+    given: RatingTable, judges: Sequence[str] = (), crowd: Sequence[str] = (), chance: ResamplingSettings = NONE, crowd_as: str = "mean",
     frameworks: tuple[Framework, ...] = (),
 ) -> Reliability:  # fmt: skip
     experts = tuple(name for name in given.raters if name not in (*judges, *crowd))
-    panel = Panel(experts, tuple(Judge(name, name) for name in judges), tuple(crowd), crowd_as)
+    panel = Panel(experts, tuple(JudgeRater(name, name) for name in judges), tuple(crowd), crowd_as)
     agreement = agree(given.without(crowd), judges, chance.resamples, chance.seed)
     return reliability(given, panel, frameworks or frameworks_of(given.without(crowd), {}, ()), agreement, chance)
 
@@ -37,8 +37,8 @@ def row(made: Reliability) -> ReliabilityRow:
     return one
 
 
-def table(ratings: Sequence[Sequence[float]] | Grid, names: Sequence[str]) -> Table:
-    return Table.of(rows(np.array(ratings), names=names))
+def table(ratings: Sequence[Sequence[float]] | Grid, names: Sequence[str]) -> RatingTable:
+    return RatingTable.of(rows(np.array(ratings), names=names))
 
 
 # Experts whose medians are 1, 2.5, 3 and 2; the crowd gives the first item 1 and 2, the second 2 and 3, the third 1, 1 and 2, the last 2.
@@ -90,7 +90,7 @@ def test_a_scale_of_a_rubric_has_its_values_that_nobody_gave() -> None:
     assert made.scale == (0.0, 1.0, 2.0, 3.0, 4.0, 5.0) and made.histogram["j"] == (0.0, 1.0, 1.0, 2.0, 0.0, 0.0) and made.better == "low"
 
 
-def people(seed: int, missing: float) -> tuple[Table, Grid, Grid]:
+def people(seed: int, missing: float) -> tuple[RatingTable, Grid, Grid]:
     """Three experts, two judges and a crowd of twelve, with the values of the judges and the mean of the crowd."""
     ratings = grid(seed, items=40, raters=5, steps=5, missing=0)
     crowd = np.where(np.arange(12)[:, None] % 3 == seed % 3, 3, grid(seed + 50, items=40, raters=12, steps=5, missing=missing))
@@ -147,12 +147,12 @@ def test_variance_inflation_is_among_the_criteria_of_a_framework() -> None:
         name: [(f"other-{item}", rater, value, of) for item, rater, value, of in rows(grid(seed, missing=0), name)]
         for seed, name in ((7, "c"), (8, "d"))
     }
-    given = Table.of(line for part in (one, other) for some in part.values() for line in some)
+    given = RatingTable.of(line for part in (one, other) for some in part.values() for line in some)
     frameworks = frameworks_of(given, dict.fromkeys("ab", "first") | dict.fromkeys("cd", "second"), ())
     made = found(given, frameworks=frameworks)
     assert agree(given, resamples=0).inflation["a"].value is None
     for framework, part in zip(made.frameworks, (one, other), strict=True):
-        alone = agree(Table.of(line for some in part.values() for line in some), resamples=0).inflation
+        alone = agree(RatingTable.of(line for some in part.values() for line in some), resamples=0).inflation
         assert {some.criterion: some.vif.value for some in framework.rows} == {name: one.value for name, one in alone.items()}
         assert {some.band for some in framework.rows} == {"low"}
 
@@ -163,7 +163,7 @@ def test_bands_of_variance_inflation_are_those_of_the_studies(value: float, word
     assert band(Measure.undefined("there is only one criterion", "vif")) is None
 
 
-BARE: dict[str, tuple[Table, Sequence[str], Sequence[str], set[str]]] = {
+BARE: dict[str, tuple[RatingTable, Sequence[str], Sequence[str], set[str]]] = {
     "one expert": (
         table([[1.0, 2, 3], [1.0, 3, 3]], ("e1", "j")), ["j"], [],
         {"there are fewer than two experts", "the experts have no benchmark: there are fewer than two experts", "there is only one judge"},
@@ -212,14 +212,14 @@ def test_a_crowd_that_rates_nothing_that_the_panel_does_has_no_figure_and_says_s
 def test_the_order_of_rows_changes_no_figure() -> None:
     given, _, _ = people(3, 0.3)
     crowd, lines = [name for name in given.raters if name.startswith("p")], list(given.rows())
-    shuffled = Table.of([lines[place] for place in np.random.default_rng(1).permutation(len(lines))])
+    shuffled = RatingTable.of([lines[place] for place in np.random.default_rng(1).permutation(len(lines))])
     one, other = (json.dumps(found(some, ["j1"], crowd, ResamplingSettings(50, 0, 0)).to_json()) for some in (given, shuffled))
     assert one == other
 
 
-def test_frameworks_are_those_of_columns_then_of_rubrics_and_the_rest_is_said_to_be_of_none() -> None:
+def test_frameworks_are_those_of_columns_then_of_rubrics_and_the_rest_is_reported_to_be_of_none() -> None:
     names = ("fluency", "dismissing_emotions", "validating_emotions", "own", "odd")
-    given = Table.of((f"i{item}", rater, 1 + item % 3, name) for item in range(4) for rater in ("a", "b") for name in names)
+    given = RatingTable.of((f"i{item}", rater, 1 + item % 3, name) for item in range(4) for rater in ("a", "b") for name in names)
     rubrics = [load_rubric("lend-an-ear"), load_rubric("empathetic-dialogues")]
     made = frameworks_of(given, {"own": "mine", "fluency": "Lend an Ear"}, rubrics)
     assert [(one.name, one.title, one.criteria) for one in made] == [

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.raters.agreement import Table, agree
-from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
+from empathy_eval.raters.agreement import RatingTable, agree
+from empathy_eval.raters.agreement.panel import Framework, JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -22,7 +22,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score
 
 PANEL = Panel(
     ("e1", "e2", "e3"),
-    (Judge("a", "a", "A", "plain"), Judge("a#2", "a", "A", "plain", 2), Judge("b", "b", "A", "shots")),
+    (JudgeRater("a", "a", "A", "plain"), JudgeRater("a#2", "a", "A", "plain", 2), JudgeRater("b", "b", "A", "shots")),
     ("c1", "c2"),
 )
 FRAMEWORKS = (
@@ -45,7 +45,7 @@ GIVEN = {name: grid(seed) for seed, name in enumerate(("warm", "cold", "fluent")
 
 @cache
 def found() -> Reliability:
-    table = Table.of(
+    table = RatingTable.of(
         (f"{item:02}", rater, int(value), criterion)
         for criterion, raters in GIVEN.items()
         for rater, values in raters.items()
@@ -121,7 +121,7 @@ def test_the_same_table_gives_the_same_figures() -> None:
     st.sampled_from(["mean", "median"]),
 )
 def test_any_table_gives_figures_or_reasons(ratings: dict[tuple[str, str, str], int], crowd_as: str) -> None:
-    table = Table.of((item, rater, value, criterion) for (item, rater, criterion), value in ratings.items())
+    table = RatingTable.of((item, rater, value, criterion) for (item, rater, criterion), value in ratings.items())
     there = set(table.raters)
     judges = tuple(one for one in PANEL.judges if one.rater in there)
     panel = Panel(

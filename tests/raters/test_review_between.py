@@ -18,11 +18,11 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column
 from empathy_eval.raters.review.assignment import assign_blocks
-from empathy_eval.raters.review.export import design_of, drawn_for, export_review
+from empathy_eval.raters.review.export import design_of, draw_units, export_review
 from empathy_eval.raters.review.human_evaluation import mean_by_rater, review_facts
 from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA, study_rows, tables_of
-from empathy_eval.raters.review.sample import BETWEEN, Cell, Design, Unit
+from empathy_eval.raters.review.sample import BETWEEN, Cell, ReviewDesign, Unit
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -30,7 +30,7 @@ from tests.doubles.raters import fill, key_of, kind_and_cold
 from tests.doubles.replies import SYSTEMS, rows_for, written
 from tests.raters.test_review_sample import many
 
-DESIGN = Design(design=BETWEEN, dialogues=0, raters=8, per_rater=3)
+DESIGN = ReviewDesign(design=BETWEEN, dialogues=0, raters=8, per_rater=3)
 SEAL = "sha256:0"
 
 
@@ -45,7 +45,7 @@ def test_in_a_block_each_group_has_a_rater_and_the_contexts_are_one_a_dialogue_a
     turns: list[int], groups: int, blocks: int, per_rater: int, seed: int
 ) -> None:
     ones, per_rater = units(turns, groups), min(per_rater, len(turns))
-    design = Design(design=BETWEEN, raters=blocks * groups, per_rater=per_rater, seed=seed)
+    design = ReviewDesign(design=BETWEEN, raters=blocks * groups, per_rater=per_rater, seed=seed)
     seen, block_of = assign_blocks(ones, design, SEAL)
     in_blocks = Counter[str]()
     assert len(seen) == design.raters
@@ -70,18 +70,18 @@ def test_in_a_block_each_group_has_a_rater_and_the_contexts_are_one_a_dialogue_a
 
 
 def test_the_number_of_a_rater_tells_nothing_of_the_group() -> None:
-    design = Design(design=BETWEEN, raters=9, per_rater=3)
+    design = ReviewDesign(design=BETWEEN, raters=9, per_rater=3)
     firsts = Counter(first_group(replace(design, seed=seed)) for seed in range(300))
     # 100 each by chance, with a standard deviation of 8.2.
     assert all(abs(firsts[f"s{place}"] - 100) < 33 for place in range(3)), firsts
 
 
-def first_group(design: Design, seal: str = SEAL) -> str:
+def first_group(design: ReviewDesign, seal: str = SEAL) -> str:
     return assign_blocks(units([1] * 3), design, seal)[0]["rater-01"][0][1].variant
 
 
 def test_who_knows_the_settings_alone_cannot_work_out_the_group_of_a_number() -> None:
-    design = Design(design=BETWEEN, raters=9, per_rater=3)
+    design = ReviewDesign(design=BETWEEN, raters=9, per_rater=3)
     assert len({first_group(design, f"sha256:{seal}") for seal in range(20)}) == 3, "another release"
     assert len({first_group(replace(design, replies=f"sha256:{file}")) for file in range(20)}) == 3, "another file of replies"
 
@@ -113,27 +113,27 @@ def test_each_rater_gets_texts_of_one_variant_or_system_alone(
 def test_blocks_take_no_more_contexts_than_they_hold_flagged_first_and_of_as_many_dialogues_as_can_be(tmp_path: Path) -> None:
     flagged = {"001-00007-t01", "001-00011-t01"}
     folder = many(tmp_path, {1: 20, 2: 10}, flagged, turns=4)
-    drawn = drawn_for(folder, Design(design=BETWEEN, dialogues=0, raters=6))
+    drawn = draw_units(folder, ReviewDesign(design=BETWEEN, dialogues=0, raters=6))
     names = [unit.name for unit in drawn.units]
     assert len(names) == 30 == len({name[:9] for name in names}) and flagged <= set(names) and drawn.notes == ()
-    more = drawn_for(folder, Design(design=BETWEEN, dialogues=0, raters=20, pairs=60)).units
+    more = draw_units(folder, ReviewDesign(design=BETWEEN, dialogues=0, raters=20, pairs=60)).units
     assert len(more) == 60 and {unit.dialogue for unit in more} == {name[:9] for name in names}
-    few = drawn_for(folder, Design(design=BETWEEN, dialogues=0, raters=20, pairs=12)).units
+    few = draw_units(folder, ReviewDesign(design=BETWEEN, dialogues=0, raters=20, pairs=12)).units
     assert len(few) == len({unit.dialogue for unit in few}) == 12
 
 
 def test_the_same_contexts_give_the_same_blocks_so_that_another_system_can_be_added_later(light: Path, tmp_path: Path) -> None:
     def contexts(systems: list[str], folder: str) -> set[tuple[str, str]]:
         replies = written(tmp_path / f"{folder}.csv", rows_for(light, systems))
-        design = Design(design=BETWEEN, dialogues=0, raters=4 * len(systems), per_rater=3)
+        design = ReviewDesign(design=BETWEEN, dialogues=0, raters=4 * len(systems), per_rater=3)
         items = export_review(light, tmp_path / folder, design, replies_file=replies).key["items"].values()
         return {(one["block"], one["pair_id"]) for one in items}
 
     assert contexts(["one", "two"], "first") == contexts(["new"], "later")
 
 
-def test_what_cannot_be_had_between_raters_is_told_at_once(light: Path, tmp_path: Path) -> None:
-    odd = Design(design=BETWEEN, dialogues=4, rejected=1, planted=2, crossed=3, cells=5, per_rater=0, raters=7)
+def test_what_cannot_be_had_between_raters_is_reported_at_once(light: Path, tmp_path: Path) -> None:
+    odd = ReviewDesign(design=BETWEEN, dialogues=4, rejected=1, planted=2, crossed=3, cells=5, per_rater=0, raters=7)
     with pytest.raises(InputError) as caught:
         export_review(light, tmp_path / "review", odd)
     said = str(caught.value)
@@ -159,7 +159,7 @@ def test_what_cannot_be_had_between_raters_is_told_at_once(light: Path, tmp_path
 
 
 def back(light: Path, folder: Path, seed: int, record: Path) -> dict[str, Any]:
-    made = export_review(light, folder, Design(**{**DESIGN.__dict__, "seed": seed}))
+    made = export_review(light, folder, ReviewDesign(**{**DESIGN.__dict__, "seed": seed}))
     files = [path for rater in made.loads for path in fill(folder, rater, "csv", kind_and_cold, folder.with_name(f"back-{seed}"))]
     return import_reviews(light, files, folder / "key.json", record).record
 
@@ -198,7 +198,7 @@ def test_a_table_that_cannot_be_written_stops_an_import_before_anything_is(light
 
 
 def test_ratings_by_raters_who_saw_one_variant_alone_are_in_no_mean_beside_the_papers(light: Path, tmp_path: Path) -> None:
-    made = export_review(light, tmp_path / "plain", Design(pairs=4, dialogues=0, raters=6))
+    made = export_review(light, tmp_path / "plain", ReviewDesign(pairs=4, dialogues=0, raters=6))
     files = [path for rater in made.loads for path in fill(tmp_path / "plain", rater, "page", kind_and_cold, tmp_path / "plainly")]
     import_reviews(light, files, tmp_path / "plain" / "key.json", tmp_path / "reviews.json")
     within = review_facts(tmp_path / "reviews.json", {}, 10, 0)
@@ -211,11 +211,11 @@ def test_ratings_by_raters_who_saw_one_variant_alone_are_in_no_mean_beside_the_p
 
 
 def test_raters_are_told_that_they_decide_only_where_they_do(light: Path, tmp_path: Path) -> None:
-    export_review(light, tmp_path / "within", Design(pairs=4, dialogues=0, raters=6))
+    export_review(light, tmp_path / "within", ReviewDesign(pairs=4, dialogues=0, raters=6))
     export_review(light, tmp_path / "between", replace(DESIGN, pack=True))
     assert "\nempathy-eval study ../reviews.study.csv --baseline apathetic " in (tmp_path / "between" / "CHECKLIST.md").read_text()
     replies = written(tmp_path / "replies.csv", rows_for(light))
-    export_review(light, tmp_path / "replies", Design(pairs=4, dialogues=0, raters=9), replies_file=replies)
+    export_review(light, tmp_path / "replies", ReviewDesign(pairs=4, dialogues=0, raters=9), replies_file=replies)
     for folder, deciding in (("within", True), ("between", False), ("replies", False)):
         for name in ("guidance.md", "review.html"):
             said = (tmp_path / folder / "raters" / "rater-01" / name).read_text(encoding="utf-8")
@@ -238,7 +238,7 @@ def test_intervals_of_raters_of_one_group_hold_the_mean_as_often_as_they_say() -
     assert mean_by_rater([("a", 2), ("a", 3)]) == {"mean": 2.5, "low": None, "high": None}
 
 
-def test_raters_of_two_reviews_are_told_apart_and_blocks_are_not(light: Path, tmp_path: Path) -> None:
+def test_raters_of_two_reviews_are_distinguished_and_blocks_are_not(light: Path, tmp_path: Path) -> None:
     back(light, tmp_path / "one", 0, tmp_path / "reviews.json")
     rows = list(study_rows(back(light, tmp_path / "two", 1, tmp_path / "reviews.json")))
     assert len({row["rater"] for row in rows}) == 16 and all("@" in row["rater"] for row in rows)
@@ -250,7 +250,7 @@ def test_raters_of_two_reviews_are_told_apart_and_blocks_are_not(light: Path, tm
 
 
 def test_a_design_within_raters_has_the_settings_and_items_of_before(light: Path, tmp_path: Path) -> None:
-    made = export_review(light, tmp_path / "review", Design(pairs=4, dialogues=0, raters=6))
+    made = export_review(light, tmp_path / "review", ReviewDesign(pairs=4, dialogues=0, raters=6))
     assert list(made.key["settings"]) == ["pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "seed"]
     assert all("block" not in one for one in made.key["items"].values())
     assert set(column(light, "pairs", "pair_id")) >= {one["pair_id"] for one in made.key["items"].values()}

@@ -16,7 +16,7 @@ from empathy_eval.cli import main
 from empathy_eval.raters.review.export import Exported, export_review
 from empathy_eval.raters.review.human_evaluation import crossed_reading
 from empathy_eval.raters.review.import_reviews import import_reviews
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import ReviewDesign
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.browser import serious_findings
@@ -26,7 +26,7 @@ from tests.raters.test_review_page import a_sheet, code, consent, exported, head
 if TYPE_CHECKING:
     from playwright.sync_api import Page
 
-DESIGN = Design(pairs=6, dialogues=1, crossed=9, raters=15)
+DESIGN = ReviewDesign(pairs=6, dialogues=1, crossed=9, raters=15)
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +104,7 @@ def test_choices_come_back_in_every_form(form: str, released: tuple[Path, Releas
     assert main(["agree", str(tmp_path / "reviews.crossed.csv")]) == 0
 
 
-def test_a_choice_that_is_neither_letter_is_told_with_its_row(
+def test_a_choice_that_is_neither_letter_is_reported_with_its_row(
     released: tuple[Path, Released], sent: tuple[Path, Exported], tmp_path: Path
 ) -> None:
     def neither(code: str, entry: dict[str, Any]) -> dict[str, Any]:
@@ -115,7 +115,7 @@ def test_a_choice_that_is_neither_letter_is_told_with_its_row(
         import_reviews(released[0], files, sent[0] / "key.json", tmp_path / "reviews.json")
 
 
-def test_what_raters_chose_is_reckoned_as_by_hand() -> None:
+def test_what_raters_chose_is_computed_as_by_hand() -> None:
     def vote(item: str, context: int, right: bool, rater: int) -> dict[str, Any]:
         about = {"kind": "crossed", "review": "x", "rater": f"rater-{rater:02d}", "crossed_id": item, "context": context, "fits": "A"}
         return {**about, "decision": "A" if right else "B"}
@@ -137,7 +137,7 @@ def test_another_review_of_another_text_is_another_item() -> None:
     assert found and found["items"] == 2 and found["both_right"] is None
 
 
-def test_too_few_raters_are_told_with_what_would_do(released: tuple[Path, Released], tmp_path: Path) -> None:
+def test_too_few_raters_are_reported_with_what_would_do(released: tuple[Path, Released], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"9 are too few.*\n  Fix: give --raters 15 or more, .* a review of their own"):
         export_review(released[0], tmp_path / "out", replace(DESIGN, raters=9))
 

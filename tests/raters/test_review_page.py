@@ -16,7 +16,7 @@ from empathy_eval.base.schemas import read_yaml, schema
 from empathy_eval.base.text import shingles
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.forms import CHOICES, FILLED, guidance, page
+from empathy_eval.raters.review.forms import CHOICES, FILLED, guidance_markdown, page
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -518,14 +518,14 @@ def test_training_texts_are_in_no_seed_and_use_every_rating_of_every_scale() -> 
 
 
 def test_the_guidance_for_spreadsheets_holds_every_anchor_and_every_explanation_but_not_the_test() -> None:
-    told = guidance()
+    told = guidance_markdown()
     anchors = [anchor for scale in read_yaml(data_folder("review") / "guidance.yaml", "guidance")["scales"] for anchor in scale["anchors"]]
     assert all(text in told for text in anchors + [one["explanation"] for one in TRAINING["training"]])
     assert not any(one["text"] in told for one in TRAINING["test"])
 
 
 def test_the_guidance_for_spreadsheets_defines_every_strategy_and_names_every_column_with_what_may_stand_in_it() -> None:
-    told = guidance()
+    told = guidance_markdown()
     for one in load_taxonomy().strategies:
         assert f"| {one.name} | {one.phase} | {one.definition} |" in told
     columns = read_yaml(data_folder("review") / "guidance.yaml", "guidance")["columns"]
@@ -537,7 +537,7 @@ def test_the_guidance_for_spreadsheets_defines_every_strategy_and_names_every_co
 def test_page_and_guidance_tell_the_same_rules_for_borderline_replies(catalogue: Catalogue) -> None:
     rules = read_yaml(data_folder("review") / "guidance.yaml", "guidance")["borderline"]
     shown = html.unescape(page(seed_sheet(catalogue)))
-    assert len(rules) >= 4 and all(rule in guidance() and rule in shown for rule in rules)
+    assert len(rules) >= 4 and all(rule in guidance_markdown() and rule in shown for rule in rules)
 
 
 def test_no_phone_number_and_no_address_stands_in_what_raters_read() -> None:

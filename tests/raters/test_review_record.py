@@ -26,7 +26,7 @@ from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.human_evaluation import fleiss_kappas, human_evaluation
 from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA, content_hash, corrections, decision_rows, decisions, rating_rows, read_record
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import ReviewDesign
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
@@ -179,7 +179,7 @@ Said = dict[tuple[str, str, str], int]
 def trip(builds: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
     """The record of many raters in four forms, and what each of them meant by (item, rater, criterion)."""
     folder, said, votes = tmp_path_factory.mktemp("trip"), Said(), defaultdict[str, int](int)
-    made = export_review(builds[1], folder / "review", Design(pairs=PAIRS, dialogues=DIALOGUES, raters=RATERS, seed=3))
+    made = export_review(builds[1], folder / "review", ReviewDesign(pairs=PAIRS, dialogues=DIALOGUES, raters=RATERS, seed=3))
     assert (made.sample.count("variant"), made.sample.count("dialogue")) == (PAIRS, DIALOGUES)
 
     def judge(code: str, entry: dict[str, Any]) -> dict[str, Any]:

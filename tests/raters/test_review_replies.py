@@ -19,7 +19,7 @@ from empathy_eval.raters.review.human_evaluation import group_lines, mean_of, re
 from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.replies import read_replies
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import ReviewDesign
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of
 from tests.doubles.replies import HOSTILE, SYSTEMS, rows_for, written
@@ -27,7 +27,7 @@ from tests.raters.test_review_crossed import sheet_of
 from tests.raters.test_review_sample import unpacked
 
 PAIR = "003-seed-t01"
-DESIGN = Design(pairs=8, dialogues=0, raters=27)
+DESIGN = ReviewDesign(pairs=8, dialogues=0, raters=27)
 # What each system deserves on all three criteria.
 WORTH = dict(zip(SYSTEMS, (1, 2, 3), strict=True))
 
@@ -69,7 +69,7 @@ FAULTS: list[tuple[dict[str, str], str]] = [
 ]
 
 
-def test_all_that_is_wrong_with_replies_is_told_at_once_with_its_line(tmp_path: Path) -> None:
+def test_all_that_is_wrong_with_replies_is_reported_at_once_with_its_line(tmp_path: Path) -> None:
     good = {"pair_id": PAIR, "system": "anton", "text": "Go on."}
     path = written(tmp_path / "replies.csv", [{**good, **change} for change, _ in FAULTS])
     with path.open("a") as stream:
@@ -148,7 +148,9 @@ def test_hostile_replies_are_texts_in_every_file(sent: tuple[Path, Exported]) ->
     assert len(found) == len(HOSTILE)
 
 
-def test_who_has_the_release_and_the_names_of_systems_cannot_reckon_codes(light: Path, sent: tuple[Path, Exported], tmp_path: Path) -> None:
+def test_who_has_the_release_and_the_names_of_systems_cannot_compute_codes(
+    light: Path, sent: tuple[Path, Exported], tmp_path: Path
+) -> None:
     rows = rows_for(light)
     rows[0]["text"] += "."  # another file of the same systems
     other = export_review(light, tmp_path / "review", DESIGN, replies_file=written(tmp_path / "replies.csv", rows[:-1]))
@@ -157,7 +159,7 @@ def test_who_has_the_release_and_the_names_of_systems_cannot_reckon_codes(light:
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("form", FORMS)
-def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
+def test_ratings_of_replies_come_back_in_every_form_and_are_reported_by_system(
     form: str, light: Path, sent: tuple[Path, Exported], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, made = sent
@@ -215,7 +217,7 @@ def test_a_release_says_nothing_of_replies_and_score_leaves_them_out(light: Path
         ratings_of_release(light, record.with_name("reviews.ratings.csv"))
 
     plain = tmp_path / "plain"
-    made = export_review(light, plain, Design(pairs=4, dialogues=0, raters=12))
+    made = export_review(light, plain, ReviewDesign(pairs=4, dialogues=0, raters=12))
     files = [path for rater in made.loads for path in fill(plain, rater, "page", by_worth, tmp_path / "plainly")]
     alone = tmp_path / "alone.json"
     for path in (alone, record):
@@ -241,7 +243,7 @@ def test_a_variant_with_a_slip_in_its_name_is_no_system(light: Path, tmp_path: P
 @pytest.mark.e2e
 def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
-    design = Design(pairs=len(column(light, "pairs", "pair_id")), dialogues=0, per_item=2, raters=90, cells=5)
+    design = ReviewDesign(pairs=len(column(light, "pairs", "pair_id")), dialogues=0, per_item=2, raters=90, cells=5)
     made = export_review(light, tmp_path / "review", design, replies_file=replies)
     entries = list(made.key["items"].values())
     assert set(Counter((one["rater"], one["pair_id"]) for one in entries).values()) == {1}
@@ -249,7 +251,7 @@ def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_pat
     assert made.sample.count("reply") == design.pairs - 5
 
 
-def test_too_few_raters_for_replies_and_cells_are_told_why(light: Path, tmp_path: Path) -> None:
+def test_too_few_raters_for_replies_and_cells_are_reported_why(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
     asked = design_of({"pairs": 3, "dialogues": 0, "cells": 3, "raters": 20}, replying=True)
     with pytest.raises(InputError) as caught:
@@ -258,7 +260,7 @@ def test_too_few_raters_for_replies_and_cells_are_told_why(light: Path, tmp_path
     assert '--pairs: "3" is too many: a rater sees one turn of a dialogue at most' in said and "can be given 0 of the" in said
     assert "give --raters 21 or more, a smaller --per-item, or --texts-per-turn 1" in said
     with pytest.raises(InputError, match=r"11 are too few: a dialogue has a turn of 3 replies, and is reviewed as a whole.*\n.*12 or"):
-        export_review(light, tmp_path / "review", Design(pairs=3, dialogues=3, raters=11), replies_file=replies)
+        export_review(light, tmp_path / "review", ReviewDesign(pairs=3, dialogues=3, raters=11), replies_file=replies)
 
 
 def test_two_raters_rate_the_same_replies_one_of_each_context(light: Path, tmp_path: Path) -> None:
@@ -272,7 +274,7 @@ def test_two_raters_rate_the_same_replies_one_of_each_context(light: Path, tmp_p
     assert Counter(system for _, system in rated[0]) == dict.fromkeys(SYSTEMS, 1) and key["settings"]["texts_per_turn"] == 1
 
 
-def test_no_zero_is_told_as_less_than_nothing() -> None:
+def test_no_zero_is_reported_as_less_than_nothing() -> None:
     found = mean_of([("a", -0.00001), ("b", -0.00001)], 10, (0,))
     assert not [one for one in (found["mean"], found["low"], found["high"]) if str(one).startswith("-")]
     told = dict.fromkeys(CRITERIA, {"mean": -0.001, "low": -0.004, "high": 0.004})
@@ -283,7 +285,7 @@ def test_no_zero_is_told_as_less_than_nothing() -> None:
 @pytest.mark.e2e
 def test_cells_can_be_rated_beside_replies_and_a_pack_of_replies_has_its_papers(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
-    made = export_review(light, tmp_path / "both", Design(pairs=6, dialogues=0, cells=2, raters=30), replies_file=replies)
+    made = export_review(light, tmp_path / "both", ReviewDesign(pairs=6, dialogues=0, cells=2, raters=30), replies_file=replies)
     assert Counter(unit.kind for unit in made.sample.units) == {"reply": 6, "variant": 2}
     seen = defaultdict[tuple[str, str], set[str]](set)
     for one in made.key["items"].values():

@@ -16,8 +16,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.assignment import assign
-from empathy_eval.raters.review.export import design_of, drawn_for, export_review
-from empathy_eval.raters.review.sample import Cell, Design, Unit, sample
+from empathy_eval.raters.review.export import design_of, draw_units, export_review
+from empathy_eval.raters.review.sample import Cell, ReviewDesign, Unit, draw_sample
 from empathy_eval.raters.review.sheets import item_code
 from empathy_eval.releases.assemble.write import Released
 from hypothesis import HealthCheck, given, settings
@@ -61,7 +61,7 @@ def many(folder: Path, pairs: dict[int, int], flagged: set[str], turns: int = 1)
 def test_each_scenario_has_its_share_by_largest_remainder_and_flagged_pairs_come_first(tmp_path: Path) -> None:
     flagged = {"001-00007-t01", "001-00011-t01", "002-00003-t01"}
     # 10 of 60 + 30 + 10 pairs: shares 6, 3, 1.
-    made = sample(many(tmp_path, {1: 60, 2: 30, 3: 10}, flagged), Design(pairs=10, dialogues=0))
+    made = draw_sample(many(tmp_path, {1: 60, 2: 30, 3: 10}, flagged), ReviewDesign(pairs=10, dialogues=0))
     names = {unit.name for unit in made.units}
     assert Counter(name[:3] for name in names) == {"001": 6, "002": 3, "003": 1}
     assert flagged <= names
@@ -70,22 +70,24 @@ def test_each_scenario_has_its_share_by_largest_remainder_and_flagged_pairs_come
 
 def test_another_seed_draws_another_sample_and_the_same_seed_the_same(tmp_path: Path) -> None:
     folder = many(tmp_path, {1: 100}, set())
-    first, again, other = ({unit.name for unit in sample(folder, Design(pairs=10, dialogues=0, seed=seed)).units} for seed in (1, 1, 2))
+    first, again, other = (
+        {unit.name for unit in draw_sample(folder, ReviewDesign(pairs=10, dialogues=0, seed=seed)).units} for seed in (1, 1, 2)
+    )
     assert first == again != other
 
 
-def test_where_there_are_fewer_than_asked_for_all_are_taken_and_said(drawn: Path) -> None:
-    made = sample(drawn, Design(pairs=500, dialogues=100))
+def test_where_there_are_fewer_than_asked_for_all_are_taken_and_reported(drawn: Path) -> None:
+    made = draw_sample(drawn, ReviewDesign(pairs=500, dialogues=100))
     assert made.count("dialogue") == 3
     assert "100 dialogues were requested, but there are only 3: all are taken" in made.notes
 
 
 def test_too_few_raters_are_an_error_that_says_how_many_are_needed() -> None:
     with pytest.raises(InputError, match="give --raters 12 or more"):
-        assign(units(1, cells=4), Design(raters=10, per_item=3))
+        assign(units(1, cells=4), ReviewDesign(raters=10, per_item=3))
     with pytest.raises(InputError, match=r"2 texts, and is reviewed as a whole.*\n.*give --raters 9 or more.* or --dialogues 0"):
-        assign(units(1, dialogues=1), Design(raters=8, per_item=3))
-    assert assign(units(1, dialogues=1), Design(raters=9, per_item=3))
+        assign(units(1, dialogues=1), ReviewDesign(raters=8, per_item=3))
+    assert assign(units(1, dialogues=1), ReviewDesign(raters=9, per_item=3))
 
 
 @given(st.lists(st.integers(0, 4), max_size=8), st.sets(st.integers(0, 9)), st.integers(1, 3), st.integers(0, 5), st.integers(0, 9))
@@ -97,7 +99,7 @@ def test_nobody_sees_two_items_of_a_dialogue_and_no_item_that_could_move_would_m
     ]
     ones += [Unit(f"001-{n:05d}", "dialogue") for n in sorted(reviewed)]
     most = max((2 * count + (n in reviewed) for n, count in enumerate(pairs)), default=0)
-    design = Design(raters=max(1, most) * per_item + spare, per_item=per_item, seed=seed)
+    design = ReviewDesign(raters=max(1, most) * per_item + spare, per_item=per_item, seed=seed)
     seen = assign(ones, design)
     votes = Counter((unit.name, cell.name) for items in seen.values() for unit, cell in items)
     assert votes == {(unit.name, cell.name): per_item for unit in ones for cell in unit.cells}
@@ -114,7 +116,7 @@ def test_loads_of_a_review_of_the_default_size_differ_by_at_most_one() -> None:
     # 500 pairs and 100 dialogues of 560 dialogues: forty of the dialogues are reviewed whole and have a pair.
     ones = [Unit(f"001-{n:05d}-t01", "variant", cells) for n in range(500)]
     ones += [Unit(f"001-{n:05d}", "dialogue") for n in range(460, 560)]
-    loads = [len(items) for items in assign(ones, Design()).values()]
+    loads = [len(items) for items in assign(ones, ReviewDesign()).values()]
     assert (min(loads), max(loads)) == (330, 330)
 
 
@@ -126,11 +128,11 @@ def test_of_any_release_and_design_a_rater_sees_one_item_of_a_dialogue_at_most(d
     per_item, spare = data.draw(st.integers(1, 3)), data.draw(st.integers(0, 12))
     counts = st.integers(0, 12)
     cells, texts = data.draw(counts), data.draw(st.integers(0, 4))
-    design = Design(
+    design = ReviewDesign(
         pairs=data.draw(counts), dialogues=data.draw(counts), cells=cells, raters=(5 if cells else 3) * per_item + spare,
         per_item=per_item, seed=data.draw(st.integers(0, 99)), texts_per_turn=texts, pack=data.draw(st.booleans()),
     )  # fmt: skip
-    drawn = drawn_for(folder, design)
+    drawn = draw_units(folder, design)
     seen = assign(drawn.units, design)
     for items in seen.values():
         dialogues = [unit.dialogue for unit, _ in items]
@@ -138,51 +140,52 @@ def test_of_any_release_and_design_a_rater_sees_one_item_of_a_dialogue_at_most(d
     votes = Counter((unit.name, cell.name) for items in seen.values() for unit, cell in items)
     assert votes == {(unit.name, cell.name): per_item for unit in drawn.units for cell in unit.cells}
     assert not texts or all(len(unit.cells) <= texts for unit in drawn.units)
-    assert seen == assign(drawn_for(folder, design).units, design), "the same again"
+    assert seen == assign(draw_units(folder, design).units, design), "the same again"
 
 
 def test_a_turn_more_of_a_dialogue_is_drawn_for_as_many_raters_more_as_it_takes(tmp_path: Path) -> None:
     folder = many(tmp_path, {1: 5}, {"001-00002-t03"}, turns=3)
     for raters, turns in ((9, 5), (14, 5), (15, 10), (21, 15), (99, 15)):
-        made = sample(folder, Design(raters=raters))
+        made = draw_sample(folder, ReviewDesign(raters=raters))
         assert made.count("variant") == turns
         assert "001-00002-t03" in {unit.name for unit in made.units}, "flagged ones first"
-    assert "10 of 15 pairs are taken: a rater sees one turn of a dialogue at most" in sample(folder, Design(raters=15)).notes
+    assert "10 of 15 pairs are taken: a rater sees one turn of a dialogue at most" in draw_sample(folder, ReviewDesign(raters=15)).notes
 
 
 def test_more_turns_than_raters_may_see_are_an_error_with_the_numbers_where_they_were_asked_for(tmp_path: Path) -> None:
     folder = many(tmp_path, {1: 5}, set(), turns=3)
     with pytest.raises(InputError) as caught:
-        sample(folder, design_of({"pairs": 12}))
+        draw_sample(folder, design_of({"pairs": 12}))
     said = str(caught.value)
     assert '--pairs: "12" is too many: a rater sees one turn of a dialogue at most, so at most 5 turns of 5 dialogues' in said
     assert "10 raters together can be given 5 of the 15 turns" in said
     assert "give --pairs 5 or less, more --raters, a smaller --per-item, or --texts-per-turn 1, or leave whole dialogues" in said
-    assert sample(folder, design_of({"pairs": 5})).count("variant") == 5
-    assert sample(folder, design_of({"pairs": 12, "raters": 21})).count("variant") == 12
+    assert draw_sample(folder, design_of({"pairs": 5})).count("variant") == 5
+    assert draw_sample(folder, design_of({"pairs": 12, "raters": 21})).count("variant") == 12
     assert (
-        sample(folder, design_of({"pairs": 99, "raters": 21})).notes[-1] == "99 pairs were requested, but there are only 15: all are taken"
+        draw_sample(folder, design_of({"pairs": 99, "raters": 21})).notes[-1]
+        == "99 pairs were requested, but there are only 15: all are taken"
     )
     with pytest.raises(InputError, match=r'--cells: "6" is too many.*can be given 5 of the 15 turns'):
-        sample(folder, design_of({"cells": 6, "raters": 15}))
+        draw_sample(folder, design_of({"cells": 6, "raters": 15}))
 
 
 def test_two_raters_rate_the_same_texts_one_of_each_turn(tmp_path: Path) -> None:
     folder = many(tmp_path, {1: 30, 2: 10}, set(), turns=2)
     design = design_of({"pairs": 40, "dialogues": 0, "raters": 2, "per_item": 2, "texts_per_turn": 1})
-    drawn = drawn_for(folder, design)
+    drawn = draw_units(folder, design)
     seen = {rater: sorted((unit.name, cell.name) for unit, cell in items) for rater, items in assign(drawn.units, design).items()}
     assert seen["rater-01"] == seen["rater-02"] and len({name.rpartition("-")[0] for name, _ in seen["rater-01"]}) == 40
     assert Counter(name for _, name in seen["rater-01"]) == {"apathetic": 20, "empathetic": 20}
     with pytest.raises(InputError, match="give --raters 4 or more, a smaller --per-item, --texts-per-turn 1, or"):
-        assign(drawn_for(folder, replace(design, texts_per_turn=0)).units, replace(design, texts_per_turn=0))
+        assign(draw_units(folder, replace(design, texts_per_turn=0)).units, replace(design, texts_per_turn=0))
 
 
 @given(st.integers(0, 30), st.integers(0, 10), st.integers(2, 4), st.integers(1, 3), st.integers(0, 4), st.integers(0, 9))
 def test_every_text_gets_its_raters_none_sees_two_and_loads_are_even(
     pairs: int, dialogues: int, cells: int, per_item: int, spare: int, seed: int
 ) -> None:
-    design = Design(raters=(cells + 1) * per_item + spare, per_item=per_item, seed=seed)
+    design = ReviewDesign(raters=(cells + 1) * per_item + spare, per_item=per_item, seed=seed)
     seen = assign(units(pairs, cells, dialogues), design)
     votes = Counter((unit.name, cell.name) for ones in seen.values() for unit, cell in ones)
     assert len(votes) == pairs * cells + dialogues
@@ -193,7 +196,7 @@ def test_every_text_gets_its_raters_none_sees_two_and_loads_are_even(
 
 
 def test_each_rater_gets_about_half_of_each_variant() -> None:
-    for ones in assign(units(500), Design()).values():
+    for ones in assign(units(500), ReviewDesign()).values():
         counts = Counter(cell.name for _, cell in ones)
         assert abs(counts["apathetic"] - counts["empathetic"]) <= 4
         assert sum(counts.values()) == 300
@@ -208,11 +211,11 @@ def test_a_code_is_twelve_hex_digits_that_no_spreadsheet_takes_for_a_number_and_
 @pytest.fixture(scope="module")
 def review(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("blind") / "review"
-    export_review(drawn, folder, Design(raters=27, cells=6))
+    export_review(drawn, folder, ReviewDesign(raters=27, cells=6))
     return folder
 
 
-def test_nothing_in_a_raters_files_tells_a_variant_or_an_id(review: Path) -> None:
+def test_nothing_in_a_raters_files_reveals_a_variant_or_an_id(review: Path) -> None:
     key = key_of(review)
     entries = key["items"].values()
     ids = {entry.get("pair_id") or entry["dialogue_id"] for entry in entries} | {entry.get("dialogue_id", "") for entry in entries}
@@ -244,7 +247,7 @@ def rated(review: Path, rater: str) -> list[dict[str, Any]]:
 
 def test_the_order_of_items_tells_nothing_about_variants(tmp_path: Path, drawn: Path) -> None:
     folder = tmp_path / "review"
-    export_review(drawn, folder, Design(dialogues=0, raters=30))
+    export_review(drawn, folder, ReviewDesign(dialogues=0, raters=30))
     firsts, places = 0.0, defaultdict[str, list[float]](list)
     for number in range(1, 31):
         order = [entry["variant"] for entry in rated(folder, f"rater-{number:02d}")]
@@ -303,7 +306,7 @@ def test_rejected_texts_are_rated_beside_the_variant_that_was_taken(drawn: Path,
     rejected = {"pair_id": pair["pair_id"], "variant": "apathetic", "attempt": 0, "text": "Quite another text.", "reasons": ["edit_ratio"]}
     rows = [rejected, {**rejected, "attempt": 1, "text": pair["apathetic"], "reasons": []}, {**rejected, "pair_id": "001-seed-t09"}]
     release = with_candidates(drawn, tmp_path / "r", rows)
-    made = export_review(release, tmp_path / "review", Design(pairs=0, dialogues=0, rejected=50))
+    made = export_review(release, tmp_path / "review", ReviewDesign(pairs=0, dialogues=0, rejected=50))
     assert made.sample.notes == ("50 rejected were requested, but there are only 1: all are taken",)
     entries = list(made.key["items"].values())
     assert {entry["pair_id"] for entry in entries} == {pair["pair_id"]}
@@ -320,7 +323,7 @@ def test_rejected_texts_are_rated_beside_the_variant_that_was_taken(drawn: Path,
 def test_a_release_without_rejected_texts_says_so(rows: list[dict[str, Any]] | None, drawn: Path, tmp_path: Path) -> None:
     release = drawn if rows is None else with_candidates(drawn, tmp_path / "r", rows)
     with pytest.raises(InputError, match=r"candidates.parquet: (is not there|holds no rejected)"):
-        sample(release, Design(rejected=5))
+        draw_sample(release, ReviewDesign(rejected=5))
 
 
 DAMAGED: list[tuple[str, Callable[[bytes], bytes], str]] = [
@@ -340,12 +343,12 @@ def test_a_damaged_file_of_a_release_is_named(name: str, change: Callable[[bytes
     release = with_candidates(drawn, tmp_path / "r", [])
     (release / name).write_bytes(change((release / name).read_bytes()))
     with pytest.raises(InputError, match=said):
-        export_review(release, tmp_path / "review", Design(pairs=2, dialogues=1, rejected=1, raters=9))
+        export_review(release, tmp_path / "review", ReviewDesign(pairs=2, dialogues=1, rejected=1, raters=9))
     assert not (tmp_path / "review").exists()
 
 
 def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Path) -> None:
-    export_review(drawn, tmp_path / "again", Design(raters=27, cells=6))
+    export_review(drawn, tmp_path / "again", ReviewDesign(raters=27, cells=6))
     for path in review.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(review)).read_bytes(), path
@@ -354,12 +357,12 @@ def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Pa
 def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: Path) -> None:
     before = (review / "key.json").read_bytes()
     with pytest.raises(InputError, match="holds another review, whose key would be lost"):
-        export_review(drawn, review, Design(raters=27, cells=6, seed=1))
+        export_review(drawn, review, ReviewDesign(raters=27, cells=6, seed=1))
     assert (review / "key.json").read_bytes() == before
 
 
 def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_path: Path) -> None:
-    out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=9)
+    out, design = tmp_path / "review", ReviewDesign(pairs=2, dialogues=1, raters=9)
     export_review(drawn, out, design)
     export_review(drawn, out, design)
     assert "--reviews ../reviews.json" in (out / "README.md").read_text()
@@ -376,15 +379,17 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
 @pytest.mark.parametrize(
     ("design", "said"),
     [
-        (Design(raters=0), '--raters: "0" is too few'),
-        (Design(pairs=-1), '--pairs: "-1" is negative'),
-        (Design(raters=10**12), '--raters: "1000000000000" is too many'),
-        (Design(pairs=0, dialogues=0), "gives nothing to review"),
-        (Design(texts_per_turn=1, rejected=1), r'--texts-per-turn: "1" is not possible: each rejected text'),
-        (Design(texts_per_turn=-1), '--texts-per-turn: "-1" is negative'),
+        (ReviewDesign(raters=0), '--raters: "0" is too few'),
+        (ReviewDesign(pairs=-1), '--pairs: "-1" is negative'),
+        (ReviewDesign(raters=10**12), '--raters: "1000000000000" is too many'),
+        (ReviewDesign(pairs=0, dialogues=0), "gives nothing to review"),
+        (ReviewDesign(texts_per_turn=1, rejected=1), r'--texts-per-turn: "1" is not possible: each rejected text'),
+        (ReviewDesign(texts_per_turn=-1), '--texts-per-turn: "-1" is negative'),
     ],
 )
-def test_settings_that_make_no_review_are_refused_and_nothing_is_written(design: Design, said: str, drawn: Path, tmp_path: Path) -> None:
+def test_settings_that_make_no_review_are_refused_and_nothing_is_written(
+    design: ReviewDesign, said: str, drawn: Path, tmp_path: Path
+) -> None:
     with pytest.raises(InputError, match=said):
         export_review(drawn, tmp_path / "out", design)
     assert not list(tmp_path.iterdir())

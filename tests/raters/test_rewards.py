@@ -28,7 +28,7 @@ from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.judge import reward_of
-from empathy_eval.raters.judges.judge_quality import shown, worth_of
+from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text
 from empathy_eval.releases.assemble.annotations import add_annotations
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.annotations import annotation_faults
@@ -175,13 +175,13 @@ async def test_what_holds_no_number_has_a_reason_and_no_value(reason: str, body:
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_reward_that_is_out_of_range_costs_its_own_text_alone_and_what_the_judge_is_worth_is_told(form: str, bench: Bench) -> None:
+def test_a_reward_that_is_out_of_range_costs_its_own_text_alone_and_the_quality_of_the_judge_is_reported(form: str, bench: Bench) -> None:
     case = cases_of(bench.release, 3)[0]
     bench.server.odd, bench.server.of = said(ADDRESS[form], 1e308), case.texts["apathetic"]
     out = bench.annotate(form)
     (failure,) = [one for case in read_annotations(out).cases for one in case.failures]
     assert failure.reasons == ("reward_out_of_range",) and (case.pair_id, "apathetic") not in said_in(out)
-    assert "reward" in shown(worth_of(read_annotations(out), bench.release))
+    assert "reward" in quality_text(judge_quality(read_annotations(out), bench.release))
     before, asked = bytes_of(out), bench.asked()
     bench.annotate(form, ways={"offline": True})
     assert bytes_of(out) == before and bench.asked() == asked, "the answer stays in the ledger, and a replay refuses it again"
@@ -294,7 +294,7 @@ def test_a_model_of_ones_own_gives_rewards_too(bench: Bench) -> None:
 # On the stand and in a release.
 
 
-def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
+def test_rewards_are_scored_and_their_quality_is_reported(bench: Bench) -> None:
     out = bench.annotate("classify", turns=None)
     measured = score(bench.release, annotations=[out], judges=[f"{MODEL}/reward"], shortcuts=False)
     assert isinstance(measured, ReleaseTables)
@@ -302,9 +302,9 @@ def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
     for variant, mean in measured.inversion[0].scores.items():
         some = [reward(text) for (_, name), text in bench.texts.items() if name == variant]
         assert mean == pytest.approx(sum(some) / len(some), abs=1e-6) and max(some) > 1 > 0 > min(some)
-    worth = worth_of(read_annotations(out), bench.release)
+    worth = judge_quality(read_annotations(out), bench.release)
     assert [(one.name, one.texts) for one in worth.criteria] == [("reward", len(bench.texts))]
-    assert "reward" in shown(worth) and worth.criteria[0].on_grid is None
+    assert "reward" in quality_text(worth) and worth.criteria[0].on_grid is None
 
 
 @pytest.mark.e2e

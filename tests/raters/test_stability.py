@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.raters.agreement.overall import StyleWins, styles
-from empathy_eval.raters.agreement.panel import Judge, Panel
+from empathy_eval.raters.agreement.panel import JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import Stability, stability
-from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.statistics.estimate import Measure
 from empathy_eval.statistics.resampling import ItemBootstrap
 from krippendorff import alpha
@@ -23,7 +23,7 @@ NAN = float("nan")
 
 
 def samples(number: int) -> Panel:
-    return Panel(("e",), tuple(Judge(f"j#{place + 1}" if place else "j", "j", sample=place + 1) for place in range(number)))
+    return Panel(("e",), tuple(JudgeRater(f"j#{place + 1}" if place else "j", "j", sample=place + 1) for place in range(number)))
 
 
 def beside_itself(given: list[list[float]], resamples: int = 20) -> Stability:
@@ -31,7 +31,7 @@ def beside_itself(given: list[list[float]], resamples: int = 20) -> Stability:
     panel = samples(len(given))
     names = [one.rater for one in panel.judges]
     rows = [(f"{item:03}", names[place], value) for place, own in enumerate(given) for item, value in enumerate(own)]
-    ratings = Table.of([*rows, ("000", "e", 1.0)]).on("rating")
+    ratings = RatingTable.of([*rows, ("000", "e", 1.0)]).on("rating")
     (found,) = stability("kind", ratings, panel, "interval", ItemBootstrap.of(ratings.items, resamples, 0))
     return found
 
@@ -67,9 +67,9 @@ def test_samples_without_an_item_in_common_say_why() -> None:
     assert found.kappa.why == "no pair has a kappa" and found.alpha.why == "no item with two ratings"
 
 
-def test_a_judge_that_did_not_rate_a_criterion_is_not_told_of() -> None:
-    ratings = Table.of([("a", "e", 1.0), ("a", "j", 2.0)]).on("rating")
-    other = Panel(("e",), (Judge("j", "j"), Judge("k", "k")))
+def test_a_judge_that_did_not_rate_a_criterion_is_not_reported() -> None:
+    ratings = RatingTable.of([("a", "e", 1.0), ("a", "j", 2.0)]).on("rating")
+    other = Panel(("e",), (JudgeRater("j", "j"), JudgeRater("k", "k")))
     assert [one.judge for one in stability("kind", ratings, other, "interval", ItemBootstrap.of(1, 0, 0))] == ["j"]
 
 
@@ -81,10 +81,10 @@ def kappas(**values: float | None) -> dict[str, Measure]:
 
 
 JUDGES = (
-    Judge("a1", "a1", "A", "plain"),
-    Judge("a2", "a2", "A", "shots"),
-    Judge("b1", "b1", "B", "plain"),
-    Judge("b2", "b2", "B", "shots"),
+    JudgeRater("a1", "a1", "A", "plain"),
+    JudgeRater("a2", "a2", "A", "shots"),
+    JudgeRater("b1", "b1", "B", "plain"),
+    JudgeRater("b2", "b2", "B", "shots"),
 )
 
 
@@ -111,12 +111,12 @@ def test_one_model_in_one_style_is_no_comparison() -> None:
 
 
 def test_models_without_styles_are_compared_and_no_style_wins() -> None:
-    found = styles((Judge("a", "a"), Judge("b", "b", "B")), {"x": kappas(a=0.5, b=0.4)})
+    found = styles((JudgeRater("a", "a"), JudgeRater("b", "b", "B")), {"x": kappas(a=0.5, b=0.4)})
     assert found and (found.wins, [one.model for one in found.columns], found.criteria[0].best) == ((), ["a", "B"], (0,))
 
 
 def test_a_style_without_a_kappa_is_in_no_contest() -> None:
-    judges = tuple(Judge(style, style, "A", style) for style in ("plain", "shots", "reasoned"))
+    judges = tuple(JudgeRater(style, style, "A", style) for style in ("plain", "shots", "reasoned"))
     found = styles(judges, {"x": kappas(plain=0.5, shots=0.4, reasoned=None)})
     assert found and found.wins == (StyleWins("plain", 1, 1), StyleWins("shots", 0, 1), StyleWins("reasoned", 0, 0))
 
@@ -126,7 +126,7 @@ def test_published_kappas_by_model_and_style_have_no_style_that_wins() -> None:
     with (Path(__file__).parent / "published_styles.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     columns = [name for name in rows[0] if name != "criterion"]
-    judges = [Judge(name, name, *name.split()) for name in columns]
+    judges = [JudgeRater(name, name, *name.split()) for name in columns]
     found = styles(judges, {row["criterion"]: kappas(**{name: float(row[name]) for name in columns}) for row in rows})
     assert found and len(found.criteria) == 21
     assert [one.kappas.median for one in found.columns] == [0.53, 0.48, 0.4, 0.47, 0.52, 0.57]

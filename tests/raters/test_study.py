@@ -15,9 +15,9 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.provenance import KEYS
 from empathy_eval.raters.study import results
-from empathy_eval.raters.study.ratings import Reading, Study, read_study
-from empathy_eval.raters.study.results import COLUMNS, Studied
-from empathy_eval.raters.study.study import Asked, pairs, study
+from empathy_eval.raters.study.ratings import ReadOptions, StudyTable, read_study
+from empathy_eval.raters.study.results import COLUMNS, StudyReport
+from empathy_eval.raters.study.study import StudyOptions, pairs, study
 from empathy_eval.statistics import chi_square
 from empathy_eval.statistics.chi_square import CountTable
 from empathy_eval.statistics.ranking import benjamini_hochberg, holm
@@ -37,14 +37,14 @@ def of(counts: Sequence[Sequence[int]], *, yates: bool = False, permutation: flo
     return chi_square.tested(CountTable(rows, columns, np.array(counts)), permutation, "permutations:9", yates=yates)
 
 
-def taken(folder: Path, rows: Rows, columns: str = "item,group,rater,rating", add: Rows = ()) -> Study:
+def taken(folder: Path, rows: Rows, columns: str = "item,group,rater,rating", add: Rows = ()) -> StudyTable:
     paths = []
     for name, some in (("ratings", list(rows)), ("added", list(add))):
         if some:
             paths.append(folder / f"{name}.csv")
             with paths[-1].open("w", newline="") as stream:
                 csv.writer(stream).writerows([columns.split(","), *some])
-    return read_study(paths[:1], Reading("human"), paths[1:])
+    return read_study(paths[:1], ReadOptions("human"), paths[1:])
 
 
 def simulated(seed: int = 0, blocks: int = 8, groups: Sequence[str] = ("human", "a", "b")) -> list[tuple[object, ...]]:
@@ -64,8 +64,8 @@ WIDE = "item,group,rater,rating,stratum,valence,block"
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Studied:
-    return study(taken(tmp_path_factory.mktemp("study"), simulated(), WIDE), Asked(permutations=200))
+def found(tmp_path_factory: pytest.TempPathFactory) -> StudyReport:
+    return study(taken(tmp_path_factory.mktemp("study"), simulated(), WIDE), StudyOptions(permutations=200))
 
 
 def test_chi_squared_yates_and_cramer_v_are_the_fractions_that_a_hand_derives() -> None:
@@ -120,13 +120,13 @@ def test_statsmodels_corrects_p_values_to_the_same(multipletests: Any, values: l
     assert benjamini_hochberg(values) == pytest.approx(multipletests(values, method="fdr_bh")[1], abs=1e-12)
 
 
-def test_a_small_expected_count_makes_the_p_of_exchanged_raters_the_one_that_counts() -> None:
+def test_a_small_expected_count_makes_the_p_of_permuted_raters_the_one_that_counts() -> None:
     large, small = of([[10, 20], [20, 10]], permutation=0.2), of([[1, 20], [4, 10]], permutation=0.2)
-    assert (large.p_by, large.gone_by, large.why) == ("chi-square", large.p, None)
-    assert (small.p_by, small.gone_by) == ("permutation", 0.2) and small.p is not None and "below" not in (small.why or "")
+    assert (large.p_by, large.reported_p, large.why) == ("chi-square", large.p, None)
+    assert (small.p_by, small.reported_p) == ("permutation", 0.2) and small.p is not None and "below" not in (small.why or "")
     assert small.why == "an expected count is 2, but chi-squared needs 5: the p-value of the permutation test is used"
     without = of([[1, 20], [4, 10]])
-    assert (without.p_by, without.gone_by) == ("chi-square", without.p) and (without.why or "").endswith("no permutation test was run")
+    assert (without.p_by, without.reported_p) == ("chi-square", without.p) and (without.why or "").endswith("no permutation test was run")
     assert "permutations:9" in small.signature and "permutations" not in without.signature
 
 
@@ -142,7 +142,7 @@ def test_gains_are_of_shares_and_say_why_there_is_none(tmp_path: Path) -> None:
     rows = [(f"i{place}", "human", f"h{place % 2}", rating) for place, rating in enumerate((3, 3, 2, 2))]
     rows += [(f"i{place}", "a", f"a{place % 2}", rating) for place, rating in enumerate((3, 3, 1, 3))]
     rows += [(f"i{place}", "b", f"b{place % 2}", rating) for place, rating in enumerate((2, 2, 2, 2, 2, 2, 1, 1))]
-    found = study(taken(tmp_path, rows), Asked(permutations=0))
+    found = study(taken(tmp_path, rows), StudyOptions(permutations=0))
     gains = {(one.category, one.group): one for one in found.whole.gains}
     assert (gains["3", "a"].gain, gains["2", "b"].gain, gains["3", "b"].gain) == (50, 50, -100)
     assert gains["3", "b"].low is None and gains["3", "b"].why and gains["3", "b"].why.startswith("no interval")
@@ -154,9 +154,9 @@ def test_gains_are_of_shares_and_say_why_there_is_none(tmp_path: Path) -> None:
     )
 
 
-def test_the_parts_of_a_column_are_the_studies_of_their_ratings_alone(found: Studied, tmp_path: Path) -> None:
+def test_the_parts_of_a_column_are_the_studies_of_their_ratings_alone(found: StudyReport, tmp_path: Path) -> None:
     for name in ("odd", "even"):
-        alone = study(taken(tmp_path, [row for row in simulated() if row[5] == name], WIDE), Asked((), 200))
+        alone = study(taken(tmp_path, [row for row in simulated() if row[5] == name], WIDE), StudyOptions((), 200))
         (part,) = (one for one in found.parts["valence"] if one.name == name)
         assert part.counts == alone.whole.counts
         same = [(part.omnibus, alone.whole.omnibus), *((a.test, b.test) for a, b in zip(part.gains, alone.whole.gains, strict=True))]
@@ -164,18 +164,18 @@ def test_the_parts_of_a_column_are_the_studies_of_their_ratings_alone(found: Stu
         assert [(one.gain, one.low, one.high) for one in part.gains] == [(one.gain, one.low, one.high) for one in alone.whole.gains]
 
 
-def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_category(found: Studied) -> None:
+def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_category(found: StudyReport) -> None:
     def corrected(values: Sequence[float | None]) -> list[tuple[float, float]]:
         known = [one for one in values if one is not None]
         assert len(known) == len(values)
         return list(zip(holm(known), benjamini_hochberg(known), strict=True))
 
     for parts in ((found.whole,), found.parts["valence"], found.parts["stratum"]):
-        families: list[list[tuple[chi_square.ChiSquaredTest, results.Part | results.Pairwise | results.Gain]]]
+        families: list[list[tuple[chi_square.ChiSquaredTest, results.StudyPart | results.Pairwise | results.Gain]]]
         families = [[(one.omnibus, one) for one in parts], [(pair.test, pair) for one in parts for pair in one.pairwise]]
         families += [[(one.test, one) for part in parts for one in part.gains if one.category == label] for label in found.labels]
         for family in families:
-            expected = corrected([test.gone_by for test, _ in family])
+            expected = corrected([test.reported_p for test, _ in family])
             by_rater = corrected([test.permutation for test, _ in family])
             assert [(one.holm, one.benjamini_hochberg) for _, one in family] == [pytest.approx(pair, rel=CLOSE) for pair in expected]
             assert [(one.holm_by_rater, one.benjamini_hochberg_by_rater) for _, one in family] == [
@@ -186,7 +186,7 @@ def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_ca
     assert sizes == {"valence": 2, "stratum": 4} and found.parts["stratum"][0].gains[0].family == 8
 
 
-def test_pairs_come_with_the_baseline_first_and_raters_say_what_could_have_been_seen(found: Studied) -> None:
+def test_pairs_come_with_the_baseline_first_and_raters_say_what_could_have_been_seen(found: StudyReport) -> None:
     assert pairs(4) == [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)]
     assert [(one.group, one.other) for one in found.whole.pairwise] == [("human", "a"), ("human", "b"), ("a", "b")]
     effects = {(one.group, one.category): one.design_effect for one in found.spreads}
@@ -204,37 +204,37 @@ def test_pairs_come_with_the_baseline_first_and_raters_say_what_could_have_been_
     assert found.null_point_if_independent == pytest.approx(critical) and (found.null_point or 0) > critical
 
 
-def test_raters_of_one_rating_each_are_worth_as_many_independent_ones(tmp_path: Path) -> None:
+def test_raters_of_one_rating_each_are_counted_as_independent_ones(tmp_path: Path) -> None:
     rows = [(f"i{place}", group, f"{group}{place}", place % 2) for group in ("human", "a") for place in range(6)]
-    power = study(taken(tmp_path, rows), Asked(permutations=0)).power
+    power = study(taken(tmp_path, rows), StudyOptions(permutations=0)).power
     assert (power.design_effect, power.effective_ratings) == (1, 12)
 
 
-def of_any_table(found: Studied) -> Studied:
+def of_any_table(found: StudyReport) -> StudyReport:
     """A study without what it says of the files it came from."""
     told: dict[str, Any] = {"settings": {**found.settings, "tables": []}, "provenance": None}
     return replace(found, **told, signature=re.sub(r"\|tables:[\w-]+", "", found.signature))
 
 
-def test_the_same_ratings_in_any_order_give_the_same_figures(found: Studied, tmp_path: Path) -> None:
-    again = study(taken(tmp_path, reversed(simulated()), WIDE), Asked(permutations=200))
+def test_the_same_ratings_in_any_order_give_the_same_figures(found: StudyReport, tmp_path: Path) -> None:
+    again = study(taken(tmp_path, reversed(simulated()), WIDE), StudyOptions(permutations=200))
     assert again.settings["tables"] != found.settings["tables"] and again.signature != found.signature
     assert of_any_table(again) == of_any_table(found)
     assert json.dumps(of_any_table(again).to_json(), allow_nan=False) == json.dumps(of_any_table(found).to_json(), allow_nan=False)
-    other = study(taken(tmp_path, simulated(), WIDE), Asked(permutations=200, seed=1))
+    other = study(taken(tmp_path, simulated(), WIDE), StudyOptions(permutations=200, seed=1))
     assert other.whole.counts == found.whole.counts and other.whole.omnibus.permutation != found.whole.omnibus.permutation
 
 
-def test_an_added_group_changes_nothing_between_the_stored_ones_and_is_noted(found: Studied, tmp_path: Path) -> None:
+def test_an_added_group_changes_nothing_between_the_stored_ones_and_is_noted(found: StudyReport, tmp_path: Path) -> None:
     rows = simulated(groups=("human", "a", "b"))
     more = [(one[0], "new", f"new-{one[6]}", 4 - int(str(one[3])), *one[4:]) for one in rows if one[1] == "a"]
-    later = study(taken(tmp_path, rows, WIDE, more), Asked(permutations=200))
+    later = study(taken(tmp_path, rows, WIDE, more), StudyOptions(permutations=200))
     assert [one.name for one in later.groups if one.added] == ["new"] and later.notes[0].startswith("new: added later; its raters")
     before = {(one.group, one.other): one.test for one in found.whole.pairwise}
     assert {key: test for one in later.whole.pairwise if (key := (one.group, one.other)) in before for test in [one.test]} == before
 
 
-def test_the_long_form_has_each_figure_once_with_its_settings(found: Studied) -> None:
+def test_the_long_form_has_each_figure_once_with_its_settings(found: StudyReport) -> None:
     records = list(found.records())
     assert all(tuple(one) == found.columns == (*KEYS, *COLUMNS) and one["signature"] for one in records)
     keys = [tuple(one[name] for name in COLUMNS[:6]) for one in records if one["figure"] != "note"]
@@ -248,16 +248,16 @@ def test_the_long_form_has_each_figure_once_with_its_settings(found: Studied) ->
     assert (row["value"], row["p"], row["holm"]) == (part.omnibus.statistic, part.omnibus.p, part.holm)
 
 
-def test_too_few_exchanges_for_a_correction_are_noted(tmp_path: Path) -> None:
+def test_too_few_permutations_for_a_correction_are_noted(tmp_path: Path) -> None:
     ratings = taken(tmp_path, simulated(), WIDE)
     # Over 4 strata are 12 pairs, and 8 gains in a category.
-    assert study(ratings, Asked(permutations=240)).notes == ()
+    assert study(ratings, StudyOptions(permutations=240)).notes == ()
     said = "200 permutations give no p-value by rater below 0.005, so Holm over 12 tests never falls below 0.05: use 240 or more"
-    assert study(ratings, Asked(permutations=200)).notes == (said,) and study(ratings, Asked(("valence",), 200)).notes == ()
+    assert study(ratings, StudyOptions(permutations=200)).notes == (said,) and study(ratings, StudyOptions(("valence",), 200)).notes == ()
 
 
-def test_odd_options_are_told_at_once(tmp_path: Path) -> None:
+def test_odd_options_are_reported_at_once(tmp_path: Path) -> None:
     rows = [row[:4] for row in simulated()]
     with pytest.raises(InputError) as caught:
-        study(taken(tmp_path, rows), replace(Asked(("stratum",), -1), effect=0.0, alpha=0.5, power=0.4))
+        study(taken(tmp_path, rows), replace(StudyOptions(("stratum",), -1), effect=0.0, alpha=0.5, power=0.4))
     assert [one.where for one in caught.value.problems] == ["by", "permutations", "effect", "power"]

@@ -15,23 +15,23 @@ import pytest
 from empathy_eval.raters.study.balance import (
     BOTH,
     COPIED,
-    FEWEST,
+    MINIMUM_CELL,
     NO_NUMBERS,
     NO_VALUES,
     NOT_TOLD,
     OTHERS,
-    Classes,
-    Telling,
-    attention,
+    RaterClasses,
+    SmallCellSuppression,
+    attention_checks,
     balance,
+    disclosed_columns,
     quartile,
-    tellings,
-    without,
+    without_raters,
 )
-from empathy_eval.raters.study.by_rater import Wanted, permuted
+from empathy_eval.raters.study.by_rater import TableSelection, permutation_p_values
 from empathy_eval.raters.study.raters_table import RatersTable, read_raters
-from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.results import Balanced
+from empathy_eval.raters.study.ratings import StudyTable
+from empathy_eval.raters.study.results import ColumnBalance
 from empathy_eval.statistics import chi_square
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,16 +41,16 @@ GROUPS = ("human", "gpt", "llama")
 NO_TEST = chi_square.ChiSquaredTest(None, None, None, None, 0, None, None, "chi-square", None, "")
 
 
-def study_of(sizes: Sequence[int], ratings: int = 1, seed: int = 3) -> Study:
+def study_of(sizes: Sequence[int], ratings: int = 1, seed: int = 3) -> StudyTable:
     """A study of so many raters a group, each of whom rates so many items 1 to 3."""
     group_of = np.repeat(np.arange(len(sizes)), sizes)
     raters = tuple(f"person-{number:04}" for number in range(len(group_of)))
     rater, item = np.repeat(np.arange(len(raters)), ratings), np.tile(np.arange(ratings), len(raters))
     category = np.random.default_rng(seed).integers(0, 3, len(rater))
-    return Study(GROUPS[: len(sizes)], raters, tuple(map(str, range(ratings))), ("1", "2", "3"), group_of, None, rater, item, category)
+    return StudyTable(GROUPS[: len(sizes)], raters, tuple(map(str, range(ratings))), ("1", "2", "3"), group_of, None, rater, item, category)
 
 
-def table_of(study: Study, columns: Mapping[str, Sequence[str | None]], untold: int = 0) -> RatersTable:
+def table_of(study: StudyTable, columns: Mapping[str, Sequence[str | None]], untold: int = 0) -> RatersTable:
     return RatersTable(study, columns, untold, 0)
 
 
@@ -59,7 +59,7 @@ def spread(*counts: Mapping[str | None, int]) -> list[str | None]:
     return [value for group in counts for value, number in group.items() for _ in range(number)]
 
 
-def column(values: Sequence[str | None], sizes: Sequence[int], untold: int = 0) -> Balanced:
+def column(values: Sequence[str | None], sizes: Sequence[int], untold: int = 0) -> ColumnBalance:
     study = study_of(sizes)
     (found,) = balance(table_of(study, {"of": values}, untold), study, permutations=50).columns
     return found
@@ -104,7 +104,7 @@ def test_a_median_is_the_mean_of_five_and_a_quartile_has_five_values_beyond_thes
     assert column_of_few.quartiles == ((None, 6.5, None), (None, None, None))
 
 
-def numbers_of(columns: Mapping[str, Sequence[float | None]], sizes: Sequence[int]) -> list[Balanced]:
+def numbers_of(columns: Mapping[str, Sequence[float | None]], sizes: Sequence[int]) -> list[ColumnBalance]:
     study = study_of(sizes)
     told = {name: [None if one is None else f"{one:.4f}" for one in cells] for name, cells in columns.items()}
     return list(balance(table_of(study, told), study, 0).columns)
@@ -160,7 +160,7 @@ def test_a_column_that_cannot_be_pooled_has_no_counts_and_no_test_and_says_why_i
     assert (found.values, found.cells, found.test, found.holm, found.why) == ((), (), None, None, NO_VALUES)
 
 
-def test_raters_of_whom_nothing_is_told_are_a_value_that_is_pooled_too() -> None:
+def test_raters_without_data_are_a_value_that_is_pooled_too() -> None:
     assert column(spread({"a": 10, None: 8}, {"a": 9, None: 9}), (18, 18)).values == ("a", NOT_TOLD)
     found = column(spread({"a": 10, "b": 5, None: 1}, {"a": 10, "b": 5, None: 1}), (16, 16))
     assert (found.values, found.cells) == (("a", BOTH), ((10, 6), (10, 6)))
@@ -193,12 +193,12 @@ def test_no_adding_and_subtracting_of_two_columns_gives_fewer_than_five_of_whom_
     kind = np.concatenate([np.repeat(np.arange(kinds), row) for row in counts])
     study = study_of(counts.sum(axis=1).tolist())
     columns = {f"c{one}": [f"v{value}" for value in rng.integers(0, 4, kinds)[kind]] for one in range(2)}
-    told = [found[0] for found in tellings(table_of(study, columns), study).values() if found is not None]
+    told = [found[0] for found in disclosed_columns(table_of(study, columns), study).values() if found is not None]
     first = [int(np.flatnonzero(kind == one)[0]) for one in range(kinds)]
-    known = np.array([np.ones(kinds), *(one.place[first] == at for one in told for at in range(len(one.names)))])
+    known = np.array([np.ones(kinds), *(one.class_of[first] == at for one in told for at in range(len(one.names)))])
     rank = np.linalg.matrix_rank(known)
     for some in product((0, 1), repeat=kinds):
-        if 0 < sum(some) < kinds and (counts @ some).min() < FEWEST:
+        if 0 < sum(some) < kinds and (counts @ some).min() < MINIMUM_CELL:
             assert np.linalg.matrix_rank(np.vstack([known, some])) > rank, (counts, columns, some)
 
 
@@ -245,12 +245,12 @@ def test_three_columns_do_not_give_away_what_no_two_of_them_do() -> None:
 def test_what_classes_of_one_column_leave_of_a_class_of_another_is_no_few(pairs: Mapping[tuple[str, str], int], few: int) -> None:
     rows = [pair for _ in range(2) for pair, number in pairs.items() for _ in range(number)]
     for order in ((0, 1), (1, 0)):
-        telling = Telling(np.repeat([0, 1], len(rows) // 2), 2)
+        telling = SmallCellSuppression(np.repeat([0, 1], len(rows) // 2), 2)
         told = []
         for column in order:
             names = sorted({pair[column] for pair in rows})
-            told.append(telling.first([Classes(tuple(names), np.array([names.index(pair[column]) for pair in rows]))]))
-        assert told[0] is not None and (told[1] is None) == (0 < few < FEWEST)
+            told.append(telling.first_allowed([RaterClasses(tuple(names), np.array([names.index(pair[column]) for pair in rows]))]))
+        assert told[0] is not None and (told[1] is None) == (0 < few < MINIMUM_CELL)
 
 
 def test_p_values_of_columns_are_corrected_by_holm_over_those_that_have_one() -> None:
@@ -262,12 +262,12 @@ def test_p_values_of_columns_are_corrected_by_holm_over_those_that_have_one() ->
     assert [one.family for one in found] == [2, 2, 0] and p[0] is not None and found[0].holm == pytest.approx(2 * p[0])
 
 
-def test_where_an_expected_count_is_small_the_p_of_drawn_tables_is_gone_by() -> None:
+def test_where_an_expected_count_is_small_the_p_of_drawn_tables_is_reported() -> None:
     study = study_of((10, 200))
     found = balance(table_of(study, {"of": spread({"a": 5, "b": 5}, {"a": 5, "b": 195})}), study, 500).columns[0]
     assert found.test is not None and found.test.p_by == "permutation" and found.test.why and "expected count" in found.test.why
     exact = stats.fisher_exact([[5, 5], [5, 195]]).pvalue
-    assert found.test.gone_by == found.test.permutation and found.test.permutation is not None
+    assert found.test.reported_p == found.test.permutation and found.test.permutation is not None
     assert exact < found.test.permutation < 0.01
 
 
@@ -295,10 +295,10 @@ def test_no_cell_below_five_is_shown_or_is_the_difference_of_what_is_shown(cells
         assert one["quartiles"] == [] and (one["cells"] == []) == (one["test"] is None) == (one["values"] == [])
         for row, size in zip(one["cells"], sizes, strict=bool(one["cells"])):
             # Any class or union of classes, and what is left of the group: all that can be worked out by subtraction in one column.
-            assert sum(row) == size and min(row) >= FEWEST
+            assert sum(row) == size and min(row) >= MINIMUM_CELL
         if one["cells"] and NOT_TOLD in one["values"][-1]:
             rest = sum(row[-1] for row in one["cells"]) - untold
-            assert rest == 0 or rest >= FEWEST
+            assert rest == 0 or rest >= MINIMUM_CELL
     fine, coarser = told["columns"]
     if fine["cells"] and coarser["cells"]:
         assert_unions_leave_none(fine, coarser, values)
@@ -311,49 +311,49 @@ def assert_unions_leave_none(fine: Mapping[str, Any], coarse: Mapping[str, Any],
         for row, finer in zip(coarse["cells"], fine["cells"], strict=True):
             rest = row[place] - sum(finer[at] for at in inside)
             everywhere = [r[place] - sum(f[at] for at in inside) for r, f in zip(coarse["cells"], fine["cells"], strict=True)]
-            assert not inside or rest >= FEWEST or not any(everywhere), (name, values)
+            assert not inside or rest >= MINIMUM_CELL or not any(everywhere), (name, values)
 
 
-def checks_of(study: Study, failed: Sequence[int | None], shown: int = 4) -> RatersTable:
+def checks_of(study: StudyTable, failed: Sequence[int | None], shown: int = 4) -> RatersTable:
     told = [None if one is None else str(one) for one in failed]
     return RatersTable(study, {"checks": [None if one is None else str(shown) for one in failed], "checks_failed": told}, 0, 0)
 
 
-def omnibus(study: Study, permutations: int) -> chi_square.ChiSquaredTest:
+def omnibus(study: StudyTable, permutations: int) -> chi_square.ChiSquaredTest:
     from empathy_eval.statistics.chi_square import CountTable, tested
 
-    (p,) = permuted(study, [Wanted()], permutations, 0)
+    (p,) = permutation_p_values(study, [TableSelection()], permutations, 0)
     return tested(CountTable(study.groups, study.labels, study.counts()), p, f"permutations:{permutations}|unit:rater")
 
 
-def test_failed_checks_are_told_by_group_and_the_test_is_made_again_without_those_who_failed_most() -> None:
+def test_failed_checks_are_reported_by_group_and_the_test_is_made_again_without_those_who_failed_most() -> None:
     study = study_of((30, 30), ratings=4)
     failed = [*[0] * 18, *[1] * 3, *[2] * 3, *[3] * 6, *[0] * 15, *[2] * 8, *[3] * 4, *[4] * 3]
     whole = omnibus(study, 200)
-    found = attention(checks_of(study, failed), study, whole, (200, 0))
+    found = attention_checks(checks_of(study, failed), study, whole, (200, 0))
     assert found is not None and found.values == ("none", "up to half", "more than half") and found.cells == ((18, 6, 6), (15, 8, 7))
     left_out = np.array(failed) > 2
-    fewer = without(study, left_out)
+    fewer = without_raters(study, left_out)
     scipys = stats.chi2_contingency([np.bincount(fewer.category[fewer.group_of[fewer.rater] == one]) for one in (0, 1)])
     assert (len(fewer.raters), len(fewer.rater)) == (47, 188) and found.without is not None
     assert (found.without.statistic, found.without.p) == (float(f"{scipys.statistic:.3g}"), float(f"{scipys.pvalue:.3g}"))
-    assert found.without.permutation == permuted(fewer, [Wanted()], 200, 0)[0]
+    assert found.without.permutation == permutation_p_values(fewer, [TableSelection()], 200, 0)[0]
     assert found.holds is True and "not below 0.05 with all raters, and not below it without" in found.notes[-1]
 
 
-def test_of_fewer_than_five_who_failed_most_no_figure_without_them_is_told_but_whether_the_result_holds() -> None:
+def test_of_fewer_than_five_who_failed_most_no_figure_without_them_is_reported_but_whether_the_result_holds() -> None:
     study = study_of((30, 30), ratings=4)
-    found = attention(checks_of(study, [*[0] * 20, *[1] * 8, 3, 4, *[0] * 22, *[1] * 7, 3]), study, omnibus(study, 100), (100, 0))
+    found = attention_checks(checks_of(study, [*[0] * 20, *[1] * 8, 3, 4, *[0] * 22, *[1] * 7, 3]), study, omnibus(study, 100), (100, 0))
     assert found is not None and found.values == ("none", "some") and found.cells == ((20, 10), (22, 8))
     assert found.without is None and found.holds is True and "fewer than 5" in found.notes[0]
-    nobody = attention(checks_of(study, [0] * 60), study, omnibus(study, 100), (100, 0))
+    nobody = attention_checks(checks_of(study, [0] * 60), study, omnibus(study, 100), (100, 0))
     assert nobody is not None and (nobody.values, nobody.cells, nobody.why) == ((), (), NO_VALUES)
-    assert attention(table_of(study, {"sex": ["f"] * 60}), study, NO_TEST, (0, 0)) is None
+    assert attention_checks(table_of(study, {"sex": ["f"] * 60}), study, NO_TEST, (0, 0)) is None
 
 
-def test_without_its_raters_a_group_is_not_told_of() -> None:
+def test_without_its_raters_a_group_is_not_reported() -> None:
     study = study_of((10, 10), ratings=4)
-    found = attention(checks_of(study, [*[4] * 10, *[0] * 10]), study, omnibus(study, 50), (50, 0))
+    found = attention_checks(checks_of(study, [*[4] * 10, *[0] * 10]), study, omnibus(study, 50), (50, 0))
     assert found is not None and found.without is None and found.holds is None and "human" not in "".join(found.notes)
 
 
@@ -362,10 +362,10 @@ def written(path: Path, text: str) -> Path:
     return path
 
 
-def test_raters_never_appear_in_what_is_told(tmp_path: Path) -> None:
+def test_raters_never_appear_in_the_output(tmp_path: Path) -> None:
     study = study_of((12, 12), ratings=3)
     lines = [f"{name},{name},{'f' if n % 2 else 'm'},{30 + n},4,{n % 3}" for n, name in enumerate(study.raters)]
     table = read_raters(written(tmp_path / "raters.csv", "rater,alias,sex,age,checks,checks_failed\n" + "\n".join(lines)), study)
-    told = [balance(table, study, 50), attention(table, study, omnibus(study, 50), (50, 0))]
+    told = [balance(table, study, 50), attention_checks(table, study, omnibus(study, 50), (50, 0))]
     for one, name in product(told, study.raters):
         assert one is not None and name not in json.dumps(dataclasses.asdict(one))

@@ -8,7 +8,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study.by_rater import by_block, gain_interval, log_ratio, spread
+from empathy_eval.raters.study.by_rater import clustered_by_block, gain_interval, intraclass_correlation, log_ratio
 from empathy_eval.statistics.estimate import Floats
 from scipy import special, stats
 
@@ -105,10 +105,10 @@ def test_intervals_by_block_cover_95_percent_where_raters_of_a_block_saw_the_sam
 def test_blocks_are_clusters_where_there_are_several() -> None:
     counts, group = [[1, 1], [2, 0], [0, 2], [1, 1], [0, 2], [1, 1]], [0, 1] * 3
     plain, single, blocked = study_of(counts, group), study_of(counts, group, [0] * 6), study_of(counts, group, [0, 0, 1, 1, 2, 2])
-    assert (by_block(plain), by_block(single), by_block(blocked)) == (False, False, True)
+    assert (clustered_by_block(plain), clustered_by_block(single), clustered_by_block(blocked)) == (False, False, True)
     assert gain_interval(plain, 1, 1) == gain_interval(single, 1, 1) != gain_interval(blocked, 1, 1)
     some = blocked.rater < 5
-    assert gain_interval(blocked, 1, 1, some) == gain_interval(blocked.only(some), 1, 1)
+    assert gain_interval(blocked, 1, 1, some) == gain_interval(blocked.subset(some), 1, 1)
 
 
 def test_why_a_gain_has_no_interval() -> None:
@@ -129,10 +129,10 @@ def test_why_a_gain_has_no_interval() -> None:
 
 def test_the_intraclass_correlation_by_hand() -> None:
     # Three raters of two ratings: shares 1, 1/2, 0. B = 2 (1/4 + 0 + 1/4) / 2 = 1/2; W = (2 1/2 1/2) / 3 = 1/6; (B - W) / (B + W) = 1/2.
-    found = spread(study_of([[0, 2], [1, 1], [2, 0], [5, 5]], [0, 0, 0, 1]), 0, 1)
+    found = intraclass_correlation(study_of([[0, 2], [1, 1], [2, 0], [5, 5]], [0, 0, 0, 1]), 0, 1)
     assert (found.group, found.category, found.icc, found.ratings_a_rater, found.design_effect) == ("a", "Okay", 0.5, 2, 1.5)
     # Ratings 1, 2, 3 of which 1, 1, 0 are: share 1/3. B = (4/9 + 2/36 + 3/9) / 2 = 5/12, W = (1/2) / 3 = 1/6, m0 = (6 - 14/6) / 2 = 11/6.
-    uneven = spread(study_of([[0, 1], [1, 1], [3, 0]], [0, 0, 0]), 0, 1)
+    uneven = intraclass_correlation(study_of([[0, 1], [1, 1], [3, 0]], [0, 0, 0]), 0, 1)
     assert uneven.icc == pytest.approx((5 / 12 - 1 / 6) / (5 / 12 + 5 / 6 * 1 / 6)) == pytest.approx(9 / 20)
     # A rating stands, in the mean, among 14/6 of its rater's.
     assert uneven.ratings_a_rater == pytest.approx(7 / 3) and uneven.design_effect == pytest.approx(1 + 4 / 3 * 9 / 20)
@@ -143,7 +143,7 @@ def test_scipy_analysis_of_variance_says_the_same_and_simulated_raters_have_the_
     rng = np.random.default_rng(4)
     ratings = rng.integers(2, 15, 400)
     good = rng.binomial(ratings, severities(rng, 0.4, 0.15, (400,)))
-    found = spread(study_of(np.stack([ratings - good, good], axis=1), [0] * 400), 0, 1)
+    found = intraclass_correlation(study_of(np.stack([ratings - good, good], axis=1), [0] * 400), 0, 1)
     between_to_within = stats.f_oneway(*(np.repeat([1, 0], [one, of - one]) for one, of in zip(good, ratings, strict=True))).statistic
     even = (ratings.sum() - (ratings**2).sum() / ratings.sum()) / 399
     assert found.icc == pytest.approx((between_to_within - 1) / (between_to_within + even - 1)) and found.icc == pytest.approx(
@@ -151,19 +151,19 @@ def test_scipy_analysis_of_variance_says_the_same_and_simulated_raters_have_the_
     )
 
 
-def test_a_negative_correlation_is_told_and_makes_no_rating_worth_more_than_one() -> None:
-    found = spread(study_of([[5, 5]] * 4, [0] * 4), 0, 0)
+def test_a_negative_correlation_is_reported_and_makes_no_rating_counted_as_more_than_one() -> None:
+    found = intraclass_correlation(study_of([[5, 5]] * 4, [0] * 4), 0, 0)
     assert found.icc == pytest.approx(-1 / 9) and found.design_effect == 1
 
 
 def test_why_there_is_no_correlation() -> None:
-    assert spread(study_of([[1, 2], [1, 2]], [0, 1]), 1, 0).why == "one rater does not show how raters differ"
-    assert spread(study_of([[1, 2], [0, 0]], [0, 1]), 1, 0).why == "nobody rated"
-    once = spread(study_of([[1, 0], [0, 1]], [0, 0]), 0, 0)
+    assert intraclass_correlation(study_of([[1, 2], [1, 2]], [0, 1]), 1, 0).why == "one rater does not show how raters differ"
+    assert intraclass_correlation(study_of([[1, 2], [0, 0]], [0, 1]), 1, 0).why == "nobody rated"
+    once = intraclass_correlation(study_of([[1, 0], [0, 1]], [0, 0]), 0, 0)
     assert once.why and "each rater gave one rating" in once.why and (once.icc, once.design_effect, once.ratings_a_rater) == (None, None, 1)
     assert (
-        spread(study_of([[3, 0], [2, 0]], [0, 0]), 0, 0).why
-        == spread(study_of([[3, 0], [2, 0]], [0, 0]), 0, 1).why
+        intraclass_correlation(study_of([[3, 0], [2, 0]], [0, 0]), 0, 0).why
+        == intraclass_correlation(study_of([[3, 0], [2, 0]], [0, 0]), 0, 1).why
         == "all ratings are equal in this category"
     )
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.raters.study.by_rater import null_point
-from empathy_eval.raters.study.ratings import Reading, read_study
-from empathy_eval.raters.study.results import Studied
-from empathy_eval.raters.study.study import Asked, study
+from empathy_eval.raters.study.ratings import ReadOptions, read_study
+from empathy_eval.raters.study.results import StudyReport
+from empathy_eval.raters.study.study import StudyOptions, study
 from empathy_eval.statistics import chi_square
 
 HERE = Path(__file__).parent
@@ -60,19 +60,19 @@ def from_their_file(path: str) -> Iterator[tuple[object, ...]]:
 
 
 @cache
-def studied(path: str | None, folder: Path, permutations: int = 0, by: tuple[str, ...] = ("valence",)) -> Studied:
+def studied(path: str | None, folder: Path, permutations: int = 0, by: tuple[str, ...] = ("valence",)) -> StudyReport:
     table = folder / f"ratings-{bool(path)}.csv"
     with table.open("w", newline="") as stream:
         csv.writer(stream).writerows([COLUMNS, *(from_their_file(path) if path else from_counts())])
-    return study(read_study([table], Reading("Human", LABELS)), Asked(by, permutations))
+    return study(read_study([table], ReadOptions("Human", LABELS)), StudyOptions(by, permutations))
 
 
 @pytest.fixture(scope="module", params=[None, *([GIVEN] if GIVEN else [])], ids=["from the counts", *(["from the file"] if GIVEN else [])])
-def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Studied:
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StudyReport:
     return studied(request.param, tmp_path_factory.getbasetemp())
 
 
-def figures(found: Studied) -> dict[tuple[str, ...], tuple[float | None, chi_square.ChiSquaredTest]]:
+def figures(found: StudyReport) -> dict[tuple[str, ...], tuple[float | None, chi_square.ChiSquaredTest]]:
     """Figures and tests by table, part, group, other, category and name, as ``study_printed.csv`` calls them."""
     parts = {"all": found.whole, **{part.name or "": part for part in found.parts["valence"]}}
     made: dict[tuple[str, ...], tuple[float | None, chi_square.ChiSquaredTest]] = {}
@@ -88,7 +88,7 @@ def figures(found: Studied) -> dict[tuple[str, ...], tuple[float | None, chi_squ
     return made
 
 
-def test_every_legible_figure_of_tables_6_7_and_8_is_found_but_one_that_was_cut(found: Studied) -> None:
+def test_every_legible_figure_of_tables_6_7_and_8_is_found_but_one_that_was_cut(found: StudyReport) -> None:
     with (HERE / "study_printed.csv").open() as stream:
         printed = list(csv.DictReader(stream))
     made, other, marked = figures(found), [], []
@@ -104,7 +104,7 @@ def test_every_legible_figure_of_tables_6_7_and_8_is_found_but_one_that_was_cut(
     assert len(printed) == 113 and other == [(CUT, "6.75", 6.758)] and marked == [(MARKED, "<.001", 0.00125)]
 
 
-def test_the_omnibus_statistics_are_the_study_s_to_four_places(found: Studied) -> None:
+def test_the_omnibus_statistics_are_the_study_s_to_four_places(found: StudyReport) -> None:
     parts = {part.name: part.omnibus for part in found.parts["valence"]}
     assert [round(one.statistic or 0, 4) for one in (found.whole.omnibus, parts["positive"], parts["negative"])] == [
         173.8867, 138.8308, 67.0412,
@@ -112,15 +112,15 @@ def test_the_omnibus_statistics_are_the_study_s_to_four_places(found: Studied) -
     assert {one.df for one in parts.values()} == {8} and found.whole.omnibus.n == 10_000
 
 
-def test_each_group_has_two_hundred_raters_of_ten_and_the_sample_size_of_the_paper_is_found(found: Studied) -> None:
+def test_each_group_has_two_hundred_raters_of_ten_and_the_sample_size_of_the_paper_is_found(found: StudyReport) -> None:
     assert [(one.raters, one.ratings, one.items) for one in found.groups] == [(200, 2000, 2000)] * 5
     assert found.power.needed == 253 and found.power.df == 8
 
 
 @pytest.mark.skipif(not GIVEN, reason="STUDY_RATINGS names no file")
-def test_raters_exchanged_within_their_part_raise_the_null_and_widen_the_gains(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_raters_permuted_within_their_part_raise_the_null_and_widen_the_gains(tmp_path_factory: pytest.TempPathFactory) -> None:
     found = studied(GIVEN, tmp_path_factory.getbasetemp(), 2000, ())
-    ratings = read_study([tmp_path_factory.getbasetemp() / "ratings-True.csv"], Reading("Human", LABELS))
+    ratings = read_study([tmp_path_factory.getbasetemp() / "ratings-True.csv"], ReadOptions("Human", LABELS))
     points = np.array([null_point(ratings, 2000, seed) for seed in range(20)])
     spread = points.std(ddof=1)
     # Of 40,000 draws the point is 29.9; one of 2,000 scatters so that 30.9, which an earlier reckoning had, is no other.

@@ -8,8 +8,16 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.raters.study.by_rater import Wanted, permuted
-from empathy_eval.raters.study.power import Plan, design_effect, gain_of_nothing, needed, reached, smallest, study_plan
+from empathy_eval.raters.study.by_rater import TableSelection, permutation_p_values
+from empathy_eval.raters.study.power import (
+    StudyPlan,
+    design_effect,
+    null_gain_interval,
+    power_reached,
+    ratings_needed,
+    smallest_effect,
+    study_plan,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -17,13 +25,13 @@ from scipy import stats
 from tests.doubles.made_studies import severities, study_of
 
 
-def plan(effect: float, groups: int, categories: int, **others: Any) -> Plan:
+def plan(effect: float, groups: int, categories: int, **others: Any) -> StudyPlan:
     return study_plan(effect, groups=groups, categories=categories, **others)
 
 
 def test_a_published_study_needed_253_ratings_of_five_groups_and_207_of_two_categories() -> None:
-    assert (needed(0.3, 8, 0.05, 0.95), needed(0.3, 4, 0.05, 0.95)) == (253, 207)
-    assert reached(253, 0.3, 8) == pytest.approx(0.95026, abs=5e-6) and reached(252, 0.3, 8) == pytest.approx(0.94937, abs=5e-6)
+    assert (ratings_needed(0.3, 8, 0.05, 0.95), ratings_needed(0.3, 4, 0.05, 0.95)) == (253, 207)
+    assert power_reached(253, 0.3, 8) == pytest.approx(0.95026, abs=5e-6) and power_reached(252, 0.3, 8) == pytest.approx(0.94937, abs=5e-6)
 
 
 @pytest.mark.parametrize(
@@ -34,15 +42,15 @@ def test_statsmodels_says_the_same(w: float, df: int, alpha: float, power: float
 
     theirs = GofChisquarePower()
     wanted = theirs.solve_power(effect_size=w, n_bins=df + 1, alpha=alpha, power=power)
-    assert needed(w, df, alpha, power) == math.ceil(wanted)
-    assert reached(100, w, df, alpha) == pytest.approx(theirs.power(w, 100, alpha, n_bins=df + 1), abs=1e-9)
-    assert smallest(wanted, df, alpha, power) == pytest.approx(w, abs=1e-6)
+    assert ratings_needed(w, df, alpha, power) == math.ceil(wanted)
+    assert power_reached(100, w, df, alpha) == pytest.approx(theirs.power(w, 100, alpha, n_bins=df + 1), abs=1e-9)
+    assert smallest_effect(wanted, df, alpha, power) == pytest.approx(w, abs=1e-6)
 
 
 def test_with_one_degree_of_freedom_power_is_that_of_a_normal_deviate() -> None:
     # Noncentral chi-squared of one degree is the square of a normal deviate about sqrt(N) w.
     shift, point = math.sqrt(100) * 0.2, stats.norm.isf(0.025)
-    assert reached(100, 0.2, 1) == pytest.approx(stats.norm.sf(point - shift) + stats.norm.cdf(-point - shift), abs=1e-12)
+    assert power_reached(100, 0.2, 1) == pytest.approx(stats.norm.sf(point - shift) + stats.norm.cdf(-point - shift), abs=1e-12)
 
 
 @settings(max_examples=50, deadline=None)
@@ -53,9 +61,9 @@ def test_with_one_degree_of_freedom_power_is_that_of_a_normal_deviate() -> None:
     power=st.sampled_from([0.5, 0.8, 0.999]),
 )
 def test_the_smallest_effect_and_the_ratings_it_needs_are_inverses(ratings: int, df: int, alpha: float, power: float) -> None:
-    w = smallest(ratings, df, alpha, power)
-    assert needed(w, df, alpha, power) == ratings
-    assert reached(ratings, w, df, alpha) == pytest.approx(power, abs=1e-9)
+    w = smallest_effect(ratings, df, alpha, power)
+    assert ratings_needed(w, df, alpha, power) == ratings
+    assert power_reached(ratings, w, df, alpha) == pytest.approx(power, abs=1e-9)
 
 
 def test_a_plan_makes_whole_and_equal_groups_of_enough_raters() -> None:
@@ -80,20 +88,20 @@ def test_simulated_studies_as_planned_find_the_effect_about_as_often_as_planned_
         for seed in range(300):
             good = rng.binomial(10, np.concatenate([severities(rng, share, 0.2, (raters,)) for share in (0.4, 0.6)]))
             study = study_of(np.stack([10 - good, good], axis=1), np.repeat([0, 1], raters))
-            hits += permuted(study, [Wanted()], 199, seed)[0] <= 0.05
+            hits += permutation_p_values(study, [TableSelection()], 199, seed)[0] <= 0.05
         return hits / 300
 
     assert found(planned.raters_a_group) == pytest.approx(0.8, abs=0.07)
     assert found(math.ceil(planned.independent / 20)) < 0.6
 
 
-def test_a_rating_is_never_worth_more_than_an_independent_one() -> None:
+def test_a_rating_is_never_counted_as_more_than_an_independent_one() -> None:
     assert design_effect(10, -0.05) == 1 and design_effect(1, 0.5) == 1 and design_effect(10, 0.2) == pytest.approx(2.8)
-    near, far = gain_of_nothing(0.5, 200, 10, 0), gain_of_nothing(0.5, 200, 10, 0.2)
+    near, far = null_gain_interval(0.5, 200, 10, 0), null_gain_interval(0.5, 200, 10, 0.2)
     assert far[0] < near[0] < 0 < near[1] < far[1]
 
 
-def test_numbers_that_no_study_has_are_told_all_at_once() -> None:
+def test_numbers_that_no_study_has_are_reported_all_at_once() -> None:
     with pytest.raises(InputError) as told:
         plan(-1, 1, 12, alpha=0, power=1, per_rater=0, icc=1.5, share=float("nan"))
     assert sorted(problem.where for problem in told.value.problems) == [
@@ -131,4 +139,4 @@ def test_a_share_that_hardly_anybody_gives_has_no_interval_and_it_says_why() -> 
     rare = plan(1.0, 3, 3, share=0.001)
     assert (rare.low, rare.high) == (None, None) and rare.note and "worth 0.011 independent ones, below 5" in rare.note
     # The widest interval there is: two raters a group, whose ratings of the category are worth five.
-    assert gain_of_nothing(0.5, 2, 5, 0)[1] < 1500
+    assert null_gain_interval(0.5, 2, 5, 0)[1] < 1500

@@ -13,7 +13,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.study import study as studied_of
 from empathy_eval.raters.study.raters_table import read_raters
-from empathy_eval.raters.study.ratings import Reading, Study, read_study
+from empathy_eval.raters.study.ratings import ReadOptions, StudyTable, read_study
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 RATINGS = "item,group,rater,rating\na,human,r1,1\na,human,r2,2\na,gpt,r3,2\nb,gpt,r3,3\n"
@@ -25,11 +25,11 @@ def written(path: Path, text: str | bytes) -> Path:
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Study:
-    return read_study([written(tmp_path / "ratings.csv", RATINGS)], Reading("human"))
+def study(tmp_path: Path) -> StudyTable:
+    return read_study([written(tmp_path / "ratings.csv", RATINGS)], ReadOptions("human"))
 
 
-def refusal(path: Path, study: Study) -> list[str]:
+def refusal(path: Path, study: StudyTable) -> list[str]:
     """What is said of a table, by line."""
     with pytest.raises(InputError) as caught:
         read_raters(path, study)
@@ -37,7 +37,7 @@ def refusal(path: Path, study: Study) -> list[str]:
     return [f"{one.where.removeprefix(str(path)).removeprefix(': ')}: {one.what}" for one in caught.value.problems]
 
 
-def test_a_table_is_read_whatever_its_form_order_and_mark_and_says_who_is_missing(tmp_path: Path, study: Study) -> None:
+def test_a_table_is_read_whatever_its_form_order_and_mark_and_says_who_is_missing(tmp_path: Path, study: StudyTable) -> None:
     good = "age,rater,group,checks,checks_failed,sex\n31, r3 ,gpt,4,3, f \n,r1,,0,0,\n40,r9,other,1,1,m\n\n"
     lines = [
         {"rater": "r3", "group": "gpt", "age": 31, "checks": 4, "checks_failed": 3.0, "sex": "f"},
@@ -48,12 +48,12 @@ def test_a_table_is_read_whatever_its_form_order_and_mark_and_says_who_is_missin
     forms["a.jsonl"] = "\n".join(map(json.dumps, lines)).encode()
     for name, text in forms.items():
         table = read_raters(written(tmp_path / name, text), study)
-        assert (table.untold, table.unknown, sorted(table.columns)) == (1, 1, ["age", "sex"]), name
+        assert (table.absent, table.unknown, sorted(table.columns)) == (1, 1, ["age", "sex"]), name
         assert (list(table.cells["sex"]), list(table.cells["age"])) == ([None, None, "f"], [None, None, "31"])
         assert np.array_equal(table.failed, [np.nan, np.nan, 0.75], equal_nan=True) and table.has_checks
 
 
-def test_whatever_is_wrong_is_said_at_once_with_its_line(tmp_path: Path, study: Study) -> None:
+def test_whatever_is_wrong_is_reported_at_once_with_its_line(tmp_path: Path, study: StudyTable) -> None:
     rows = ["r1,gpt,x,,", "r2,human,3,2,3", "r2,human,,,", ",human,1,1,0", "r3,gpt,-1,1.5,0", "r9,any,,,1", "r3,gpt"]
     table = written(tmp_path / "raters.csv", "rater,group,seconds,checks,checks_failed\n" + "\n".join(rows))
     said = refusal(table, study)
@@ -63,7 +63,7 @@ def test_whatever_is_wrong_is_said_at_once_with_its_line(tmp_path: Path, study: 
     assert "1 checks failed, but the number of checks shown is missing" in said[6] and "has 2 cells, but the header has 5" in said[7]
 
 
-def test_odd_numbers_are_told_in_words_each_with_its_line(tmp_path: Path, study: Study) -> None:
+def test_odd_numbers_are_reported_in_words_each_with_its_line(tmp_path: Path, study: StudyTable) -> None:
     rows = ["r1,nan,", "r2,-5,", "r3,1e400,", "r4,,1.5", "r5,inf,", "r6,7,-1"]
     said = refusal(written(tmp_path / "raters.csv", "rater,seconds,checks\n" + "\n".join(rows)), study)
     assert [one.split('" is no ')[0] for one in said] == [
@@ -74,7 +74,7 @@ def test_odd_numbers_are_told_in_words_each_with_its_line(tmp_path: Path, study:
     assert not any(sign in one for one in said for sign in "^\\[$")
 
 
-def test_a_group_that_the_ratings_contradict_is_refused(tmp_path: Path, study: Study) -> None:
+def test_a_group_that_the_ratings_contradict_is_refused(tmp_path: Path, study: StudyTable) -> None:
     table = written(tmp_path / "raters.csv", "rater,group\nr1,gpt\nr2,human\n")
     assert refusal(table, study) == ['line 2: "r1" is in the group "gpt", but its ratings are in "human"']
 
@@ -92,12 +92,12 @@ def test_a_group_that_the_ratings_contradict_is_refused(tmp_path: Path, study: S
         ("rater," + ",".join(f"c{n}" for n in range(51)) + "\nr1" + ",1" * 51 + "\n", "has 51 columns; at most 50 are allowed"),
     ],
 )
-def test_a_table_that_is_none_is_refused(text: str, said: str, tmp_path: Path, study: Study) -> None:
+def test_a_table_that_is_none_is_refused(text: str, said: str, tmp_path: Path, study: StudyTable) -> None:
     (problem,) = refusal(written(tmp_path / "raters.csv", text), study)
     assert said in problem
 
 
-def test_more_than_a_hundred_problems_are_counted(tmp_path: Path, study: Study) -> None:
+def test_more_than_a_hundred_problems_are_counted(tmp_path: Path, study: StudyTable) -> None:
     table = written(tmp_path / "raters.csv", "rater,seconds\n" + "r1,x\n" * 130)
     said = refusal(table, study)
     assert len(said) == 101 and said[-1] == ": 30 more problems"

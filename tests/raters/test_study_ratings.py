@@ -15,13 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.raters.agreement.columns import in_order
-from empathy_eval.raters.study.ratings import NO_BLOCKS, Reading, Study, read_study
+from empathy_eval.raters.agreement.columns import sorted_names
+from empathy_eval.raters.study.ratings import NO_BLOCKS, ReadOptions, StudyTable, read_study
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 GOOD = "item,group,rater,rating\na,human,r1,1\nb,human,r1,2\na,gpt,r2,2\nb,gpt,r2,3\n"
-HUMAN = Reading("human")
+HUMAN = ReadOptions("human")
 
 
 def written(path: Path, text: str | bytes) -> Path:
@@ -29,7 +29,7 @@ def written(path: Path, text: str | bytes) -> Path:
     return path
 
 
-def refusal(tmp_path: Path, text: str | bytes, reading: Reading = HUMAN, add: Sequence[str] = ()) -> list[str]:
+def refusal(tmp_path: Path, text: str | bytes, reading: ReadOptions = HUMAN, add: Sequence[str] = ()) -> list[str]:
     """What is said of a table, each problem with its mending."""
     more = [written(tmp_path / f"add-{number}.csv", one) for number, one in enumerate(add)]
     with pytest.raises(InputError) as caught:
@@ -37,7 +37,7 @@ def refusal(tmp_path: Path, text: str | bytes, reading: Reading = HUMAN, add: Se
     return [f"{one.where.removeprefix(str(tmp_path) + '/')}: {one.what}" for one in caught.value.problems]
 
 
-def rows_of(study: Study) -> list[tuple[str, ...]]:
+def rows_of(study: StudyTable) -> list[tuple[str, ...]]:
     """The ratings of a study by name, in order."""
     places = zip(study.rater, study.item, study.category, strict=True)
     return sorted((study.items[i], study.groups[study.group_of[r]], study.raters[r], study.labels[c]) for r, i, c in places)
@@ -63,7 +63,7 @@ def test_a_table_is_read_whatever_its_column_order_line_ends_mark_form_and_other
     assert expected.block_of is None and expected.notes == (NO_BLOCKS,)
 
 
-def test_all_that_is_no_study_between_subjects_is_said_at_once_with_lines(tmp_path: Path) -> None:
+def test_all_that_is_no_study_between_subjects_is_reported_at_once_with_lines(tmp_path: Path) -> None:
     text = """\
 item,group,rater,rating,stratum,valence,block
 i1,human,r1,1,joy,positive,b1
@@ -75,7 +75,7 @@ i2,,r3,3,joy,positive,b2
 i2,gpt,r3
 i3,gpt,r3,1,,positive,b2
 """
-    assert refusal(tmp_path, text, Reading("nobody")) == [
+    assert refusal(tmp_path, text, ReadOptions("nobody")) == [
         'baseline: "nobody" is not a group of the study',
         'ratings.csv: line 3: "r1" rates "i1" again, after the rating at line 2',
         'ratings.csv: line 3: the rater "r1" is in the group "gpt", and in "human" at line 2',
@@ -105,22 +105,22 @@ def test_one_group_one_category_too_many_categories_and_no_rating_are_refused(tm
 
 def test_labels_name_the_categories_in_their_order_and_odd_ones_are_refused(tmp_path: Path) -> None:
     path = written(tmp_path / "words.csv", GOOD.replace(",1\n", ",Bad\n").replace(",2\n", ",Okay\n").replace(",3\n", ",Good\n"))
-    three = Reading("human", ("Bad", "Okay", "Good"))
+    three = ReadOptions("human", ("Bad", "Okay", "Good"))
     assert read_study([path], three).labels == three.labels and read_study([path], three).counts().tolist() == [[1, 1, 0], [0, 1, 1]]
     # 1 to 3 are the first to the third label, also where nobody gave 1; other numbers take labels by their order.
     numbers = written(tmp_path / "numbers.csv", GOOD.replace("r1,1", "r1,2"))
     assert read_study([numbers], three).counts().tolist() == [[0, 2, 0], [0, 1, 1]]
     tens = written(tmp_path / "tens.csv", GOOD.replace(",1\n", ",-10\n").replace(",3\n", ",30\n"))
     assert read_study([tens], three).counts().tolist() == [[1, 1, 0], [0, 1, 1]]
-    assert refusal(tmp_path, GOOD, Reading("human", ("Bad", "Good"))) == [
+    assert refusal(tmp_path, GOOD, ReadOptions("human", ("Bad", "Good"))) == [
         "ratings.csv: has the ratings 1, 2, 3; there are 2 labels (Bad, Good)"
     ]
     assert refusal(tmp_path, GOOD.replace("r1,1", "r1,fine"), three)[0] == 'ratings.csv: line 2: the rating "fine" is not a label'
-    assert refusal(tmp_path, GOOD, Reading("human", ("Bad", "Bad", "")))[:2] == [
+    assert refusal(tmp_path, GOOD, ReadOptions("human", ("Bad", "Bad", "")))[:2] == [
         'labels: "Bad" occurs twice',
         'labels: "Bad,Bad," has an empty name',
     ]
-    assert refusal(tmp_path, GOOD, Reading("human", ("Bad",)))[0] == "labels: the number of labels is 1; a study has 2 to 11 categories"
+    assert refusal(tmp_path, GOOD, ReadOptions("human", ("Bad",)))[0] == "labels: the number of labels is 1; a study has 2 to 11 categories"
 
 
 def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
@@ -128,14 +128,14 @@ def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
         f"{row},{name}\n" for name in ("empathy", "fluency") for row in GOOD.splitlines()[1:]
     )
     assert refusal(tmp_path, text) == ["criterion: the ratings are on 2 criteria"]
-    assert refusal(tmp_path, text, Reading("human", (), "warmth")) == ['criterion: "warmth" is not a criterion of the ratings']
-    assert refusal(tmp_path, GOOD, Reading("human", (), "empathy")) == ['criterion: "empathy" is not a criterion of the ratings']
+    assert refusal(tmp_path, text, ReadOptions("human", (), "warmth")) == ['criterion: "warmth" is not a criterion of the ratings']
+    assert refusal(tmp_path, GOOD, ReadOptions("human", (), "empathy")) == ['criterion: "empathy" is not a criterion of the ratings']
     with pytest.raises(InputError, match='did you mean "fluency"'):
-        read_study([written(tmp_path / "more.csv", text)], Reading("human", (), "fluencey"))
+        read_study([written(tmp_path / "more.csv", text)], ReadOptions("human", (), "fluencey"))
     with pytest.raises(InputError, match='did you mean "rating"'):
         read_study([written(tmp_path / "odd.csv", GOOD.replace("rating", "ratng", 1))], HUMAN)
     path = written(tmp_path / "both.csv", text)
-    assert len(read_study([path], Reading("human", (), "fluency")).rater) == 4
+    assert len(read_study([path], ReadOptions("human", (), "fluency")).rater) == 4
 
 
 def test_an_added_group_takes_its_strata_and_blocks_from_the_study_and_must_be_new(tmp_path: Path) -> None:
@@ -179,7 +179,7 @@ HEAD = "item,group,rater,rating\n"
 def test_a_file_that_gives_nothing_is_named(tmp_path: Path) -> None:
     with_criterion = "item,group,rater,rating,criterion\n"
     emp = with_criterion + "".join(f"{row},emp\n" for row in GOOD.splitlines()[1:])
-    reading, new = Reading("human", (), "emp"), "a,new,s1,1\nb,new,s1,2\n"
+    reading, new = ReadOptions("human", (), "emp"), "a,new,s1,1\nb,new,s1,2\n"
     said = 'add-0.csv: has 2 ratings without a criterion, while others are on "emp"'
     assert refusal(tmp_path, emp, reading, [HEAD + new]) == [said] == refusal(tmp_path, emp, HUMAN, [HEAD + new])
     other = with_criterion + "a,new,s1,1,flu\n"
@@ -194,7 +194,7 @@ def test_a_file_that_gives_nothing_is_named(tmp_path: Path) -> None:
     assert study.tables[0].sha256 == hashlib.sha256(emp.encode()).hexdigest()
 
 
-def test_of_a_thousand_criteria_some_are_named_and_nothing_untrue_is_said(tmp_path: Path) -> None:
+def test_of_a_thousand_criteria_some_are_named_and_nothing_untrue_is_reported(tmp_path: Path) -> None:
     rows = "".join(f"i{number},{'human' if number % 2 else 'gpt'},r{number},{number % 3},free text {number:04}\n" for number in range(1000))
     with pytest.raises(InputError) as caught:
         read_study([written(tmp_path / "ratings.csv", "item,group,rater,rating,criterion\n" + rows)], HUMAN)
@@ -222,26 +222,26 @@ def test_a_group_column_of_names_is_refused_before_raters_are_held_against_group
     ],
 )
 def test_labels_that_are_numbers_are_met_by_value(tmp_path: Path, labels: tuple[str, ...], ratings: str, counts: list[int]) -> None:
-    study = read_study([written(tmp_path / "ratings.csv", HEAD + of_groups(human=ratings, gpt=ratings))], Reading("human", labels))
+    study = read_study([written(tmp_path / "ratings.csv", HEAD + of_groups(human=ratings, gpt=ratings))], ReadOptions("human", labels))
     assert study.counts().tolist() == [counts, counts] and study.labels == labels and study.notes == (NO_BLOCKS,)
 
 
-def test_which_number_was_taken_for_which_label_is_said(tmp_path: Path) -> None:
+def test_which_number_was_taken_for_which_label_is_reported(tmp_path: Path) -> None:
     def note(ratings: str) -> str:
         path = written(tmp_path / "ratings.csv", HEAD + of_groups(human=ratings, gpt=ratings))
-        return read_study([path], Reading("human", ("Bad", "Okay", "Good"))).notes[0]
+        return read_study([path], ReadOptions("human", ("Bad", "Okay", "Good"))).notes[0]
 
     assert note("1 2 3") == "the ratings are numbers: 1 is Bad, 2 is Okay, 3 is Good"
     assert note("0 1 2.0") == "the ratings are numbers: 0 is Bad, 1 is Okay, 2 is Good"
     assert note("1 2 2").startswith("the ratings are numbers: 1 is Bad, 2 is Okay, 3 is Good; nobody gave 3 (if the scale begins with")
     assert note("Bad Okay Good") == NO_BLOCKS
-    numbers = Reading("human", ("1", "2"))
+    numbers = ReadOptions("human", ("1", "2"))
     assert refusal(tmp_path, GOOD, numbers) == ['ratings.csv: line 5: the rating "3" is not a label']
-    assert refusal(tmp_path, GOOD, Reading("human", ("1", "2", "1.0")))[0] == 'labels: "1.0" is the same number as an earlier label'
+    assert refusal(tmp_path, GOOD, ReadOptions("human", ("1", "2", "1.0")))[0] == 'labels: "1.0" is the same number as an earlier label'
 
 
-def test_ratings_that_are_partly_labels_and_partly_numbers_are_told_as_that(tmp_path: Path) -> None:
-    three = Reading("human", ("Bad", "Okay", "Good"))
+def test_ratings_that_are_partly_labels_and_partly_numbers_are_reported_as_that(tmp_path: Path) -> None:
+    three = ReadOptions("human", ("Bad", "Okay", "Good"))
     assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad"), three) == [
         f'ratings.csv: line {line}: the rating "{one}" is a number, while others are labels, such as "Bad"'
         for line, one in ((3, 2), (5, 3))
@@ -285,16 +285,16 @@ def test_what_is_read_is_what_was_written_in_any_order(tmp_path: Path, rated: li
     groups, values = {row[1] for row in rows}, {row[3] for row in rows}
     if "g0" not in groups or len(groups) < 2 or len(values) < 2:
         with pytest.raises(InputError):
-            read_study([path], Reading("g0"))
+            read_study([path], ReadOptions("g0"))
         return
-    study = read_study([path], Reading("g0"))
+    study = read_study([path], ReadOptions("g0"))
     assert rows_of(study) == sorted(row[:4] for row in rows) and study.groups[0] == "g0"
     assert study.labels == tuple(sorted(values))
     for by, (names, place) in study.strata.items():
         seen = Counter(names[one] for one in place)
         assert by == "stratum" and seen == Counter(row[4] for row in rows)
         for number, name in enumerate(names):
-            only = study.only(place == number)
+            only = study.subset(place == number)
             assert only.counts().tolist() == study.counts(place == number).tolist() and only.counts().sum() == seen[name]
 
 
@@ -311,16 +311,16 @@ def test_whatever_a_file_holds_is_a_study_or_is_refused_in_words(tmp_path: Path,
 
 def test_strata_that_are_numbers_are_in_the_order_of_numbers(tmp_path: Path) -> None:
     rows = [f"i{stratum},g{group},r{stratum}-{group},{1 + group},{stratum}" for stratum in (10, 9, 2, 100) for group in (0, 1)]
-    study = read_study([written(tmp_path / "r.csv", "\n".join(["item,group,rater,rating,stratum", *rows]))], Reading("g0"))
+    study = read_study([written(tmp_path / "r.csv", "\n".join(["item,group,rater,rating,stratum", *rows]))], ReadOptions("g0"))
     assert study.strata["stratum"][0] == ("2", "9", "10", "100")
-    assert in_order({"10", "9", "joy"}) == ("10", "9", "joy") and in_order({"1.5", "-2", "1e1"}) == ("-2", "1.5", "1e1")
+    assert sorted_names({"10", "9", "joy"}) == ("10", "9", "joy") and sorted_names({"1.5", "-2", "1e1"}) == ("-2", "1.5", "1e1")
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+def test_files_of_one_name_are_distinguished_by_their_folders(tmp_path: Path) -> None:
     files = []
     for place, folder in enumerate(("one", "two")):
         (tmp_path / folder).mkdir()
         rows = "\n".join(["item,group,rater,rating", *(f"i,g{place},{folder}{value},{value}" for value in (1, 2))])
         files.append(written(tmp_path / folder / "ratings.csv", rows))
-    assert [one.name for one in read_study(files, Reading("g0")).tables] == ["one/ratings.csv", "two/ratings.csv"]
-    assert [one.name for one in read_study(files[:1], Reading("g0"), files[1:]).tables] == ["one/ratings.csv", "two/ratings.csv"]
+    assert [one.name for one in read_study(files, ReadOptions("g0")).tables] == ["one/ratings.csv", "two/ratings.csv"]
+    assert [one.name for one in read_study(files[:1], ReadOptions("g0"), files[1:]).tables] == ["one/ratings.csv", "two/ratings.csv"]

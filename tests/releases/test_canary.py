@@ -30,7 +30,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.sample import BETWEEN, Design
+from empathy_eval.raters.review.sample import BETWEEN, ReviewDesign
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.explorer import write_page
@@ -43,9 +43,9 @@ from tests.doubles.server import Behaviour, running
 # So much of the beginning of a text tells it.
 BEGINNING = 50
 DESIGNS = {
-    "within": Design(pairs=4, dialogues=2, crossed=2, raters=18),
-    "cells": Design(pairs=0, dialogues=0, cells=2, raters=12),
-    "between": Design(pairs=3, dialogues=0, raters=4, per_rater=2, design=BETWEEN),
+    "within": ReviewDesign(pairs=4, dialogues=2, crossed=2, raters=18),
+    "cells": ReviewDesign(pairs=0, dialogues=0, cells=2, raters=12),
+    "between": ReviewDesign(pairs=3, dialogues=0, raters=4, per_rater=2, design=BETWEEN),
 }
 
 
@@ -112,7 +112,7 @@ def test_every_file_of_a_release_that_holds_a_text_holds_the_canary(light: Path,
 @pytest.mark.parametrize("kind", [*DESIGNS, "replies"])
 def test_every_file_of_a_review_that_holds_a_text_holds_the_canary(kind: str, light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light)) if kind == "replies" else None
-    export_review(light, tmp_path / "review", DESIGNS.get(kind, Design(pairs=4, dialogues=1, raters=18)), replies_file=replies)
+    export_review(light, tmp_path / "review", DESIGNS.get(kind, ReviewDesign(pairs=4, dialogues=1, raters=18)), replies_file=replies)
     found = with_texts(tmp_path / "review", beginnings(light))
     forms = {"review.html", "rater-01.csv", "rater-01.xlsx", "label-studio/replies/tasks.json"}
     assert {f"raters/rater-01/{form}" for form in forms} <= found

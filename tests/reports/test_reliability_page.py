@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from empathy_eval.raters.agreement.panel import Judge, Panel
-from empathy_eval.raters.agreement.reliability import Placed, Reliability, ReliabilityRow
+from empathy_eval.raters.agreement.panel import JudgeRater, Panel
+from empathy_eval.raters.agreement.reliability import AgainstBenchmark, Reliability, ReliabilityRow
 from empathy_eval.reports.agreement_page import BESIDE, DotSeries, breakable, figure, page, planes, ticks
 from empathy_eval.statistics.estimate import Measure
 from hypothesis import given
@@ -225,7 +225,7 @@ def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) 
         shapes = {name: one for name, one in row.histogram.items() if name != "crowd"}
         with_judge = dict.fromkeys(row.crowd_with_judge, apart)
         return replace(
-            row, crowd=Placed(apart, apart, None), crowd_alpha=apart, crowd_with_judge=with_judge, f1=f1, histogram=shapes,
+            row, crowd=AgainstBenchmark(apart, apart, None), crowd_alpha=apart, crowd_with_judge=with_judge, f1=f1, histogram=shapes,
             inflation={**row.inflation, "crowd": apart},
         )  # fmt: skip
 
@@ -268,7 +268,7 @@ def test_nothing_is_said_of_a_benchmark_or_of_judges_that_are_not_there() -> Non
 
 
 def test_many_judges_and_experts_are_summed_up_and_folded() -> None:
-    judges = tuple(Judge(name, name) for name in small.CROWD)
+    judges = tuple(JudgeRater(name, name) for name in small.CROWD)
     figures = small.figures(Panel((*small.EXPERTS, "m1-plain", "m1-examples"), judges), resamples=20)
     html = page(figures)
     found = Tables(html)

@@ -18,12 +18,12 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands import options as pages
 from empathy_eval.commands.study_tables import p_of
-from empathy_eval.raters.study.ratings import Reading, read_study
-from empathy_eval.raters.study.results import Attention, Balance, Balanced, Studied
+from empathy_eval.raters.study.ratings import ReadOptions, read_study
+from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, StudyReport
 from empathy_eval.reports import study_page as of_pages
 from empathy_eval.reports.study_page import axis_of, kept, page, percents
 from empathy_eval.statistics import chi_square
-from empathy_eval.statistics.estimate import told_p
+from empathy_eval.statistics.estimate import format_p
 
 from tests.doubles.browser import broken_words, serious_findings, watched
 from tests.doubles.studies import GROUPS, STRATA, study_rows, write_study
@@ -76,7 +76,7 @@ class Page(HTMLParser):
         return re.sub(r"\s+", " ", "".join(self.parts))
 
 
-def told_of_raters(studied: Studied, name: str = "sex") -> Studied:
+def told_of_raters(studied: StudyReport, name: str = "sex") -> StudyReport:
     """The same with what a raters' table says of raters."""
     groups = tuple((one.name, one.raters) for one in studied.groups)
     test = chi_square.ChiSquaredTest(1.5, 3, 0.68, 0.18, None, 6.0, 0.7, "chi-square", None, "test:chi-square")
@@ -84,14 +84,14 @@ def told_of_raters(studied: Studied, name: str = "sex") -> Studied:
     numbers = chi_square.ChiSquaredTest(2.5, 3, 0.5, None, None, None, None, "kruskal-wallis", None, "test:kruskal")
     cells = tuple((7, 5) for _ in groups)
     columns = (
-        Balanced(name, "values", (name, "other values"), cells, (), test, 0.9, 3, None),
-        Balanced("rare", "values", (name, "other"), cells, (), small, 0.9, 3, None),
-        Balanced("age", "numbers", (), (), tuple((None, 46.5, None) for _ in groups), numbers, 1.0, 3, None),
-        Balanced("job", "values", (), (), (), None, None, 0, "not told: too few have it"),
+        ColumnBalance(name, "values", (name, "other values"), cells, (), test, 0.9, 3, None),
+        ColumnBalance("rare", "values", (name, "other"), cells, (), small, 0.9, 3, None),
+        ColumnBalance("age", "numbers", (), (), tuple((None, 46.5, None) for _ in groups), numbers, 1.0, 3, None),
+        ColumnBalance("job", "values", (), (), (), None, None, 0, "not told: too few have it"),
     )
     balance = Balance(groups, columns, 0, 0, ("a cell of fewer than 5 raters is not shown",), "balance:raters")
     without = replace(test, statistic=11.1, df=6, permutation=0.02)
-    attention = Attention(groups, ("none", "some"), cells, without, True, 0.05, None, ("it holds",), "attention:checks")
+    attention = AttentionChecks(groups, ("none", "some"), cells, without, True, 0.05, None, ("it holds",), "attention:checks")
     return replace(studied, balance=balance, attention=attention)
 
 
@@ -101,13 +101,13 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def studied(table: Path) -> Studied:
+def studied(table: Path) -> StudyReport:
     """Four groups, strata and blocks, one small stratum, and a group without a rating of a category."""
     return ee.study(table, "human", labels=LABELS, permutations=99)
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory: pytest.TempPathFactory) -> Studied:
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> StudyReport:
     """A study in which every name is hostile; the labels of its categories too."""
     strata = [(f"{stratum} {odd}", f"{valence} {HOSTILE[0]}") for (stratum, valence), odd in zip(STRATA, HOSTILE, strict=True)]
     rows = study_rows(HOSTILE[:3], blocks=4, strata=strata)
@@ -135,12 +135,12 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
         bound = "≤" if of == pytest.approx(0.01) and value is not None and value < 1 else ""
         return "–" if value is None else "<0.0001" if value < 0.0001 else f"{bound}{value:.4f}"
 
-    def gone_by(test: dict[str, Any]) -> str:
+    def reported_p(test: dict[str, Any]) -> str:
         return f" used: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
 
     def both(test: dict[str, Any], one: dict[str, Any]) -> list[str]:
         drawn = test["permutation"]
-        by_rater = [p(drawn, drawn) + gone_by(test), p(one["holm_by_rater"], drawn), p(one["benjamini_hochberg_by_rater"], drawn)]
+        by_rater = [p(drawn, drawn) + reported_p(test), p(one["holm_by_rater"], drawn), p(one["benjamini_hochberg_by_rater"], drawn)]
         mixed = drawn if test["p_by"] == "permutation" else None
         return [*by_rater, p(test["p"]), p(one["holm"], mixed), p(one["benjamini_hochberg"], mixed)]
 
@@ -171,7 +171,7 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
 
 
 @pytest.mark.e2e
-def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studied) -> None:
+def test_the_headline_carries_its_interval_and_no_more_than_that(studied: StudyReport) -> None:
     said = Page(page(studied)).said
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)
     alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
@@ -203,7 +203,7 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     assert "was rated “Good” 40.0 % less often than human (95 % interval, not corrected for 3 groups, −60.0 to −10.0 %; p" in said
 
 
-def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied: Studied) -> None:
+def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied: StudyReport) -> None:
     first, second, _ = (one for one in studied.whole.gains if one.category == "Good")
     large = replace(first, gain=90.0, low=10.0, high=200.0, holm_by_rater=0.2)
     shown = replace(second, gain=30.0, low=10.0, high=50.0, holm_by_rater=0.01)
@@ -213,7 +213,7 @@ def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied
     assert found["gain"] == large and found["sure"] and not found["shown"]
 
 
-def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: Studied, tmp_path: Path) -> None:
+def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: StudyReport, tmp_path: Path) -> None:
     said = Page(page(studied)).said
     assert "interval by block" in said and "With 95 % intervals by block" in said and "with 95 % intervals by block" in said
     assert "intervals by rater" not in said and "95 % interval by rater" not in said
@@ -225,7 +225,7 @@ def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: 
     assert "interval by rater" in said and "by block" not in said
 
 
-def test_it_says_where_exchanges_are_too_few_for_as_many_tests_and_how_many_are_enough(studied: Studied) -> None:
+def test_it_says_where_exchanges_are_too_few_for_as_many_tests_and_how_many_are_enough(studied: StudyReport) -> None:
     pairs = sum(len(one.pairwise) for one in studied.parts["stratum"])
     assert pairs >= 24
     said = Page(page(studied)).said
@@ -236,15 +236,15 @@ def test_it_says_where_exchanges_are_too_few_for_as_many_tests_and_how_many_are_
 
 
 def test_a_p_that_could_not_be_smaller_is_a_bound_and_so_is_what_corrects_it() -> None:
-    assert [told_p(1 / 2001, 2000), told_p(2 / 2001, 2000), told_p(1 / 2001)] == [("≤", "0.0005"), ("=", "0.0010"), ("=", "0.0005")]
+    assert [format_p(1 / 2001, 2000), format_p(2 / 2001, 2000), format_p(1 / 2001)] == [("≤", "0.0005"), ("=", "0.0010"), ("=", "0.0005")]
     # Rounded up, for it is a bound.
-    assert told_p(1 / 1401, 1400) == ("≤", "0.0008") and told_p(1 / 100, 99) == ("≤", "0.0100")
-    assert told_p(0.02, 99, 0.01) == ("≤", "0.0200") and told_p(0.02, 99, 0.02) == ("=", "0.0200") and told_p(1.0, 99, 0.01)[0] == "="
-    assert told_p(0.00002) == ("<", "0.0001") and told_p(1 / 100_001, 100_000) == ("≤", "0.0001")
+    assert format_p(1 / 1401, 1400) == ("≤", "0.0008") and format_p(1 / 100, 99) == ("≤", "0.0100")
+    assert format_p(0.02, 99, 0.01) == ("≤", "0.0200") and format_p(0.02, 99, 0.02) == ("=", "0.0200") and format_p(1.0, 99, 0.01)[0] == "="
+    assert format_p(0.00002) == ("<", "0.0001") and format_p(1 / 100_001, 100_000) == ("≤", "0.0001")
     assert (p_of(1 / 2001, 2000), p_of(0.2), p_of(None), p_of(0.00001)) == ("<=0.0005", "0.2000", "", "<0.0001")
 
 
-def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(studied: Studied) -> None:
+def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(studied: StudyReport) -> None:
     said = Page(html := page(studied)).said
     assert f"In this study the design effect is {studied.power.design_effect:.2f}" in said
     assert studied.null_point is not None and studied.null_point >= 10
@@ -268,7 +268,7 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
     )
 
 
-def test_what_is_not_defined_says_why_in_place(studied: Studied) -> None:
+def test_what_is_not_defined_says_why_in_place(studied: StudyReport) -> None:
     rows = cells_of(page(studied))
     whys = [one.why for one in studied.whole.gains if one.why] + [one.why for one in studied.spreads if one.why]
     assert len(whys) >= 2
@@ -290,13 +290,13 @@ def test_a_study_without_strata_blocks_or_exchanges_says_so(tmp_path: Path) -> N
     assert "used: expected" not in said
 
 
-def test_of_tables_too_long_for_a_page_the_json_is_named(studied: Studied, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_tables_too_long_for_a_page_the_json_is_named(studied: StudyReport, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_pages, "MOST_ROWS", 20)
     said = Page(page(studied)).said
     assert "36 rows are too many for this page; the JSON file beside it has them." in said and "12 rows are too many" not in said
 
 
-def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: Studied, table: Path) -> None:
+def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: StudyReport, table: Path) -> None:
     said = Page(html := page(told_of_raters(studied))).said
     rows = cells_of(html)
     assert ["sex", "χ²", "1.50", "3", "0.6800", "0.7000", "0.180", "0.9000"] in rows
@@ -304,7 +304,7 @@ def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: Studied,
     assert ["age", "Kruskal–Wallis", "2.5", "3", "0.5000", "–", "–", "1.0000"] in rows and ["human", "12", "–", "46.5", "–"] in rows
     assert ["not told: too few have it"] in rows and ["alpha", "12", "758.3 %", "541.7 %"] in rows
     assert "χ² of all groups by all categories is 11.1 with 6 degrees of freedom" in said and "it holds" in said
-    raters = read_study([table], Reading("human")).raters
+    raters = read_study([table], ReadOptions("human")).raters
     assert not [one for one in raters if one in said]
 
 
@@ -358,7 +358,7 @@ def test_the_page_and_its_figures_are_written_both_or_neither(tmp_path: Path) ->
     assert out.read_text() == "before" and {one.name for one in tmp_path.iterdir()} == {"out.html", "out.json"}
 
 
-def test_an_axis_holds_0_and_most_of_what_is_drawn_and_its_numbers_are_round(studied: Studied) -> None:
+def test_an_axis_holds_0_and_most_of_what_is_drawn_and_its_numbers_are_round(studied: StudyReport) -> None:
     some = studied.whole.gains[0]
     axis = axis_of([replace(some, gain=31.3, low=23.0, high=39.8), replace(some, gain=9.6, low=-1.0, high=18.7)])
     assert axis.span == (-10.0, 39.8) and axis.ticks == (-10.0, 0.0, 10.0, 20.0, 30.0)
@@ -373,7 +373,7 @@ def test_an_axis_holds_0_and_most_of_what_is_drawn_and_its_numbers_are_round(stu
     assert [percents(one) for one in (31.34, -0.04, 1234.5, -99.96)] == ["+31.3", "0.0", "+1,234", "−100.0"]
 
 
-def test_hostile_names_stay_texts(hostile: Studied) -> None:
+def test_hostile_names_stay_texts(hostile: StudyReport) -> None:
     found = Page(html := page(hostile, f"empathy-eval {HOSTILE[0]}"))
     for name in HOSTILE:
         assert found.said.count(re.sub(r"\s+", " ", name)) >= 4, name
@@ -389,7 +389,7 @@ SCREENS = [(390, "light"), (1400, "dark"), (390, "dark"), (1400, "light")]
 
 
 @pytest.mark.sampled
-def test_everybody_can_read_the_page_and_names_run_nowhere(browser: Browser, table: Path, hostile: Studied, tmp_path: Path) -> None:
+def test_everybody_can_read_the_page_and_names_run_nowhere(browser: Browser, table: Path, hostile: StudyReport, tmp_path: Path) -> None:
     plain = told_of_raters(ee.study(table, "human", labels=LABELS, by=["valence"], permutations=19))
     for name, one, screens in (("plain", plain, SCREENS[:2]), ("hostile", hostile, SCREENS[2:])):
         path = tmp_path / f"{name}.html"
@@ -415,7 +415,7 @@ def test_everybody_can_read_the_page_and_names_run_nowhere(browser: Browser, tab
 
 
 def test_the_keyboard_reaches_the_study_and_every_wide_table_and_print_opens_what_is_folded(
-    browser: Browser, studied: Studied, tmp_path: Path
+    browser: Browser, studied: StudyReport, tmp_path: Path
 ) -> None:
     path = tmp_path / "out.html"
     path.write_text(page(studied), encoding="utf-8")

@@ -14,8 +14,8 @@ from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, write_page
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
-    from empathy_eval.raters.agreement.experts import AgainstMedian, Pair
+    from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, TagAudit
+    from empathy_eval.raters.agreement.experts import AgainstMedian, RaterPair
     from empathy_eval.statistics.estimate import Measure
 
 EXAMPLES = """\
@@ -73,11 +73,11 @@ def agree(
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
         return agreement_of(tables, list(judges), chance, level, of)
-    from empathy_eval.raters.judges.agreeing import Named, reliability_of
+    from empathy_eval.raters.judges.agreeing import PanelOptions, reliability_of
     from empathy_eval.reports import agreement_page as pages
 
     out = page_place(page, [*tables, *map(Path, rubrics)])
-    found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)
+    found, figures = reliability_of(tables, PanelOptions(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
     given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
@@ -158,7 +158,7 @@ def _instead(called: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in called.items())
 
 
-def _criterion(one: Criterion) -> Iterator[str]:
+def _criterion(one: CriterionAgreement) -> Iterator[str]:
     values, weights = " ".join(f"{value:g}" for value in one.scale), one.benchmark.weights
     yield f"{one.criterion}: {one.ratings} ratings of {one.items} items, values {values}"
     figures = [(f"Krippendorff's alpha, {level}", measure) for level, measure in one.alpha.items()]
@@ -181,7 +181,7 @@ def _criterion(one: Criterion) -> Iterator[str]:
     yield f"  {one.signature}"
 
 
-def _pairs(title: str, pairs: tuple[Pair, ...]) -> Iterator[str]:
+def _pairs(title: str, pairs: tuple[RaterPair, ...]) -> Iterator[str]:
     if len(pairs) > PAIRS_SHOWN:
         yield f"  Cohen's kappa, {title}: {len(pairs)} pairs, too many to show; --json has them"
     elif pairs:

@@ -23,7 +23,7 @@ from empathy_eval.commands.score_tables import attack_lines
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import AttackTable
     from empathy_eval.generation.summary import Handed, Summary
-    from empathy_eval.raters.judges.annotating import Annotations
+    from empathy_eval.raters.judges.annotating import AnnotationJob
 
 # Far more than any release has, and what a manifest takes.
 MOST_TURNS, MOST_SAMPLES, MOST_ATTACKED = 1_000_000_000, 10_000, 1_000_000
@@ -109,15 +109,15 @@ class AnnotateOptions:
         if not 1 <= self.attacked_turns <= MOST_ATTACKED:
             fix = f"use a number from 1 to {MOST_ATTACKED:,}"
             raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
-        from empathy_eval.raters.judges.attacking import Wanted, attacking
+        from empathy_eval.raters.judges.attacking import AttackSelection, attacking
 
-        wanted = Wanted(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
+        wanted = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
         return AnnotationJobs(job, self.out, folder, *attacking(job, folder, wanted))
 
-    def _job(self) -> tuple[Annotations, Path]:
+    def _job(self) -> tuple[AnnotationJob, Path]:
         """The job of annotations, and the folder of what is judged."""
         from empathy_eval.design.rubrics import load_rubric
-        from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_of
+        from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
         from empathy_eval.raters.judges.cases import TEXTS
         from empathy_eval.releases.hub.fetch import release_folder
 
@@ -138,7 +138,7 @@ class AnnotateOptions:
             given, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
         else:
             judge = judge_of(judge, self.base_url)
-        design = Design(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
+        design = AnnotationPlan(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
         folder, templates = release_folder(self.release), Path(self.templates) if self.templates else None
         return annotations_of(folder, read, judge, design, given=given, templates=templates), folder
 
@@ -150,10 +150,10 @@ class AnnotationJobs:
     ``told`` is what is left out of the attacks and why.
     """
 
-    first: Annotations
+    first: AnnotationJob
     out: Path
     release: Path
-    attacked: Annotations | None = None
+    attacked: AnnotationJob | None = None
     told: tuple[str, ...] = ()
 
     def done(self, ways: RunOptions) -> Handed:
@@ -222,7 +222,7 @@ def _run(options: Namespace) -> int:
     if options.preview:
         return _previewed(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
-    from empathy_eval.raters.judges.judge_quality import beside_of, shown, worth_of
+    from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text, read_compared
 
     config = jobs.first.config
     built = "seal" not in config.release
@@ -232,15 +232,15 @@ def _run(options: Namespace) -> int:
             "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         )
     # What it is held against is read before anything is asked: a wrong name costs nothing.
-    beside = beside_of(config, options.out, options.beside, options.reviews)
+    beside = read_compared(config, options.out, options.beside, options.reviews)
 
     def closing() -> ClosingMessage:
         if built:
             step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
             said = ClosingMessage(step, {})
         else:
-            worth = worth_of(read_annotations(options.out), jobs.release, beside)
-            said = ClosingMessage(shown(worth), {"worth": worth.to_json()})
+            worth = judge_quality(read_annotations(options.out), jobs.release, beside)
+            said = ClosingMessage(quality_text(worth), {"worth": worth.to_json()})
         if not jobs.attacked:
             return said
         table = jobs.table()

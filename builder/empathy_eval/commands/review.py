@@ -14,7 +14,7 @@ from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.review.export import Exported, Papers
+    from empathy_eval.raters.review.export import Exported, PackDocuments
     from empathy_eval.raters.review.import_reviews import Imported
 
 EXAMPLES = """\
@@ -138,7 +138,7 @@ def _drawn(made: Exported) -> str:
     return f"{count('variant')} turns and {count('dialogue')} dialogues{also}"
 
 
-def _to_do(papers: Papers, out: Path) -> str:
+def _to_do(papers: PackDocuments, out: Path) -> str:
     """What has to be done before a pack is sent."""
     from collections import Counter
 
@@ -150,9 +150,9 @@ def _to_do(papers: Papers, out: Path) -> str:
 
 
 def _imported(done: Imported, reviews: Path, json: bool = False) -> int:
-    from empathy_eval.raters.review.import_reviews import facts_of, told
+    from empathy_eval.raters.review.import_reviews import import_facts, import_summary
 
-    print(json_text(facts_of(done), ascii_only=True) if json else told(done, reviews))
+    print(json_text(import_facts(done), ascii_only=True) if json else import_summary(done, reviews))
     return 0
 
 

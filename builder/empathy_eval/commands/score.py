@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.external.judges import ReleaseAnnotations
     from empathy_eval.evaluation.inversion.results import ReleaseTables
     from empathy_eval.metrics.scoring import Scoring
-    from empathy_eval.raters.people.against import AgainstPeople
+    from empathy_eval.raters.people.correlations import AgainstPeople
 
     Scored = ReleaseTables | CustomTextResults | AgainstPeople
 
@@ -134,11 +134,11 @@ class ScoreOptions:
 
     def tell_canary(self, leaked: Callable[[str], object]) -> None:
         """Tells of scored outputs that hold the canary; they were scored, so that nothing of them is faulty."""
-        from empathy_eval.raters.judges.canary_scan import heard_in_scores
+        from empathy_eval.raters.judges.canary_scan import canary_scan
         from empathy_eval.releases.hub.fetch import release_folder
 
         source = Path(self.release) if self.of_texts else release_folder(self.release)
-        for one in heard_in_scores(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
+        for one in canary_scan(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
             leaked(one)
 
     def refuse_unfit(self) -> None:
@@ -201,12 +201,12 @@ def _of_release(asked: ScoreOptions, folder: Path, annotations: ReleaseAnnotatio
     from empathy_eval.evaluation.attacks.registry import find_attacks
     from empathy_eval.evaluation.external.score import score
     from empathy_eval.evaluation.fairness.fairness import FairnessTest
-    from empathy_eval.raters.judges.attacking import Judges
+    from empathy_eval.raters.judges.attacking import AttackedJudges
 
     attacks = None if asked.attacks is None else partial(find_attacks, list(asked.attacks), rules=asked.rules)
     fairness = partial(FairnessTest, rules=asked.rules) if asked.fairness else None
     # Judges are looked at before anything is scored: that may take hours.
-    under = Judges.of(asked.annotations, folder, attacks) if attacks else None
+    under = AttackedJudges.of(asked.annotations, folder, attacks) if attacks else None
     measured = score(
         folder, asked.metrics, asked.scores, split=asked.split, lower_is_better=asked.lower_is_better, strict=asked.strict,
         items=asked.items, shortcuts=asked.shortcuts, scoring=scoring, judges=asked.judges, annotations=annotations, attacks=attacks,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import Difference, ReleaseTables
     from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable, Gap, ScoreChange
-    from empathy_eval.raters.people.against import AgainstPeople, Criterion, Row
-    from empathy_eval.raters.people.ensembles import Ensemble, OnPairs
-    from empathy_eval.raters.study.results import Studied
+    from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations
+    from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
+    from empathy_eval.raters.study.results import StudyReport
     from empathy_eval.statistics.estimate import Estimate, Measure, Tested
 
 
@@ -93,7 +93,7 @@ def _ends(one: Estimate | None, form: str) -> str:
 INTERVAL = "95 % interval"
 
 
-def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | Studied) -> str:
+def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport) -> str:
     """Everything that was measured, a line a figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")
@@ -226,7 +226,7 @@ def people_table(found: AgainstPeople) -> Text:
     return text_of(line for one in (*blocks, *after) for line in (*one, ""))
 
 
-def _first(one: Criterion) -> list[str]:
+def _first(one: CriterionCorrelations) -> list[str]:
     head = f"{one.criterion}: {one.ratings} ratings of {one.texts} texts ({one.units} {one.unit}s) by {one.raters} raters"
     if not one.rows:
         return [head]
@@ -234,13 +234,13 @@ def _first(one: Criterion) -> list[str]:
     return [head, *_form(one, one.rows[0].form), *([f"  interval:{interval}"] if interval else [])]
 
 
-def _more(one: Criterion, name: str) -> list[str]:
+def _more(one: CriterionCorrelations, name: str) -> list[str]:
     if name == "other forms":
         return [line for form in list(dict.fromkeys(row.form for row in one.rows))[1:] for line in _form(one, form)]
     return list(_differences(one) if name == "differences" else _systems(one))
 
 
-def _form(one: Criterion, form: str) -> Iterator[str]:
+def _form(one: CriterionCorrelations, form: str) -> Iterator[str]:
     rows = [row for row in one.rows if row.form == form]
     whys = {row.metric: _never(row) for row in rows}
     cells = [(row.metric, *(_measure(row.figures[name]) for name in TITLES)) for row in rows if not whys[row.metric]]
@@ -249,7 +249,7 @@ def _form(one: Criterion, form: str) -> Iterator[str]:
         yield f"  not defined: {why} ({', '.join(name for _, name in names)})"
 
 
-def _never(row: Row) -> str:
+def _never(row: CorrelationRow) -> str:
     """Why a row has no figure at all, if it has none; where the reasons differ, all of them."""
     if any(measure.value is not None for measure in row.figures.values()):
         return ""
@@ -260,7 +260,7 @@ def _measure(one: Measure) -> str:
     return str(one) if one.value is not None else "not defined"
 
 
-def _differences(one: Criterion) -> Iterator[str]:
+def _differences(one: CriterionCorrelations) -> Iterator[str]:
     """The first row minus each other, in Pearson's r of the first form."""
     first = one.rows[0] if one.rows else None
     gaps = [gap for gap in one.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
@@ -269,7 +269,7 @@ def _differences(one: Criterion) -> Iterator[str]:
         yield from lined([(f"first minus second, {TITLES['r']}", "value", "95 % interval", "p (Holm)"), *cells], right=(1, 3))
 
 
-def _systems(one: Criterion) -> Iterator[str]:
+def _systems(one: CriterionCorrelations) -> Iterator[str]:
     if one.systems:
         yield f"means of {one.systems.told}"
         for metric, figures in one.systems.figures.items():
@@ -290,7 +290,7 @@ def _ensemble(one: Ensemble) -> Iterator[str]:
     yield from lined([("lowest r first", "r, validation", "weight", "0 at", "1 at", "clipped, test"), *cells])
 
 
-def _on_pairs(rows: Sequence[OnPairs]) -> Iterator[str]:
+def _on_pairs(rows: Sequence[PairAccuracy]) -> Iterator[str]:
     """What ensembles and their rows reach on the pairs of test."""
     for contrast in dict.fromkeys(one.contrast for one in rows):
         cells = [(one.row, f"{one.pairs}", *_cell(one.accuracy)) for one in rows if one.contrast == contrast]

@@ -18,9 +18,9 @@ from empathy_eval.commands.score_tables import score_csv
 from empathy_eval.commands.study_plan import PLAN, not_of_ratings, run_plan
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.ratings import Reading
-    from empathy_eval.raters.study.results import Studied
-    from empathy_eval.raters.study.study import Asked
+    from empathy_eval.raters.study.ratings import ReadOptions
+    from empathy_eval.raters.study.results import StudyReport
+    from empathy_eval.raters.study.study import StudyOptions
 
 
 class StudyCall:
@@ -65,7 +65,7 @@ def _several(value: object) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
 
 
-def command_of(tables: Sequence[Path], reading: Reading, asked: Asked, files: dict[str, Sequence[Path]]) -> str | None:
+def command_of(tables: Sequence[Path], reading: ReadOptions, asked: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
     """The command that reckons the same; ``files`` by option. None where there is none: it cannot name labels with commas."""
     if any("," in label for label in reading.labels):
         return None
@@ -103,7 +103,7 @@ def study(
     table: str | Path | Sequence[str | Path], baseline: str, *, labels: str | Sequence[str] = (), criterion: str | None = None,
     by: str | Sequence[str] | None = None, add: str | Path | Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0,
     effect: float = 0.3, alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None, page: str | Path | None = None,
-) -> Studied:  # fmt: skip
+) -> StudyReport:  # fmt: skip
     """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
 
     ``labels`` name the categories, lowest rating first, in a list or with commas; ``by`` are columns of strata (all there are), ``add``
@@ -118,8 +118,8 @@ def study(
     JobError
         If the page cannot be written.
     """
-    from empathy_eval.raters.study.ratings import Reading
-    from empathy_eval.raters.study.study import Asked
+    from empathy_eval.raters.study.ratings import ReadOptions
+    from empathy_eval.raters.study.study import StudyOptions
 
     taken = StudyCall()
     tables, later = taken.paths("table", table), taken.paths("add", add)
@@ -128,8 +128,8 @@ def study(
     # Of the raters there is one table or none, and one page or none.
     people, pages = ([] if one is None else [taken.path(name, one)] for name, one in (("raters", raters), ("page", page)))
     names, chosen = taken.texts("labels", labels or (), commas=True), None if criterion is None else taken.text("criterion", criterion)
-    reading = Reading(taken.text("baseline", baseline), names, chosen)
-    asked = Asked(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
+    reading = ReadOptions(taken.text("baseline", baseline), names, chosen)
+    asked = StudyOptions(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
     taken.refuse()
     out = page_place(pages[0], [*tables, *later, *people]) if pages else None
     found = _studied(tables, later, people, reading, asked)
@@ -141,7 +141,9 @@ def study(
     return found
 
 
-def _studied(tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: Reading, asked: Asked) -> Studied:
+def _studied(
+    tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: ReadOptions, asked: StudyOptions
+) -> StudyReport:
     from empathy_eval.raters.study.ratings import read_study
     from empathy_eval.raters.study.study import study as studied_of
 

@@ -13,7 +13,7 @@ from empathy_eval.commands.command import given
 from empathy_eval.commands.options import Option, OptionGroup, Rows, whole
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.power import Plan
+    from empathy_eval.raters.study.power import StudyPlan
 
 # What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
 OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
@@ -69,12 +69,12 @@ def _option(name: str) -> str:
     return "RATINGS" if name == "table" else f"--{name.replace('_', '-')}"
 
 
-def plan_table(plan: Plan) -> Text:
+def plan_table(plan: StudyPlan) -> Text:
     """A plan for a terminal."""
     return text_of(_lines(plan))
 
 
-def _lines(plan: Plan) -> Iterator[str]:
+def _lines(plan: StudyPlan) -> Iterator[str]:
     yield f"{plan.groups} groups by {plan.categories} categories: to detect an effect of w = {plan.effect:g} with a probability of"
     yield f"{plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom), the study needs"
     yield ""

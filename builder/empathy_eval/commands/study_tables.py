@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.table_text import Text, lined, text_of
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.results import Attention, Balance, Balanced, Gain, Pairwise, Part, Studied
+    from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, Gain, Pairwise, StudyPart, StudyReport
     from empathy_eval.statistics.chi_square import ChiSquaredTest
 
 
@@ -16,7 +16,7 @@ HEAD = ("test", "statistic", "df", "V", "p")
 NAMES = {"kruskal-wallis": "Kruskal-Wallis"}
 
 
-def raters_blocks(studied: Studied) -> list[Sequence[str]]:
+def raters_blocks(studied: StudyReport) -> list[Sequence[str]]:
     """How alike the groups are in their raters, and how these did on checks of attention; nothing without a table of raters."""
     blocks = list[Sequence[str]]()
     if studied.balance is not None:
@@ -41,7 +41,7 @@ def _balance(balance: Balance, draws: int) -> Iterator[Sequence[str]]:
             yield _column(one, balance.groups)
 
 
-def _column(one: Balanced, groups: Sequence[tuple[str, int]]) -> Sequence[str]:
+def _column(one: ColumnBalance, groups: Sequence[tuple[str, int]]) -> Sequence[str]:
     if one.cells:
         head = (f"raters by {one.column}", *one.values)
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(groups, one.cells, strict=True)]
@@ -51,7 +51,7 @@ def _column(one: Balanced, groups: Sequence[tuple[str, int]]) -> Sequence[str]:
     return lined([head, *rows], 1)
 
 
-def _attention(attention: Attention, draws: int) -> list[str]:
+def _attention(attention: AttentionChecks, draws: int) -> list[str]:
     lines = [f"attention checks: {attention.why}"] if attention.why else []
     if attention.cells:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]
@@ -78,9 +78,9 @@ def _figure(value: float | None) -> str:
 
 def p_of(value: float | None, draws: int = 0, of: float | None = None) -> str:
     """A p-value to four places; "<=" before one than which no smaller could be of so many draws, and what corrects it."""
-    from empathy_eval.statistics.estimate import told_p
+    from empathy_eval.statistics.estimate import format_p
 
-    return "" if value is None else "".join(told_p(value, draws, of)).removeprefix("=").replace("≤", "<=")
+    return "" if value is None else "".join(format_p(value, draws, of)).removeprefix("=").replace("≤", "<=")
 
 
 TEST = ("chi-squared", "df", "V", "p", "p by rater")
@@ -95,7 +95,7 @@ Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, al
 *: an expected count is below 5, so use the p by rater; the first Holm and BH correct it"""
 
 
-def study_table(studied: Studied) -> Text:
+def study_table(studied: StudyReport) -> Text:
     """Everything that fits on a terminal."""
     draws = studied.settings["permutations"]
     blocks: list[Sequence[str]] = [
@@ -114,7 +114,7 @@ def study_table(studied: Studied) -> Text:
     return text_of(line for one in blocks for line in (*one, ""))
 
 
-def _groups(studied: Studied) -> Sequence[str]:
+def _groups(studied: StudyReport) -> Sequence[str]:
     head = ("group", "raters", "ratings", "items", *studied.labels)
     rows = []
     for place, (one, counts, shares) in enumerate(zip(studied.groups, studied.whole.counts, studied.whole.shares, strict=True)):
@@ -124,7 +124,7 @@ def _groups(studied: Studied) -> Sequence[str]:
     return lined([head, *rows])
 
 
-def _tests(studied: Studied, part: Part, title: str) -> list[str]:
+def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
     draws = studied.settings["permutations"]
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
     return [
@@ -133,13 +133,13 @@ def _tests(studied: Studied, part: Part, title: str) -> list[str]:
     ]
 
 
-def _pairs(part: Part, draws: int) -> list[str]:
+def _pairs(part: StudyPart, draws: int) -> list[str]:
     named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
     rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one, draws)) for name, one in named]
     return [*lined([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
 
 
-def _gains(studied: Studied, part: Part) -> list[str]:
+def _gains(studied: StudyReport, part: StudyPart) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
     rows = [(f"{one.category}, {one.group}", *_gain(one, studied.settings["permutations"])) for one in part.gains]
@@ -152,7 +152,7 @@ def _gain(one: Gain, draws: int) -> tuple[str, ...]:
     return value, bounds, _test(one.test, draws)[0], *_corrected(one.test, one, draws)
 
 
-def _parts(column: str, parts: Sequence[Part], draws: int) -> list[str]:
+def _parts(column: str, parts: Sequence[StudyPart], draws: int) -> list[str]:
     cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one, draws)) for one in parts)
     rows = [(one.name or "", f"{one.omnibus.n:,}", *some) for one, some in zip(parts, cells, strict=True)]
     return [
@@ -167,7 +167,7 @@ def _test(one: ChiSquaredTest, draws: int) -> tuple[str, ...]:
     return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation, draws) + star
 
 
-def _corrected(test: ChiSquaredTest, one: Part | Pairwise | Gain, draws: int) -> tuple[str, ...]:
+def _corrected(test: ChiSquaredTest, one: StudyPart | Pairwise | Gain, draws: int) -> tuple[str, ...]:
     """Both p of a test, each with its corrections."""
     *_, p, by_rater = _test(test, draws)
     mixed = draws if test.p_by == "permutation" else 0
@@ -185,7 +185,7 @@ def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:
     return [f"  {'; '.join(names)}: {why}" for why, names in found.items()]
 
 
-def _spreads(studied: Studied) -> list[str]:
+def _spreads(studied: StudyReport) -> list[str]:
     head = ("ratings of one rater", "intraclass correlation", "design effect", "ratings per rater")
     rows = []
     for one in studied.spreads:
@@ -194,7 +194,7 @@ def _spreads(studied: Studied) -> list[str]:
     return [*lined([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
 
 
-def _power(studied: Studied) -> Iterator[str]:
+def _power(studied: StudyReport) -> Iterator[str]:
     power = studied.power
     aim = f"w = {power.w:g} at alpha {power.alpha:g} and power {power.power_wanted:g}"
     yield f"an effect of {aim} needs {power.needed:,} independent ratings"
@@ -208,7 +208,7 @@ def _power(studied: Studied) -> Iterator[str]:
         yield f"{told} ({drawn}); if ratings were independent and groups equal, above {studied.null_point_if_independent:.1f}"
 
 
-def _notes(studied: Studied) -> Iterator[str]:
+def _notes(studied: StudyReport) -> Iterator[str]:
     yield from (f"note: {one}" for one in studied.notes)
     if studied.settings["permutations"]:
         within = " within their block" if studied.settings["within"] == "block" else ""

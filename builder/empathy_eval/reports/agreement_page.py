@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
-from empathy_eval.raters.agreement.reliability import InFramework, Placed, Reliability, ReliabilityRow
+from empathy_eval.raters.agreement.reliability import AgainstBenchmark, FrameworkRows, Reliability, ReliabilityRow
 from empathy_eval.reports.page import number, place, rendered, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import Measure
 
@@ -107,7 +107,7 @@ def judges_drawn(judges: Sequence[str]) -> tuple[DotSeries, ...]:
 
 
 def dots(
-    frameworks: Sequence[InFramework],
+    frameworks: Sequence[FrameworkRows],
     series: Sequence[DotSeries],
     figures: Callable[[ReliabilityRow], Iterable[DotFigure]],
     middle: float | None = None,
@@ -132,7 +132,7 @@ def dots(
     return DotChart(tuple(drawn), absent, groups, ticks([end for end in ends if end is not None]), middle, line)
 
 
-def _rows(frameworks: Iterable[InFramework]) -> Iterator[ReliabilityRow]:
+def _rows(frameworks: Iterable[FrameworkRows]) -> Iterator[ReliabilityRow]:
     return (row for one in frameworks for row in one.rows)
 
 
@@ -159,7 +159,7 @@ def ticks(values: Sequence[float]) -> tuple[float, ...]:
 
 
 def planes(
-    frameworks: Sequence[InFramework], series: Sequence[DotSeries], value: Callable[[ReliabilityRow, DotSeries], float | None]
+    frameworks: Sequence[FrameworkRows], series: Sequence[DotSeries], value: Callable[[ReliabilityRow, DotSeries], float | None]
 ) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
     """A plane a series, all with the same axes; criteria are numbered through in their order."""
     rows = [(place, row) for place, one in enumerate(frameworks) for row in one.rows]
@@ -259,7 +259,7 @@ def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tup
 def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, int]]:
     """On how many criteria the whole interval of a judge (None: the crowd) minus the criterion's own benchmark is above or below 0."""
 
-    def sides(found: Sequence[Placed | None]) -> dict[str, int]:
+    def sides(found: Sequence[AgainstBenchmark | None]) -> dict[str, int]:
         apart = [one.minus_benchmark for one in found if one and one.minus_benchmark.value is not None]
         above = sum(one.low is not None and one.low > 0 for one in apart)
         below = sum(one.high is not None and one.high < 0 for one in apart)

@@ -31,7 +31,7 @@ from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_tex
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
 from empathy_eval.metrics.registry import MetricSelection, chosen, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.raters.judges.judge_section import judges_told
+from empathy_eval.raters.judges.judge_section import judge_section
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
 from empathy_eval.reports.page import judges_charts, page
 from empathy_eval.reports.published import paper_figures, shared_families
@@ -227,7 +227,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], found: ReportMetri
         "course": course(release_dir),
         "examples": examples(release_dir, found.language),
         "making": making(facts),
-        **judges_told(release_dir, facts),
+        **judge_section(release_dir, facts),
     }
     attacks, fairness = find_attacks(language=found.language, hint=ONLY_SCORED), FairnessTest(stand, hint=ONLY_SCORED)
     beside = ExtraMeasurements(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)

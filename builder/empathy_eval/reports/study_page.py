@@ -9,9 +9,9 @@ from statistics import median
 from typing import Any
 
 from empathy_eval.evaluation.wording import counted, listed, percent
-from empathy_eval.raters.study.results import Gain, Part, Studied
+from empathy_eval.raters.study.results import Gain, StudyPart, StudyReport
 from empathy_eval.reports.page import MINUS, number, place, rendered, round_step, signed, without_controls
-from empathy_eval.statistics.estimate import told_p
+from empathy_eval.statistics.estimate import format_p
 
 MOST_TICKS = 5
 # An interval may reach so many times as far as the largest gain, and as the middle one; beyond both it is cut off, with an arrow.
@@ -51,7 +51,7 @@ MOST_ROWS = 2000
 IN_A_CELL = 1.25, 3
 
 
-def page(studied: Studied, command: str | None = None) -> str:
+def page(studied: StudyReport, command: str | None = None) -> str:
     """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
 
     Names are strangers' texts and stay texts: all is escaped but our own style.
@@ -73,7 +73,7 @@ def page(studied: Studied, command: str | None = None) -> str:
     )  # fmt: skip
 
 
-def best(part: Part, label: str, alpha: float) -> dict[str, Any]:
+def best(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
     """The gain in a category that stands out, and how many are above, below, at and without an interval.
 
     The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0, before others those whose p,
@@ -100,7 +100,7 @@ def side(gain: Gain) -> str:
     return "above" if gain.low > 0 else "below" if gain.high < 0 else "at"
 
 
-def torn(part: Part, alpha: float) -> list[dict[str, Any]]:
+def torn(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
     """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
     return [
         {"of": kind, "names": tuple(names.values()), "test": test}
@@ -109,7 +109,7 @@ def torn(part: Part, alpha: float) -> list[dict[str, Any]]:
     ]
 
 
-def _gains(parts: Sequence[Part], label: str) -> list[Gain]:
+def _gains(parts: Sequence[StudyPart], label: str) -> list[Gain]:
     """The gains in one category."""
     return [one for part in parts for one in part.gains if one.category == label]
 
@@ -126,13 +126,13 @@ def percents(value: float) -> str:
 
 
 def p_value(value: float | None, draws: int = 0, of: float | None = None) -> str:
-    """A p-value in a cell (:func:`told_p`)."""
-    return "–" if value is None else "".join(told_p(value, draws, of)).removeprefix("=")
+    """A p-value in a cell (:func:`format_p`)."""
+    return "–" if value is None else "".join(format_p(value, draws, of)).removeprefix("=")
 
 
 def p_said(value: float, draws: int = 0, of: float | None = None) -> str:
     """A p-value in a sentence, after "p"."""
-    return "\u00a0".join(told_p(value, draws, of))
+    return "\u00a0".join(format_p(value, draws, of))
 
 
 def about(value: float) -> str:

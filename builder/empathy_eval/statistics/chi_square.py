@@ -114,6 +114,6 @@ class ChiSquaredTest:
     signature: str
 
     @property
-    def gone_by(self) -> float | None:
+    def reported_p(self) -> float | None:
         """The p that the tool goes by, and that is corrected."""
         return self.permutation if self.p_by == "permutation" else self.p

@@ -87,7 +87,7 @@ class Measure:
         return f"{self.value:.3f} " + ("(no interval)" if self.low is None else f"[{self.low:.3f}, {self.high:.3f}]")
 
 
-def told_p(value: float, draws: int = 0, of: float | None = None) -> tuple[str, str]:
+def format_p(value: float, draws: int = 0, of: float | None = None) -> tuple[str, str]:
     """A relation ("=", "<" or "≤") and a number.
 
     A p of ``draws`` draws is never below 1 / (draws + 1): one that is there is only known to be no larger, and so is what corrects it

@@ -1,7 +1,7 @@
-"""Agreement of raters, one file a family: figures that say when they are not defined, with intervals over items."""
+"""Agreement of raters, with confidence intervals over items; undefined figures give a reason."""
 
 from empathy_eval.raters.agreement.agree import Agreement, agree
-from empathy_eval.raters.agreement.table import Table, read_table, read_tables
+from empathy_eval.raters.agreement.table import RatingTable, read_table, read_tables
 from empathy_eval.statistics.estimate import Measure
 
-__all__ = ["Agreement", "Measure", "Table", "agree", "read_table", "read_tables"]
+__all__ = ["Agreement", "Measure", "RatingTable", "agree", "read_table", "read_tables"]

@@ -1,4 +1,4 @@
-"""The columns of tables of ratings as numbers, so that a million rows stay small; what is wrong is gathered with its file and line."""
+"""Columns of rating tables as integer codes, so that a million rows stay small; problems are collected with file and line."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from empathy_eval.statistics.estimate import Codes
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 SHOWN = 100
-# The place of what is not there.
+# Code of a missing value.
 MISSING = -1
-# Rows that are taken apart at once: so few that they stay near the processor, which is three times as fast as thousands.
+# Rows per chunk: few enough for the processor's cache, which is three times as fast as thousands.
 AT_ONCE = 256
-# What is known of rows beside their columns: the file, by its place.
+# Name of the column with the index of each row's file.
 FILE = "file"
 
 
@@ -36,43 +36,43 @@ def number_of(text: str) -> float:
 
 
 class Faults:
-    """What is wrong with the rows of several files: the first hundred by file and line, the rest counted."""
+    """Problems of the rows of several files: the first hundred by file and line, the rest counted."""
 
     def __init__(self, unit: str = "line") -> None:
         self.files: list[str] = []
-        self.found = dict[tuple[int, int, str], tuple[str, str]]()
-        self.unsaid = 0
+        self.noted = dict[tuple[int, int, str], tuple[str, str]]()
+        self.omitted = 0
         self.unit = unit
 
     def add(self, line: int, what: str, fix: str, file: int | None = None) -> None:
-        """Notes a fault of a line, of the last file if no other is named."""
-        if len(self.found) < SHOWN:
-            self.found[len(self.files) - 1 if file is None else file, line, what] = (f": {self.unit} {line}", fix)
+        """Note a problem of a line, of the last file if none is given."""
+        if len(self.noted) < SHOWN:
+            self.noted[len(self.files) - 1 if file is None else file, line, what] = (f": {self.unit} {line}", fix)
         else:
-            self.unsaid += 1
+            self.omitted += 1
 
-    def first(self, rows: Codes) -> list[int]:
-        """Those of some faulty rows that are told, with a fault each; the others are counted."""
-        self.unsaid += len(rows[SHOWN:])
+    def shown(self, rows: Codes) -> list[int]:
+        """Those of some faulty rows whose problems are shown; the others are counted."""
+        self.omitted += len(rows[SHOWN:])
         return [int(row) for row in rows[:SHOWN]]
 
     def of_file(self, file: int, what: str, fix: str) -> None:
-        """Notes a fault of a whole file."""
-        self.found[file, 0, what] = ("", fix)
+        """Note a problem of a whole file."""
+        self.noted[file, 0, what] = ("", fix)
 
     def of(self, file: int) -> bool:
-        """Whether something is wrong with a file or its rows."""
-        return self.unsaid > 0 or any(number == file for number, _, _ in self.found)
+        """Whether a file or its rows have problems."""
+        return self.omitted > 0 or any(number == file for number, _, _ in self.noted)
 
     def refuse(self, options: Sequence[Problem] = ()) -> None:
-        """Raises an :class:`InputError` with what is wrong with options and with all rows in their order, if something is."""
-        said = [*options, *(Problem(self.files[file] + at, what, fix) for (file, _, what), (at, fix) in sorted(self.found.items()))]
-        if said:
-            raise InputError(said + [Problem(self.files[0], f"{self.unsaid} more problems", "fix these first")] * (self.unsaid > 0))
+        """Raise an :class:`InputError` with the problems of options and of all rows in order, if there are any."""
+        problems = [*options, *(Problem(self.files[file] + at, what, fix) for (file, _, what), (at, fix) in sorted(self.noted.items()))]
+        if problems:
+            raise InputError(problems + [Problem(self.files[0], f"{self.omitted} more problems", "fix these first")] * (self.omitted > 0))
 
 
 def csv_table(path: Path, faults: Faults) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The header of a CSV or TSV file, by its suffix, and (line, cells) of the rows that have as many cells; other rows are faults."""
+    """Header of a CSV or TSV file, and (line, cells) of the rows with as many cells; other rows are faults."""
     names, lines = headed_rows(path)
 
     def whole() -> Iterator[tuple[int, list[str]]]:
@@ -86,7 +86,7 @@ def csv_table(path: Path, faults: Faults) -> tuple[list[str], Iterator[tuple[int
 
 
 def json_objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(line, object) of a JSONL file; lines that are none are faults."""
+    """(line, object) of a JSONL file; other lines are faults."""
     for number, row in json_rows(path):
         if isinstance(row, Problem):
             faults.add(number, row.what, row.fix)
@@ -95,12 +95,11 @@ def json_objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, An
 
 
 @dataclass(frozen=True)
-class Form:
-    """What rows hold: the properties of a schema. Columns are required as the schema has it, but for those that are in ``absent``.
+class TableForm:
+    """Form of a table: the properties of a schema. Columns are required as the schema says, but for those in ``absent``.
 
-    ``header`` says which columns there are. An object has the keys ``keys``, or is mended by ``keys_fix``; ``of_object`` gives its value
-    of a column. ``of_cell`` turns the cells of a column into values, texts where it has none. A column that a file lacks has the value of
-    ``absent``, or None.
+    ``header`` says which columns there are. An object has the keys ``keys``, or the fix is ``keys_fix``; ``of_object`` gives its value of a
+    column. ``of_cell`` converts the cells of a column, by default to text. A column that a file lacks has the value of ``absent``, or None.
     """
 
     schema: str
@@ -113,27 +112,27 @@ class Form:
 
 
 class _Places(dict[Any, int]):
-    """Values by the order in which they first came: what is looked up has a place from then on."""
+    """Codes of values in order of first occurrence; a lookup adds the value."""
 
     def __missing__(self, value: Any) -> int:
-        self[value] = place = len(self)
-        return place
+        self[value] = code = len(self)
+        return code
 
 
 @dataclass(frozen=True)
-class Unfit:
-    """What is neither a text nor a number, by its JSON text: no cell may hold it."""
+class InvalidCell:
+    """A value that is neither text nor number, as JSON text: no cell may hold it."""
 
     text: str
 
 
 class Columns:
-    """The rows of several files: by column the different values and a place among them for each row, the file and the line of each row.
+    """Rows of several files: by column its distinct values and a code for each row, and the file and line of each row.
 
-    ``more`` are columns beside those of the form, which no schema holds; rows without a rating are left out.
+    ``more`` are columns beyond those of the form, which no schema describes; rows without a rating are left out.
     """
 
-    def __init__(self, form: Form, more: Sequence[str] = (), unit: str = "line") -> None:
+    def __init__(self, form: TableForm, more: Sequence[str] = (), unit: str = "line") -> None:
         self._form, self._more = form, more
         self._names = (*schema(form.schema)["properties"], *more)
         self.faults = Faults(unit)
@@ -142,27 +141,27 @@ class Columns:
         self.lines = array("i")
 
     def codes(self, name: str) -> Codes:
-        """The place of each row among the values of a column, or of its ``FILE`` among the files."""
+        """Codes of a column, one a row; for ``FILE`` the index of the row's file."""
         return np.frombuffer(self._codes[name], dtype=np.int32).astype(np.int64)
 
     def fault(self, row: int, what: str, fix: str) -> None:
-        """Notes what is wrong with a row."""
+        """Note a problem of a row."""
         self.faults.add(self.lines[row], what, fix, self._codes[FILE][row])
 
     def at(self, row: int, here: int) -> str:
-        """Where a row is, as told at another."""
+        """Location of a row, relative to another row."""
         file = self._codes[FILE][row]
         return f"line {self.lines[row]}" + ("" if file == self._codes[FILE][here] else f" of {self.faults.files[file]}")
 
     def read(self, path: Path) -> None:
-        """Adds the rows of a CSV, TSV or JSONL file, by its suffix; other columns are passed over.
+        """Add the rows of a CSV, TSV or JSONL file, by its suffix; other columns are ignored.
 
         Raises:
             InputError: if it cannot be read, is not of its form, or its header lacks a column or has it twice.
         """
         self.faults.files.append(str(path))
         if path.suffix.lower() == ".jsonl":
-            self.add(self._objects(path), {name: place for place, name in enumerate(self._names)})
+            self.add(self._objects(path), {name: index for index, name in enumerate(self._names)})
             return
         header, rows = csv_table(path, self.faults)
         self._check_header(header)
@@ -171,17 +170,14 @@ class Columns:
         self.add(given, {name: header.index(name) for name in self._names if name in header}, cells=True)
 
     def _check_header(self, names: Sequence[str]) -> None:
-        said, shown, where = schema(self._form.schema), ",".join(names)[:80], f"{self.faults.files[-1]}: line 1"
-        missing = [name for name in said["required"] if name not in names]
+        form, shown, where = schema(self._form.schema), ",".join(names)[:80], f"{self.faults.files[-1]}: line 1"
+        missing = [name for name in form["required"] if name not in names]
         fix = self._form.header + nearest_column(names, missing)
-        found = [
-            Problem(where, f'the header "{shown}" has {names.count(name) or "no"} "{name}"', fix)
-            for name in said["properties"]
-            if names.count(name) > 1 or (name in missing and name not in self._form.absent)
-        ]
-        if not found and (twice := next((name for name in self._more if names.count(name) > 1), None)):
-            found = [Problem(where, f'the header has {names.count(twice)} "{twice}"', "keep one of them")]
-        refuse(found)
+        odd = [name for name in form["properties"] if names.count(name) > 1 or (name in missing and name not in self._form.absent)]
+        problems = [Problem(where, f'the header "{shown}" has {names.count(name) or "no"} "{name}"', fix) for name in odd]
+        if not problems and (twice := next((name for name in self._more if names.count(name) > 1), None)):
+            problems = [Problem(where, f'the header has {names.count(twice)} "{twice}"', "keep one of them")]
+        refuse(problems)
 
     def _objects(self, path: Path) -> Iterator[tuple[int, Sequence[Any]]]:
         of, rating = self._form.of_object, self._names.index("rating")
@@ -192,13 +188,13 @@ class Columns:
                 yield number, values
 
     def add(self, rows: Iterable[tuple[int, Sequence[Any]]], places: Mapping[str, int], *, cells: bool = False) -> None:
-        """Adds (line, values) of rows to the last file, some hundreds at a time, column by column.
+        """Add (line, values) of rows to the last file, in chunks, column by column.
 
-        ``places`` are those of columns in a row; ``cells`` says that values are still the cells of a file.
+        ``places`` are the indices of columns in a row; ``cells`` says that values are still the cells of a file.
         """
         rest, file = iter(rows), len(self.faults.files) - 1
-        while some := list(islice(rest, AT_ONCE)):
-            lines, values = zip(*some, strict=True)
+        while chunk := list(islice(rest, AT_ONCE)):
+            lines, values = zip(*chunk, strict=True)
             columns: list[Iterable[Any]] = list(zip(*values, strict=True))
             self.lines.extend(lines)
             self._codes[FILE].extend([file] * len(lines))
@@ -208,33 +204,34 @@ class Columns:
                     column = map(self._form.of_cell[name], column)
                 self._codes[name].extend(map(self.values[name].__getitem__, column))
 
-    def note_broken(self) -> Codes:
-        """Notes which rows break the schema, and returns the places of the others; looks at every different value of a column once."""
+    def valid_rows(self) -> Codes:
+        """Indices of the rows that fit the schema; notes the others. Each distinct value of a column is checked once."""
         named = self._form.schema
         broken, properties = np.zeros(len(self.lines), dtype=bool), schema(named)["properties"]
-        for name, said in properties.items():
-            valid = validator(named).evolve(schema=said).is_valid
-            # Most values are texts, which need no validator.
-            plain, needed = "string" in said["type"], name in schema(named)["required"]
+        for name, definition in properties.items():
+            valid = validator(named).evolve(schema=definition).is_valid
+            # Most values are texts, which are checked without a validator.
+            plain, needed = "string" in definition["type"], name in schema(named)["required"]
             odd = [needed if value is None else _odd(value, plain, valid) for value in self.values[name]]
             if any(odd):
                 broken |= np.array(odd)[self.codes(name)]
         known = {name: list(self.values[name]) for name in properties}
-        for row in self.faults.first(np.flatnonzero(broken)):
+        for row in self.faults.shown(np.flatnonzero(broken)):
             value = {name: values[self._codes[name][row]] for name, values in known.items()}
-            told = {name: json.loads(one.text) if isinstance(one, Unfit) else one for name, one in value.items() if one is not None}
-            for place, what, fix in violations(told, named, by_hand=True):
-                self.fault(row, f"{place} {what}", fix)
+            cells = {name: cell for name, cell in value.items() if cell is not None}
+            cells |= {name: json.loads(cell.text) for name, cell in cells.items() if isinstance(cell, InvalidCell)}
+            for column, what, fix in violations(cells, named, by_hand=True):
+                self.fault(row, f"{column} {what}", fix)
         return np.flatnonzero(~broken)
 
 
 def _odd(value: Any, plain: bool, valid: Callable[[Any], bool]) -> bool:
-    """Whether a value breaks the schema of its column, or hides something; where texts are ``plain``, any that is not blank is valid."""
+    """Whether a value breaks the schema of its column, or holds hidden characters; if ``plain``, any text that is not blank is valid."""
     return not (plain and isinstance(value, str) and value.strip()) and not valid(value) or bool(hidden(value))
 
 
 def repeated(*codes: Codes) -> tuple[Codes, Codes]:
-    """The places at which the same codes were before, and for each of them the first one."""
+    """Indices at which the same codes occurred before, and for each the first one."""
     key = codes[0]
     for more in codes[1:]:
         key = key * (more.max(initial=0) + 1) + more
@@ -243,66 +240,66 @@ def repeated(*codes: Codes) -> tuple[Codes, Codes]:
     return again, first[inverse[again]]
 
 
-# Names in order, and the place of each row among them.
-Named = tuple[tuple[str, ...], Codes]
+# Names in order, and the index of each row's name.
+NamedCodes = tuple[tuple[str, ...], Codes]
 
 
-def in_order(names: Collection[str]) -> tuple[str, ...]:
-    """The names in order: by their value where all are numbers, else as text."""
-    if all(NUMBER.fullmatch(one) for one in names):
-        return tuple(sorted(names, key=lambda one: (float(one), one)))
+def sorted_names(names: Collection[str]) -> tuple[str, ...]:
+    """Names in order: by value if all are numbers, else as text."""
+    if all(NUMBER.fullmatch(name) for name in names):
+        return tuple(sorted(names, key=lambda name: (float(name), name)))
     return tuple(sorted(names))
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some rows of columns, those that a study is made of; ``row`` are their places."""
+    """Selected rows of columns; ``row`` are their indices."""
 
     columns: Columns
     row: Codes
 
-    def named(self, name: str, first: str | None = None) -> Named:
-        """The names in a column in order, and the place of each row among them; ``MISSING`` where its file has no such column.
+    def coded(self, name: str, first: str | None = None) -> NamedCodes:
+        """Names of a column in order, and the index of each row's name; ``MISSING`` if its file has no such column.
 
-        Names that are all numbers are in the order of these: 2 before 10. One of them may be the ``first``.
+        Names that are all numbers are in numeric order: 2 before 10. One of them may be put ``first``.
         """
         values = list(self.columns.values[name])
         codes = self.columns.codes(name)[self.row]
-        used = [place for place in np.unique(codes).tolist() if values[place] is not None]
-        names = tuple(sorted(in_order({values[place].strip() for place in used}), key=lambda one: one != first))
-        places = {one: place for place, one in enumerate(names)}
-        found = np.full(len(values), MISSING)
-        found[used] = [places[values[place].strip()] for place in used]
-        return names, found[codes]
+        used = [code for code in np.unique(codes).tolist() if values[code] is not None]
+        names = tuple(sorted(sorted_names({values[code].strip() for code in used}), key=lambda name: name != first))
+        places = {name: index for index, name in enumerate(names)}
+        index_of = np.full(len(values), MISSING)
+        index_of[used] = [places[values[code].strip()] for code in used]
+        return names, index_of[codes]
 
     def fault(self, row: int, what: str, fix: str, before: int | None = None) -> None:
-        """Notes what is wrong with one of these rows, and at which other row it began."""
-        place = self.row[row]
-        at = "" if before is None else f" at {self.columns.at(self.row[before], place)}"
-        self.columns.fault(place, what + at, fix)
+        """Note a problem of one of these rows, and the earlier row that it contradicts."""
+        position = self.row[row]
+        at = "" if before is None else f" at {self.columns.at(self.row[before], position)}"
+        self.columns.fault(position, what + at, fix)
 
-    def held(self, of: Named, by: Named, said: str, fix: str) -> Codes:
-        """What each of some names holds of others, as a rater holds a group; notes each that holds two. ``MISSING`` holds nothing."""
-        names, place = of
+    def value_per_name(self, of: NamedCodes, by: NamedCodes, message: str, fix: str) -> Codes:
+        """The value of each name, such as the group of each rater; notes each name with two. ``MISSING`` is no value."""
+        names, owner = of
         others, value = by
         known = np.flatnonzero(value != MISSING)
         own, first = np.full((2, len(names)), MISSING)
-        found, at = np.unique(place[known], return_index=True)
-        own[found], first[found] = value[known][at], known[at]
-        rows = np.flatnonzero((value != MISSING) & (value != own[place]))
-        for row in self.columns.faults.first(rows[np.sort(np.unique(place[rows], return_index=True)[1])]):
-            self.fault(row, said.format(names[place[row]], others[value[row]], others[own[place[row]]]), fix, first[place[row]])
+        owners, at = np.unique(owner[known], return_index=True)
+        own[owners], first[owners] = value[known][at], known[at]
+        rows = np.flatnonzero((value != MISSING) & (value != own[owner]))
+        for row in self.columns.faults.shown(rows[np.sort(np.unique(owner[rows], return_index=True)[1])]):
+            self.fault(row, message.format(names[owner[row]], others[value[row]], others[own[owner[row]]]), fix, first[owner[row]])
         return own
 
-    def all_hold(self, of: Named, own: Codes, said: str, fix: str) -> None:
-        """Notes each name that holds nothing where others hold something."""
+    def require_values(self, of: NamedCodes, own: Codes, message: str, fix: str) -> None:
+        """Note each name that has no value."""
         _, first = np.unique(of[1], return_index=True)
-        for place in self.columns.faults.first(np.flatnonzero(own == MISSING)):
-            self.fault(int(first[place]), said.format(of[0][place]), fix)
+        for owner in self.columns.faults.shown(np.flatnonzero(own == MISSING)):
+            self.fault(int(first[owner]), message.format(of[0][owner]), fix)
 
-    def each_once(self, rater: Named, item: Named) -> None:
-        """Notes each row whose item its rater rated before."""
+    def refuse_repeats(self, rater: NamedCodes, item: NamedCodes) -> None:
+        """Note each row whose item its rater rated before."""
         again, before = repeated(rater[1], item[1])
-        for row, first in zip(self.columns.faults.first(again), before.tolist(), strict=False):
+        for row, first in zip(self.columns.faults.shown(again), before.tolist(), strict=False):
             again_rated = f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating'
             self.fault(row, again_rated, "keep one of the two", first)

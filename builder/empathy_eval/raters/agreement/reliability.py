@@ -1,4 +1,4 @@
-"""How reliable people and judges are, criterion by criterion and framework by framework: all that ``agree --page`` shows."""
+"""Reliability of people and judges by criterion and framework: all figures of ``agree --page``."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ import numpy as np
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.raters.agreement.agree import Agreement, Criterion, inflation
+from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, variance_inflation
 from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.experts import (
     F1,
     MEDIAN,
     PANEL,
-    BesideMedian,
     Experts,
+    RaterAgainstMedian,
+    counted_values,
     crowd_alpha,
     histogram,
     median_of_pairs,
-    pair_up,
-    steps_of,
+    pairwise_kappas,
 )
-from empathy_eval.raters.agreement.overall import Kappas, Overall, Styles, at_least, overall, spread, styles
-from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, Panel, Valued, crowd_on, values_of
-from empathy_eval.raters.agreement.table import Ratings, Table
+from empathy_eval.raters.agreement.overall import CriterionKappas, Overall, Styles, at_least, distribution, overall, styles
+from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, ItemValues, Panel, crowd_ratings, item_values
+from empathy_eval.raters.agreement.table import CriterionRatings, RatingTable
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
 from empathy_eval.statistics.estimate import Floats, Measure
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
-# Up to the first a variance inflation factor is low, from the second on high.
+# A variance inflation factor is low up to the first, and high from the second.
 BANDS = (4, 10)
-# Why a crowd that there is has no figure.
-APART = "on this criterion the crowd rated no item that experts or judges rated"
+# Reason for a crowd without figures.
+NO_SHARED_ITEM = "on this criterion the crowd rated no item that experts or judges rated"
 
 
 @dataclass(frozen=True)
-class Paired:
+class ExpertKappa:
     """Two experts and their kappa."""
 
     raters: tuple[str, str]
@@ -48,11 +48,11 @@ class Paired:
 
 
 @dataclass(frozen=True)
-class Placed:
-    """A judge, or the crowd, beside the median expert.
+class AgainstBenchmark:
+    """A judge, or the crowd, against the median expert and the benchmark.
 
-    ``minus_benchmark`` is its kappa minus the median kappa of pairs of experts on this criterion. ``at_benchmark`` says whether it is at
-    that or above, ``at_overall`` the same of the benchmark over all criteria; None where one of the two is not defined.
+    ``minus_benchmark`` is its kappa minus the median kappa of pairs of experts on this criterion. ``at_benchmark`` says whether it reaches
+    that, ``at_overall`` whether it reaches the benchmark over all criteria; None if undefined.
     """
 
     kappa: Measure
@@ -63,12 +63,12 @@ class Placed:
 
 @dataclass(frozen=True)
 class ReliabilityRow:
-    """The figures of one criterion; kappas are of the weights of the page.
+    """Figures of one criterion; kappas have the weights of the page.
 
-    ``scale`` are the values that ``histogram`` counts, by "experts" (all their ratings), "median expert" (halves where the two middle ones
-    differ), judge and "crowd" (as rounded). ``experts`` is the benchmark, the median of ``pairs``. ``crowd_alpha`` is interval alpha of the
-    median expert and the crowd, which needs no rounding. ``inflation``, in points of the scale, is by judge and "crowd", and so is ``f1``,
-    which has the experts too; ``alpha`` is by "experts" and "judges". Of several samples of a judge the first stands here.
+    ``scale`` lists the values that ``histogram`` counts, by "experts" (all their ratings), "median expert" (halves if the two middle ones
+    differ), judge and "crowd" (rounded). ``experts`` is the benchmark, the median of ``pairs``. ``crowd_alpha`` is interval alpha of the
+    median expert and the crowd, which needs no rounding. ``inflation``, in points of the scale, is by judge and "crowd"; ``f1`` has the
+    experts too; ``alpha`` is by "experts" and "judges". Judges are represented by their first samples.
     """
 
     criterion: str
@@ -76,10 +76,10 @@ class ReliabilityRow:
     ratings: int
     scale: tuple[float, ...]
     better: str | None
-    pairs: tuple[Paired, ...]
+    pairs: tuple[ExpertKappa, ...]
     experts: Measure
-    judges: dict[str, Placed]
-    crowd: Placed | None
+    judges: dict[str, AgainstBenchmark]
+    crowd: AgainstBenchmark | None
     crowd_alpha: Measure | None
     crowd_with_judge: dict[str, Measure]
     alpha: dict[str, Measure]
@@ -90,21 +90,21 @@ class ReliabilityRow:
     band: str | None
     signature: str
 
-    def kappas(self, framework: str) -> Kappas:
-        """Its kappas as numbers, without their intervals."""
-        judges, pairs = {name: one.kappa.value for name, one in self.judges.items()}, tuple(one.kappa.value for one in self.pairs)
-        return Kappas(framework, self.criterion, pairs, judges, self.crowd.kappa.value if self.crowd else None)
+    def kappas(self, framework: str) -> CriterionKappas:
+        """Its kappas without intervals."""
+        judges, pairs = {name: judge.kappa.value for name, judge in self.judges.items()}, tuple(pair.kappa.value for pair in self.pairs)
+        return CriterionKappas(framework, self.criterion, pairs, judges, self.crowd.kappa.value if self.crowd else None)
 
 
 @dataclass(frozen=True)
 class RowInputs:
-    """What a row is made of: the ratings of the panel and their figures (``found``), what a rubric says, and how chance is drawn.
+    """Inputs of a row: the ratings of the panel, their ``agreement``, the framework, and the bootstrap sample.
 
-    The crowd is None where it rates nothing that the panel does; ``benchmark`` is that over all criteria.
+    The crowd is None if it rates no item that the panel does; ``benchmark`` is that over all criteria.
     """
 
-    ratings: Ratings
-    found: Criterion
+    ratings: CriterionRatings
+    agreement: CriterionAgreement
     panel: Panel
     crowd: Crowd | None
     framework: Framework
@@ -113,52 +113,52 @@ class RowInputs:
 
     @property
     def weights(self) -> str:
-        """Those of all kappas."""
-        return self.found.benchmark.weights
+        """Weights of all kappas."""
+        return self.agreement.benchmark.weights
 
     def places(self, names: Iterable[str]) -> list[int]:
-        """Where raters are among those of the ratings."""
+        """Indices of raters among those of the ratings."""
         return [self.ratings.raters.index(name) for name in names]
 
 
-def row_of(on: RowInputs, vif: Measure) -> ReliabilityRow:
-    """The row of one criterion."""
-    level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.found
-    experts, judges = on.places(on.panel.experts), on.places(one.rater for one in on.panel.first)
+def reliability_row(on: RowInputs, vif: Measure) -> ReliabilityRow:
+    """Compute the row of one criterion."""
+    level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.agreement
+    experts, judges = on.places(on.panel.experts), on.places(judge.rater for judge in on.panel.first)
     of = Experts(ratings, experts, on.sample)
-    steps = steps_of(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(found.criterion))
+    steps = counted_values(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(found.criterion))
     counted = histogram(ratings, experts, judges, steps)
-    beside = {ratings.raters[place]: BesideMedian(of, place) for place in (*(experts if len(experts) <= PANEL else ()), *judges)}
+    beside = {ratings.raters[rater]: RaterAgainstMedian(of, rater) for rater in (*(experts if len(experts) <= PANEL else ()), *judges)}
     pairs = None
     if found.benchmark.median.value is not None:
-        pairs = median_of_pairs(pair_up(ratings, list(combinations(experts, 2)), on.weights, on.sample)[1])
-    placed = {ratings.raters[judge]: _placed(on, beside[ratings.raters[judge]], pairs) for judge in judges}
+        pairs = median_of_pairs(pairwise_kappas(ratings, list(combinations(experts, 2)), on.weights, on.sample)[1])
+    placed = {ratings.raters[judge]: _against_benchmark(on, beside[ratings.raters[judge]], pairs) for judge in judges}
     inflation = {name: beside[name].inflation() for name in placed}
-    f1 = {name: one.f1(steps.tolist()) for name, one in beside.items()}
+    f1 = {name: rater.f1(steps.tolist()) for name, rater in beside.items()}
     crowd, third, with_judge = None, None, dict[str, Measure]()
     if on.crowd:
-        place, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
-        own = BesideMedian(Experts(on.crowd.ratings, experts, on.sample, signature), place)
-        crowd, third = _placed(on, own, pairs), crowd_alpha(on.crowd, own)
+        index, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
+        own = RaterAgainstMedian(Experts(on.crowd.ratings, experts, on.sample, signature), index)
+        crowd, third = _against_benchmark(on, own, pairs), crowd_alpha(on.crowd, own)
         f1[CROWD], inflation[CROWD] = own.f1(steps.tolist()), own.inflation(on.crowd)
-        counted |= histogram(on.crowd.ratings, (), [place], steps)
+        counted |= histogram(on.crowd.ratings, (), [index], steps)
         sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
-        kappas, _ = pair_up(on.crowd.ratings, [(judge, place) for judge in judges], on.weights, sample)
-        with_judge = {one.raters[0]: one.kappa[on.weights] for one in kappas}
+        kappas, _ = pairwise_kappas(on.crowd.ratings, [(judge, index) for judge in judges], on.weights, sample)
+        with_judge = {pair.raters[0]: pair.kappa[on.weights] for pair in kappas}
     elif on.panel.crowd:
-        inflation[CROWD] = third = Measure.undefined(APART, on.sample.signature)
-        crowd, with_judge = Placed(third, third, None), dict.fromkeys(placed, third)
+        inflation[CROWD] = third = Measure.undefined(NO_SHARED_ITEM, on.sample.signature)
+        crowd, with_judge = AgainstBenchmark(third, third, None), dict.fromkeys(placed, third)
     return ReliabilityRow(
         found.criterion, found.items, found.ratings, tuple(steps.tolist()), on.framework.better.get(found.criterion),
-        tuple(Paired(one.raters, one.kappa[on.weights]) for one in found.benchmark.pairs), found.benchmark.median,
+        tuple(ExpertKappa(pair.raters, pair.kappa[on.weights]) for pair in found.benchmark.pairs), found.benchmark.median,
         placed, crowd, third, with_judge, {"experts": found.alpha[level], "judges": _of_judges(on, judges, level)},
         f1, inflation, counted, vif, band(vif), on.sample.signature,
     )  # fmt: skip
 
 
-def _placed(on: RowInputs, beside: BesideMedian, pairs: Floats | None) -> Placed:
-    """A rater that is no expert, beside the median expert and the median kappa of pairs of experts, over the table and each resample."""
-    kappa, best = beside.kappa[on.weights], on.found.benchmark.median
+def _against_benchmark(on: RowInputs, beside: RaterAgainstMedian, pairs: Floats | None) -> AgainstBenchmark:
+    """A judge or crowd against the median expert and the median kappa of pairs of experts, over the table and each resample."""
+    kappa, best = beside.kappa[on.weights], on.agreement.benchmark.median
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
     if kappa.value is None or pairs is None:
         why = str(kappa.why) if kappa.value is None else f"the experts have no benchmark: {best.why}"
@@ -166,33 +166,33 @@ def _placed(on: RowInputs, beside: BesideMedian, pairs: Floats | None) -> Placed
     else:
         values = beside.kappas[WEIGHTS.index(on.weights)] - pairs
         minus = Measure.of(values, kappa.items, "in common", "one of the two is not defined", line)
-    return Placed(kappa, minus, at_least(kappa.value, best.value), at_least(kappa.value, on.benchmark))
+    return AgainstBenchmark(kappa, minus, at_least(kappa.value, best.value), at_least(kappa.value, on.benchmark))
 
 
 def _of_judges(on: RowInputs, judges: Sequence[int], level: str) -> Measure:
-    """Alpha of the judges, of their first samples."""
-    found = alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
+    """Alpha of the judges' first samples."""
+    agreement = alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
     if len(judges) < 2:
-        return Measure.undefined(f"there is {'only one judge' if judges else 'no judge'}", found.signature)
-    return found
+        return Measure.undefined(f"there is {'only one judge' if judges else 'no judge'}", agreement.signature)
+    return agreement
 
 
 def band(vif: Measure) -> str | None:
-    """The studies' word for a variance inflation factor: low up to 4, high from 10 on, moderate between."""
+    """Conventional word for a variance inflation factor: low up to 4, high from 10, moderate between."""
     if vif.value is None:
         return None
     low, high = BANDS
     return "low" if vif.value <= low else "high" if vif.value >= high else "moderate"
 
 
-# The crowd as one, by its mean or median, and whether anybody of it is high.
+# Rater name for "whether any member of the crowd rates high", beside the crowd's mean or median.
 ANY = "any of the crowd"
 EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class High:
-    """What is high on a criterion: ``above`` the middle of the rubric's scale, or of the values that occur where no rubric says one."""
+    """When a rating of a criterion is high: ``above`` the middle of the rubric's scale, or of the values that occur without one."""
 
     criterion: str
     above: float
@@ -201,11 +201,10 @@ class High:
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Of the items on which the experts' median is high on ``there``, how many a rater is high on ``high`` of.
+    """Of the items on which the experts' median is high on ``there``, how many a rater also rates high on ``high``.
 
-    ``of`` are the items among them that the rater rated on the latter. An expert stands against the median of the other experts; ``kind``
-    is "expert", "judge", "crowd" or "any of the crowd". ``examples`` are the names of up to three items: first those that the rater, and
-    then the experts, hold highest.
+    ``of`` counts those among them that the rater rated on the latter. An expert is compared with the median of the other experts; ``kind``
+    is "expert", "judge", "crowd" or "any of the crowd". ``examples`` names up to three items, highest first.
     """
 
     framework: str
@@ -219,63 +218,63 @@ class Contradiction:
     examples: tuple[str, ...]
 
 
-def contradictions(table: Table, panel: Panel, framework: Framework) -> tuple[Contradiction, ...]:
-    """The contradictions of all raters by the opposites of a framework, each pair in both directions.
+def contradictions(table: RatingTable, panel: Panel, framework: Framework) -> tuple[Contradiction, ...]:
+    """Contradictions of all raters on the opposites of a framework, each pair in both directions.
 
-    The median of an even number of experts is the mean of the two middle ratings here, for nothing but which side of the middle it is on
-    is asked of it. More than thirty experts are a crowd, and not looked at one by one.
+    The median of an even number of experts is the mean of the two middle ratings here, because only its side of the middle matters. More
+    than thirty experts are not compared individually.
     """
-    found = []
-    for name, opposite in [pair for one, other in framework.opposites for pair in ((one, other), (other, one))]:
+    rows = []
+    for name, opposite in [pair for first, other in framework.opposites for pair in ((first, other), (other, first))]:
         if name in table.criteria and opposite in table.criteria:
-            high, there = _high(table, name, framework), _high(table, opposite, framework)
-            middle = high.of if high.of == there.of else f"{high.of},{there.of}"
+            high, opposite_high = _high(table, name, framework), _high(table, opposite, framework)
+            middle = high.of if high.of == opposite_high.of else f"{high.of},{opposite_high.of}"
             none = f'no item that is rated on "{name}" has a high median of the experts on "{opposite}"'
             settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite"}
-            settings |= {"there_above": f"{there.above:g}", "middle": middle}
+            settings |= {"there_above": f"{opposite_high.above:g}", "middle": middle}
             for rater, kind, how, own, theirs in _sides(table, panel, name, opposite):
-                item, here, place = np.intersect1d(own[0], theirs[0], assume_unique=True, return_indices=True)
-                values, medians = own[1][here], theirs[1][place]
-                asked = medians > there.above
+                item, here, there_index = np.intersect1d(own[0], theirs[0], assume_unique=True, return_indices=True)
+                values, medians = own[1][here], theirs[1][there_index]
+                asked = medians > opposite_high.above
                 hit = asked & (values > high.above)
                 worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
-                count, of, examples = int(hit.sum()), int(asked.sum()), tuple(table.items[one] for one in item[hit][worst])
+                count, of, examples = int(hit.sum()), int(asked.sum()), tuple(table.items[index] for index in item[hit][worst])
                 part = share(count, of, none, **settings, **how)
-                found.append(Contradiction(framework.name, high, there, rater, kind, count, of, part, examples))
-    return tuple(found)
+                rows.append(Contradiction(framework.name, high, opposite_high, rater, kind, count, of, part, examples))
+    return tuple(rows)
 
 
-def _high(table: Table, criterion: str, framework: Framework) -> High:
+def _high(table: RatingTable, criterion: str, framework: Framework) -> High:
     if scale := framework.scales.get(criterion):
         return High(criterion, (scale.low + scale.high) / 2, "scale-of-the-rubric")
     values = table.rating[table.criterion == table.criteria.index(criterion)]
     return High(criterion, float(values.min() + values.max()) / 2, "values-that-occur")
 
 
-def _sides(table: Table, panel: Panel, name: str, opposite: str) -> Iterator[tuple[str, str, dict[str, str], Valued, Valued]]:
-    """Each rater with its kind and settings, its own values on a criterion, and the experts' medians on the opposite one."""
-    median = values_of(table, opposite, panel.experts, "median")
+def _sides(table: RatingTable, panel: Panel, name: str, opposite: str) -> Iterator[tuple[str, str, dict[str, str], ItemValues, ItemValues]]:
+    """Each rater with kind and settings, its values on a criterion, and the experts' medians on the opposite one."""
+    median = item_values(table, opposite, panel.experts, "median")
     for expert in panel.experts if 1 < len(panel.experts) <= PANEL else ():
-        others = [one for one in panel.experts if one != expert]
-        yield expert, "expert", {}, values_of(table, name, [expert]), values_of(table, opposite, others, "median")
+        others = [name for name in panel.experts if name != expert]
+        yield expert, "expert", {}, item_values(table, name, [expert]), item_values(table, opposite, others, "median")
     for judge in panel.first:
-        yield judge.rater, "judge", {}, values_of(table, name, [judge.rater]), median
+        yield judge.rater, "judge", {}, item_values(table, name, [judge.rater]), median
     if panel.crowd:
         how = {"crowd": f"{panel.crowd_as},not-rounded"}
-        yield CROWD, CROWD, how, values_of(table, name, panel.crowd, panel.crowd_as), median
-        yield ANY, ANY, {"crowd": "any-of-them"}, values_of(table, name, panel.crowd, "most"), median
+        yield CROWD, CROWD, how, item_values(table, name, panel.crowd, panel.crowd_as), median
+        yield ANY, ANY, {"crowd": "any-of-them"}, item_values(table, name, panel.crowd, "most"), median
 
 
-ALONE = "there is only one sample"
+ONE_SAMPLE = "there is only one sample"
 NONE = "there is no item that all samples rate"
 
 
 @dataclass(frozen=True)
 class Stability:
-    """How alike the samples of a judge are on a criterion.
+    """Stability of a judge on a criterion over its samples.
 
-    ``same`` is the share of items to which all give one value, ``range`` the mean distance of the highest and the lowest of an item, in
-    points of the scale, both over items that all samples rate; ``kappa`` is the median over pairs of samples.
+    ``same`` is the share of items with equal values, ``range`` the mean difference of the highest and lowest value of an item, in points of
+    the scale, both over items that all samples rate; ``kappa`` is the median over pairs of samples.
     """
 
     judge: str
@@ -287,20 +286,20 @@ class Stability:
     range: Measure
 
 
-def stability(criterion: str, ratings: Ratings, panel: Panel, level: str, sample: ItemBootstrap) -> tuple[Stability, ...]:
-    """Each judge beside itself on a criterion; where there is one sample nothing is defined. A judge that did not rate it is left out."""
-    found = []
+def stability(criterion: str, ratings: CriterionRatings, panel: Panel, level: str, sample: ItemBootstrap) -> tuple[Stability, ...]:
+    """Stability of each judge on a criterion; undefined with one sample. A judge that did not rate it is left out."""
+    rows = []
     for judge, samples in panel.samples.items():
-        places = [ratings.raters.index(one.rater) for one in samples if one.rater in ratings.raters]
-        rated = [place for place in places if np.any(ratings.rater == place)]
+        places = [ratings.raters.index(sample.rater) for sample in samples if sample.rater in ratings.raters]
+        rated = [rater for rater in places if np.any(ratings.rater == rater)]
         if rated:
-            found.append(Stability(judge, criterion, len(rated), *_figures(ratings, rated, level, sample)))
-    return tuple(found)
+            rows.append(Stability(judge, criterion, len(rated), *_figures(ratings, rated, level, sample)))
+    return tuple(rows)
 
 
-def _figures(ratings: Ratings, places: Sequence[int], level: str, sample: ItemBootstrap) -> list[Measure]:
-    """The share of items alike, alpha, the median kappa and the mean range."""
-    given = np.stack([ratings.of_rater(place) for place in places])
+def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sample: ItemBootstrap) -> list[Measure]:
+    """Share of items alike, alpha, median kappa and mean range."""
+    given = np.stack([ratings.of_rater(rater) for rater in places])
     items = np.flatnonzero(np.all(given != MISSING, axis=0))
     values = ratings.scale[given[:, items]]
     apart = values.max(axis=0) - values.min(axis=0)
@@ -309,21 +308,21 @@ def _figures(ratings: Ratings, places: Sequence[int], level: str, sample: ItemBo
     line = sample.line(kappa="cohen", weights=weights, median="of-pairs-of-samples", samples=len(places))
     kappa = Measure.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
     if len(places) <= PANEL:
-        _, kappas = pair_up(ratings, list(combinations(places, 2)), weights, sample)
+        _, kappas = pairwise_kappas(ratings, list(combinations(places, 2)), weights, sample)
         kappa = Measure.of(median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
     ranges = ratio(*sample.totals(items, [apart, np.ones(len(items))]).T)
-    found = [
+    measures = [
         share(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", **how),
         alpha(ratings.counts(places), ratings.scale, sample)[level],
         kappa,
         Measure.of(ranges, len(items), "that all samples rate", none, sample.line(range="mean", **how)),
     ]
-    return found if len(places) > 1 else [Measure.undefined(ALONE, one.signature, len(items)) for one in found]
+    return measures if len(places) > 1 else [Measure.undefined(ONE_SAMPLE, measure.signature, len(items)) for measure in measures]
 
 
 @dataclass(frozen=True)
-class InFramework:
-    """A framework and the rows of its criteria, in its order."""
+class FrameworkRows:
+    """A framework and the rows of its criteria, in order."""
 
     framework: Framework
     rows: tuple[ReliabilityRow, ...]
@@ -331,15 +330,15 @@ class InFramework:
 
 @dataclass(frozen=True, repr=False)
 class Reliability(Result):
-    """All figures of a page: ``weights`` are those of every kappa, ``level`` is that of every alpha of a group.
+    """All figures of a page: ``weights`` are those of every kappa, ``level`` that of every alpha of a group.
 
-    ``crowd_alone`` are the criteria that nobody but the crowd rated: there is nobody to hold it against, and they are in no framework.
+    ``crowd_alone`` are the criteria that only the crowd rated: they are in no framework.
     """
 
     level: str
     weights: str
     panel: Panel
-    frameworks: tuple[InFramework, ...]
+    frameworks: tuple[FrameworkRows, ...]
     overall: Overall
     stability: tuple[Stability, ...]
     styles: Styles | None
@@ -348,48 +347,50 @@ class Reliability(Result):
     crowd_alone: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
+        """Figures as JSON values; undefined values are null, with a reason in ``why``."""
         return self._with_provenance(asdict(self))
 
 
 def reliability(
-    table: Table, panel: Panel, frameworks: tuple[Framework, ...], agreement: Agreement, chance: ResamplingSettings
+    table: RatingTable, panel: Panel, frameworks: tuple[Framework, ...], agreement: Agreement, chance: ResamplingSettings
 ) -> Reliability:
-    """All figures of the raters of a table, who are as ``panel`` says, by framework.
+    """Compute all figures of the raters of a table, with the roles of ``panel``, by framework.
 
-    ``agreement`` is that of the experts and judges, without the crowd, by the same draws of items.
+    ``agreement`` is that of the experts and judges, without the crowd, from the same draws of items.
     """
     weights = WEIGHTS[LEVELS.index(agreement.level)]
     judged = table.without(panel.crowd)
-    figures = {one.criterion: one for one in agreement.criteria}
-    benchmarks = [figures[name].benchmark for one in frameworks for name in one.criteria]
-    every = spread((pair.kappa[weights].value for one in benchmarks for pair in one.pairs), "").median
-    rows, stable = list[InFramework](), list[Stability]()
-    for one in frameworks:
-        factors, own = _factors(judged, one, panel, agreement, chance), list[ReliabilityRow]()
-        for name in one.criteria:
+    figures = {criterion.criterion: criterion for criterion in agreement.criteria}
+    benchmarks = [figures[name].benchmark for framework in frameworks for name in framework.criteria]
+    every = distribution((pair.kappa[weights].value for benchmark in benchmarks for pair in benchmark.pairs), "").median
+    rows, stable = list[FrameworkRows](), list[Stability]()
+    for framework in frameworks:
+        factors, own = _factors(judged, framework, panel, agreement, chance), list[ReliabilityRow]()
+        for name in framework.criteria:
             ratings = judged.on(name)
             sample = ItemBootstrap.of(ratings.items, chance.resamples, chance.seed)
-            crowd = crowd_on(table, name, panel, ratings, one.scales.get(name))
-            own.append(row_of(RowInputs(ratings, figures[name], panel, crowd, one, sample, every), factors[name]))
+            crowd = crowd_ratings(table, name, panel, ratings, framework.scales.get(name))
+            own.append(reliability_row(RowInputs(ratings, figures[name], panel, crowd, framework, sample, every), factors[name]))
             stable += stability(name, ratings, panel, agreement.level, sample)
-        rows.append(InFramework(one, tuple(own)))
-    together = overall([row.kappas(one.framework.name) for one in rows for row in one.rows], weights)
-    kappas = {row.criterion: {name: placed.kappa for name, placed in row.judges.items()} for one in rows for row in one.rows}
+        rows.append(FrameworkRows(framework, tuple(own)))
+    together = overall([row.kappas(part.framework.name) for part in rows for row in part.rows], weights)
+    kappas = {row.criterion: {name: placed.kappa for name, placed in row.judges.items()} for part in rows for row in part.rows}
     line = signature_line(
         level=agreement.level, weights=weights, experts=len(panel.experts), judges=len(panel.first), crowd=len(panel.crowd),
         crowd_as=panel.crowd_as, resamples=chance.resamples, seed=chance.seed,
     )  # fmt: skip
-    contradicting = tuple(found for one in frameworks for found in contradictions(table, panel, one))
+    contradicting = tuple(contradiction for framework in frameworks for contradiction in contradictions(table, panel, framework))
     return Reliability(
         agreement.level, weights, panel, tuple(rows), together, tuple(stable), styles(panel.first, kappas), contradicting, line,
         tuple(name for name in table.criteria if name not in judged.criteria),
     )  # fmt: skip
 
 
-def _factors(judged: Table, framework: Framework, panel: Panel, agreement: Agreement, chance: ResamplingSettings) -> dict[str, Measure]:
-    """The variance inflation factors of the criteria of a framework, beside each other alone."""
+def _factors(
+    judged: RatingTable, framework: Framework, panel: Panel, agreement: Agreement, chance: ResamplingSettings
+) -> dict[str, Measure]:
+    """Variance inflation factors of the criteria of a framework, among each other."""
     if set(framework.criteria) == set(judged.criteria):
         return agreement.inflation
     own = judged.of_criteria(framework.criteria)
-    return inflation(own, [one for one in panel.experts if one in own.raters], chance.resamples, chance.seed)
+    return variance_inflation(own, [expert for expert in panel.experts if expert in own.raters], chance.resamples, chance.seed)

@@ -1,1 +1,1 @@
-"""Judges: models that rate replies by a rubric, compare them, or say which strategy they use, asked through a ledger of their own."""
+"""Judges: models that rate replies by a rubric, compare them, or name their strategy, queried through a ledger of their own."""

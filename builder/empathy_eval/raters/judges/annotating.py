@@ -1,4 +1,4 @@
-"""Annotating: a rubric, a judge and the cases of a release as one job, worked through as a build is."""
+"""Annotation job: a rubric, a judge and the cases of a release, processed as a build is."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import ATTACKS, Annotated
-from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of, source_of, told
+from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, describe_source, dialogues_of, source_of
 from empathy_eval.raters.judges.judge import Judge, compared, requests_of
 
 
 def differences(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> Iterator[str]:
-    """What is so of their configuration, and otherwise of mine. How many turns are judged is no difference: more only add to them."""
+    """Differences of another configuration from this one, in words. The number of turns is none: more turns only append."""
     if theirs.get("rubric_hash") != mine["rubric_hash"]:
         same = theirs.get("rubric") == mine["rubric"]
         yield f'by the rubric "{theirs.get("rubric")}"' + (" as it read then" if same else f', not "{mine["rubric"]}"')
-    judges = [one if isinstance(one, dict) else {} for one in (theirs.get("judge"), mine["judge"])]
+    judges = [judge if isinstance(judge, dict) else {} for judge in (theirs.get("judge"), mine["judge"])]
     if changed := sorted(name for name in judges[0].keys() | judges[1].keys() if judges[0].get(name) != judges[1].get(name)):
         names = [judge.get("model", judge.get("kind")) for judge in judges]
         yield f'by the judge "{names[0]}"' + (f" with another {', '.join(changed)}" if names[0] == names[1] else f', not "{names[1]}"')
     if theirs.get("release") != mine["release"]:
-        yield f"of {told(theirs.get('release'))}, not of {told(mine['release'])}"
+        yield f"of {describe_source(theirs.get('release'))}, not of {describe_source(mine['release'])}"
     if theirs.get("variants") != mine["variants"]:
         yield f"of {_listed(theirs.get('variants'))}, not of {_listed(mine['variants'])}"
     for name, what in (("samples_of_a_text", "samples of a text"), ("samples", "tries of a request"), ("repairs", "repairs of a try")):
@@ -52,13 +52,13 @@ def _listed(variants: Any) -> str:
     return ", ".join(map(str, variants)) if isinstance(variants, list) else str(variants)
 
 
-# Samples of a bad answer, and repairs of each. A reward model, which reads no words on its answer and says the same again, is asked once.
+# Attempts after a bad answer, and repairs of each. A deterministic reward model, which cannot read feedback, is asked once.
 SAMPLES, REPAIRS = 2, 1
 
 
 @dataclass(frozen=True)
-class Design:
-    """How much is judged, and how often: ``turns`` (or dialogues) of the sample, None for all; ``samples`` of each text."""
+class AnnotationPlan:
+    """How much is judged: ``turns`` (or dialogues) of the sample, None for all, and ``samples`` of each text."""
 
     turns: int | None = 2000
     variants: tuple[str, ...] = TEXTS
@@ -67,14 +67,14 @@ class Design:
 
 @dataclass(frozen=True)
 class Annotating:
-    """What annotations are configured by: the judge, the rubric by its hash, what a release or a build is named by, and how much.
+    """Configuration of annotations: the judge, the rubric by its hash, the identity of the release or build, and the plan.
 
-    Where texts are attacked, ``attacks`` are the settings of each attack with the hash of its texts, by its name.
+    If texts are attacked, ``attacks`` has the settings of each attack with the hash of its texts, by name.
     """
 
     judge: Mapping[str, Any]
     rubric: Rubric
-    design: Design
+    design: AnnotationPlan
     release: Mapping[str, str]
     model: ModelConfig
     samples: int = SAMPLES
@@ -90,27 +90,27 @@ class Annotating:
 
     @property
     def identity(self) -> str:
-        """The hash of all that can change what is asked for."""
+        """Hash of everything that can change a request."""
         return digest(self.published)
 
     def misfit(self, published: dict[str, Any]) -> str | None:
-        """What a folder of that configuration holds, if it is none of this one's.
+        """Reason why a folder with that configuration does not belong to this one, or None.
 
-        Another number of turns adds to it or leaves some out, and so do other attacks.
+        The number of turns and the attacks may differ.
         """
-        there = published if isinstance(published, dict) else {}
-        if self.attacks is not None and ATTACKS not in there:
+        configuration = published if isinstance(published, dict) else {}
+        if self.attacks is not None and ATTACKS not in configuration:
             return "holds no annotations of attacked texts"
-        if "rubric_hash" not in there:
+        if "rubric_hash" not in configuration:
             return "holds a build, not annotations"
-        if self.attacks is None and ATTACKS in there:
+        if self.attacks is None and ATTACKS in configuration:
             return "holds annotations of attacked texts"
-        found = "; ".join(differences(published, self.published))
-        return f"holds annotations {found}" if found else None
+        difference = "; ".join(differences(published, self.published))
+        return f"holds annotations {difference}" if difference else None
 
     @property
     def published(self) -> dict[str, Any]:
-        """As it is shown: without delivery."""
+        """The configuration as shown: without delivery."""
         value = {
             "release": dict(self.release), "rubric": self.rubric.name, "rubric_hash": self.rubric.hash,
             "turns": self.design.turns, "variants": list(self.design.variants), "samples_of_a_text": self.design.samples,
@@ -122,8 +122,8 @@ class Annotating:
 
 
 @dataclass(frozen=True)
-class Annotations:
-    """The job of judging cases by a rubric. ``objects`` hold a judge of one's own; the ``canary`` goes into the header and no request."""
+class AnnotationJob:
+    """The job of judging cases by a rubric. ``objects`` hold a custom judge; the ``canary`` goes into the header and no request."""
 
     config: Annotating
     prompts: Prompts
@@ -132,11 +132,11 @@ class Annotations:
     objects: dict[str, Any] = field(default_factory=dict)
     canary: dict[str, str] = field(default_factory=dict)
 
-    def configured(self, config: Any) -> Annotations:
+    def configured(self, config: Any) -> AnnotationJob:
         """The same cases with another share of what the endpoint may be asked at once."""
         return replace(self, config=config)
 
-    def found(self) -> Annotations:
+    def found(self) -> AnnotationJob:
         """With the judge, if it is one's own."""
         return replace(self, objects=own_models(self.config.models, self.objects))
 
@@ -184,15 +184,15 @@ class Annotations:
 class AnnotationSummary(Summary):
     """Counts over the cases so far: what was said of them, and what was left unannotated."""
 
-    said: Counter[str] = field(default_factory=Counter)
+    counts: Counter[str] = field(default_factory=Counter)
     things: ClassVar[str] = "cases"
-    # A case of which nothing was said is worked through all the same.
+    # A case without annotations is finished too.
     came_to_nothing: ClassVar[str] = "accepted"
 
     @property
     def fruitful(self) -> bool:
         """Whether anything was said of a case."""
-        return any(self.said.values())
+        return any(self.counts.values())
 
     @property
     def why(self) -> Counter[str]:
@@ -203,7 +203,7 @@ class AnnotationSummary(Summary):
         """Counts one case."""
         self._tally(outcome, outcome.pair_id or outcome.dialogue_id)
         for name in ("ratings", "comparisons", "strategies"):
-            self.said[name] += len(getattr(outcome, name))
+            self.counts[name] += len(getattr(outcome, name))
 
     def to_json(self) -> dict[str, Any]:
         """As JSON values in sorted order; the same for every replay."""
@@ -211,19 +211,19 @@ class AnnotationSummary(Summary):
             "planned": self.total,
             "annotated": self.status["accepted"],
             "missing": self.status["missing"],
-            **{name: self.said[name] for name in ("ratings", "comparisons", "strategies") if self.said[name]},
+            **{name: self.counts[name] for name in ("ratings", "comparisons", "strategies") if self.counts[name]},
             **self._tallied("unannotated_by_reason"),
         }
 
     def __str__(self) -> str:
-        said = ", ".join(f"{self.said[name]:,} {name}" for name in ("ratings", "comparisons", "strategies") if self.said[name])
-        lines = [f"{self.total} cases: {self.status['accepted']} judged, {self.status['missing']} missing", said or "no annotations yet"]
+        counts = ", ".join(f"{self.counts[name]:,} {name}" for name in ("ratings", "comparisons", "strategies") if self.counts[name])
+        lines = [f"{self.total} cases: {self.status['accepted']} judged, {self.status['missing']} missing", counts or "no annotations yet"]
         return "\n".join(lines + self.closing_lines("unannotated"))
 
 
 def annotations_of(
-    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: Design, *, given: Any = None, templates: Path | None = None
-) -> Annotations:
+    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, given: Any = None, templates: Path | None = None
+) -> AnnotationJob:
     """The job of judging a release, or a finished build.
 
     ``judge`` is a model as under ``models`` of a configuration, ``given`` an object in its place.
@@ -239,32 +239,28 @@ def annotations_of(
         raise input_error("--model", '"seed-bank" holds dialogues and cannot judge', "name an endpoint's model, or one of your own")
     refuse(_unfit(rubric, judge, design, templates))
     asking = judge_prompts(rubric, load_catalogue(), templates)
-    shown = frozenset(one.pair_id for one in rubric.examples)
+    shown = frozenset(example.pair_id for example in rubric.examples)
     if rubric.unit == "dialogue":
         cases = dialogues_of(source, design.turns)
     else:
-        # A turn without the texts that are asked for is none to judge.
-        found = cases_of(source, design.turns, design.variants, shown)
-        cases = [one for one in found if (compared(one) if rubric.kind == "preference" else one.texts)]
+        # Turns without the requested texts are left out.
+        turns = cases_of(source, design.turns, design.variants, shown)
+        cases = [case for case in turns if (compared(case) if rubric.kind == "preference" else case.texts)]
     if not cases:
-        raise input_error(
-            folder, "holds nothing to judge", "name a release or a build with pairs, and variants (--variants) that this rubric rates"
-        )
+        fix = "name a release or a build with pairs, and variants (--variants) that this rubric rates"
+        raise input_error(folder, "holds nothing to judge", fix)
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
     config = Annotating(judge, rubric, design, named, model_of(judge), *tries)
-    return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, source.canary)
+    return AnnotationJob(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, source.canary)
 
 
-def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: Design, templates: Path | None) -> Iterator[Problem]:
+def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, templates: Path | None) -> Iterator[Problem]:
     """What does not go with a rubric for reward models, or with a reward model."""
     rewards = rubric.kind == "reward"
     if rewards != (judge["kind"] == "reward") and judge["kind"] in ("openai", "reward"):
         named = f'"{judge["model"]}"'
-        what = (
-            f"is for reward models, but {named} is prompted in words"
-            if rewards
-            else f"prompts a model in words, but {named} is a reward model"
-        )
+        prompted = f"prompts a model in words, but {named} is a reward model"
+        what = f"is for reward models, but {named} is prompted in words" if rewards else prompted
         fix = "name a YAML file with kind: reward and its form (chat, classify, score or predict)" if rewards else 'use the rubric "reward"'
         yield Problem(f'rubric "{rubric.name}"', what, fix)
     if rewards and design.samples > 1:

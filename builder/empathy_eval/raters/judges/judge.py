@@ -1,4 +1,4 @@
-"""A judge at work: one case, ask by ask, to what it says of it."""
+"""Judging of one case: requests, and the parsing of answers."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD, 
 from empathy_eval.design.rubrics import REWARD as REWARDED
 from empathy_eval.design.rubrics import REWARDS, Criterion, Rubric
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
+from empathy_eval.raters.judges.annotations import Annotated, Comparison, NamedStrategy, Rating
 from empathy_eval.raters.judges.cases import REFERENCE, Case
 
-# How far from 1 probabilities may add up, so that they are still brought to it.
+# Tolerance of the sum of probabilities, which are normalised.
 ROUNDED = 0.01
 
 
 def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str, float] | list[Flaw]:
-    """By criterion, in the order asked, the numbers of an answer that is valid under ``rating_answer``; or all that is wrong with it."""
-    asked = {one.name: one for one in criteria}
-    given = [(one["criterion"], one["value"]) for one in value["ratings"]]
+    """Numbers of an answer that is valid under ``rating_answer``, by criterion in the order requested; or its flaws."""
+    asked = {criterion.name: criterion for criterion in criteria}
+    given = [(rating["criterion"], rating["value"]) for rating in value["ratings"]]
     flaws = list(_once("criterion", [name for name, _ in given], asked))
     for name, number in given:
         scale = asked[name].scale if name in asked else None
@@ -39,15 +39,14 @@ def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str
 
 
 def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | list[Flaw]:
-    """By strategy, in the taxonomy's order, probabilities that add up to 1, of an answer valid under ``ideal_answer``; or its flaws."""
-    known = [one.abbreviation for one in taxonomy.strategies]
-    given = [(one["strategy"], one["probability"]) for one in value["strategies"]]
+    """Probabilities of an answer valid under ``ideal_answer``, by strategy in the taxonomy's order, summing to 1; or its flaws."""
+    known = [strategy.abbreviation for strategy in taxonomy.strategies]
+    given = [(strategy["strategy"], strategy["probability"]) for strategy in value["strategies"]]
     flaws = list(_once("strategy", [name for name, _ in given], known))
     for name, number in given:
         if not 0 <= number <= 1:
-            flaws.append(
-                Flaw("probability_out_of_bounds", f'the probability {number} of "{name}" is not between 0 and 1; give one that is')
-            )
+            what = f'the probability {number} of "{name}" is not between 0 and 1; give one that is'
+            flaws.append(Flaw("probability_out_of_bounds", what))
     total = math.fsum(number for _, number in given)
     if not flaws and not abs(total - 1) <= ROUNDED + 1e-9:
         flaws.append(Flaw("probabilities_sum", f"the probabilities add up to {total:g}; let them add up to 1"))
@@ -56,31 +55,31 @@ def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | li
 
 
 def named_of(value: dict[str, Any], taxonomy: Taxonomy) -> str | list[Flaw]:
-    """The strategy that an answer names which is valid under ``named_answer``, by its abbreviation; or what is wrong with it."""
+    """Abbreviation of the strategy named by an answer that is valid under ``named_answer``; or its flaws."""
     name: str = value["strategy"]
-    return name if name in taxonomy else [_unknown("strategy", name, [one.abbreviation for one in taxonomy.strategies])]
+    return name if name in taxonomy else [_unknown("strategy", name, [strategy.abbreviation for strategy in taxonomy.strategies])]
 
 
 def reward_of(value: dict[str, Any], label: str | int | None) -> float | list[Flaw]:
-    """The number of an answer that is valid under ``reward_answer``, of the class of that label where one is named; or its flaws."""
-    given = [(one["label"], one["value"]) for one in value["rewards"]]
+    """Number of an answer that is valid under ``reward_answer``, of the class with that label if there is one; or its flaws."""
+    given = [(reward["label"], reward["value"]) for reward in value["rewards"]]
     if label is None and len(given) > 1:
         return [Flaw("reward_of_several_classes", f"there are {len(given)} classes, and none of them is named; name one")]
-    found = [number for name, number in given if label in (None, name)]
-    if len(found) > 1:
-        return [Flaw("reward_twice", f'"{label}" is there {len(found)} times; give it once')]
-    if not found and given:
+    numbers = [number for name, number in given if label in (None, name)]
+    if len(numbers) > 1:
+        return [Flaw("reward_twice", f'"{label}" is there {len(numbers)} times; give it once')]
+    if not numbers and given:
         return [Flaw("reward_label_unknown", f'there is no class "{label}"; name one of those that there are')]
-    if not found or found[0] is None:
+    if not numbers or numbers[0] is None:
         return [Flaw("reward_missing", "there is no number; give one")]
-    if not isinstance(found[0], int | float):
-        return [Flaw("reward_not_finite", f"the number is {found[0][:80]}; give a finite one")]
-    fault = REWARDS.fault(found[0])
-    return [Flaw("reward_out_of_range", f"the number {found[0]:g} {fault}; give one that is")] if fault else found[0]
+    if not isinstance(numbers[0], int | float):
+        return [Flaw("reward_not_finite", f"the number is {numbers[0][:80]}; give a finite one")]
+    fault = REWARDS.fault(numbers[0])
+    return [Flaw("reward_out_of_range", f"the number {numbers[0]:g} {fault}; give one that is")] if fault else numbers[0]
 
 
 def _once(what: str, given: list[str], asked: Iterable[str]) -> Iterator[Flaw]:
-    """Flaws of an answer that has not each of what was asked for exactly once."""
+    """Flaws of an answer that does not have each requested name exactly once."""
     counts, asked = Counter(given), list(asked)
     for name in asked:
         if not counts[name]:
@@ -96,7 +95,7 @@ def _unknown(what: str, name: str, asked: Iterable[str]) -> Flaw:
     return Flaw(f"{what}_unknown", f'"{name[:80]}" is no {what} that was asked for; use {", ".join(asked)}')
 
 
-# What is compared where nothing else is asked for; both must be there.
+# Default comparisons; both variants must be present.
 COMPARED = (
     (REFERENCE, "apathetic"), ("empathetic", "apathetic"), ("empathetic", REFERENCE),
     ("near_empathetic", "apathetic"), ("empathetic", "far_apathetic"),
@@ -104,12 +103,12 @@ COMPARED = (
 
 
 def compared(case: Case) -> list[tuple[str, str]]:
-    """The pairs of variants that are compared, each with the first by name first."""
+    """Pairs of variants to compare, each with the first by name first."""
     return [(min(pair), max(pair)) for pair in COMPARED if case.texts.keys() >= set(pair)]
 
 
 def requests_of(rubric: Rubric, case: Case) -> int:
-    """How many requests a sample of a case takes where each is answered well at once; equal texts are one."""
+    """Number of requests of a sample of a case if each is answered well at once; equal texts are one."""
     texts = 1 if case.turn is None else len({(case.before(variant), text) for variant, text in case.texts.items()})
     each = {"rating": texts * len(rubric.requests), "preference": 2 * len(compared(case)), "strategies": 1 + texts, "reward": texts}
     return each[rubric.kind]
@@ -128,28 +127,28 @@ class Judge:
     label: str | int | None = None
 
     async def case(self, case: Case) -> Annotated:
-        """All that is asked of a case; what no answer comes to leaves it missing, once all that was under way is stored."""
+        """Annotate a case; without an answer it is missing, once all pending answers are stored."""
         trail = Trail()
-        place = case.dialogue_id, case.turn, case.pair_id
-        said, asks = _Asked(self, case, trail).asks()
+        key = case.dialogue_id, case.turn, case.pair_id
+        field, asks = _CaseRequests(self, case, trail).asks()
         try:
             made = await settled(*(ask(sample) for ask in asks for sample in range(self.samples)))
         except NoAnswer as error:
-            return Annotated(*place, "missing", (str(error),))
-        found: dict[str, Any] = {said: tuple(one for some in made for one in some)}
-        return Annotated(*place, "accepted", **found, failures=trail.sorted_failures(), usage=trail.plain_usage())
+            return Annotated(*key, "missing", (str(error),))
+        rows: dict[str, Any] = {field: tuple(row for batch in made for row in batch)}
+        return Annotated(*key, "accepted", **rows, failures=trail.sorted_failures(), usage=trail.plain_usage())
 
 
 @dataclass(frozen=True)
-class _Asked:
-    """What is asked about one case."""
+class _CaseRequests:
+    """The requests of one case."""
 
     judge: Judge
     case: Case
     trail: Trail
 
     def asks(self) -> tuple[str, list[Callable[[int], Coroutine[Any, Any, Sequence[Any]]]]]:
-        """What is said of the case, and what is asked for it, by the number of a sample; nothing comes of it where no answer was good."""
+        """The field of the result, and its coroutine functions by sample; a request without a good answer yields nothing."""
         rubric, texts = self.judge.prompts.rubric, list(self.case.texts.items())
         match rubric.kind:
             case "preference":
@@ -173,45 +172,46 @@ class _Asked:
         return [{"role": role, "text": text} for role, text in self.case.before(variant)]
 
     async def ratings(self, variant: str | None, text: str | None, criteria: tuple[Criterion, ...], sample: int) -> list[Rating]:
-        """The values of some criteria for one text."""
+        """Values of some criteria for one text."""
 
         def value_of(value: Any) -> tuple[dict[str, float], str] | list[Flaw]:
-            found = ratings_of(value, criteria)
-            return found if isinstance(found, list) else (found, value["analysis"].strip())
+            ratings = ratings_of(value, criteria)
+            return ratings if isinstance(ratings, list) else (ratings, value["analysis"].strip())
 
         answer = await self._ask(RATING, self.judge.prompts.rating(criteria, self._context(variant), text), value_of, sample)
         values, reason = answer.value if answer else ({}, "")
         return [Rating(variant, name, sample, value, reason, answer.request_key) for name, value in values.items()]
 
-    async def comparison(self, one: str, other: str, sample: int) -> list[Comparison]:
-        """Both orders of two texts; none where either had no good sample."""
+    async def comparison(self, first: str, other: str, sample: int) -> list[Comparison]:
+        """Comparison of two texts in both orders; none if either had no good sample."""
 
         async def shown(first: str, second: str) -> tuple[str, str, str] | None:
             messages = self.judge.prompts.preference(self._context(), self.case.texts[first], self.case.texts[second])
             answer = await self._ask(PREFERENCE, messages, lambda value: (value["better"], value["analysis"].strip()), sample)
             return answer and (first if answer.value[0] == "A" else second, answer.value[1], answer.request_key)
 
-        there, back = await settled(shown(one, other), shown(other, one))
-        return (
-            [Comparison(one, other, sample, *(part for both in zip(there, back, strict=True) for part in both))] if there and back else []
-        )
+        forth, back = await settled(shown(first, other), shown(other, first))
+        if not (forth and back):
+            return []
+        return [Comparison(first, other, sample, *(part for both in zip(forth, back, strict=True) for part in both))]
 
     async def reward(self, variant: str, text: str, sample: int) -> list[Rating]:
-        """The number of a reward model for one text."""
+        """Number of a reward model for one text."""
         messages = self.judge.prompts.reward(self._context(variant), text)
         answer = await self._ask(REWARD, messages, lambda value: reward_of(value, self.judge.label), sample)
         return [Rating(variant, REWARDED, sample, float(answer.value), "", answer.request_key)] if answer else []
 
-    async def strategies(self, sample: int) -> list[Judged]:
-        """How likely each strategy is the right one before there is a reply, then which one each text uses."""
+    async def strategies(self, sample: int) -> list[NamedStrategy]:
+        """Probabilities of strategies before a reply is shown, then the strategy named for each text."""
         prompts, texts = self.judge.prompts, self.case.texts
         before = await self._ask(IDEAL, prompts.ideal(self._context()), lambda value: ideal_of(value, prompts.taxonomy), sample)
         if before is None:
             return []
         named = [prompts.named(self._context(), text) for text in texts.values()]
-        answers = await settled(*(self._ask(NAMED, one, lambda value: named_of(value, prompts.taxonomy), sample) for one in named))
+        read = partial(named_of, taxonomy=prompts.taxonomy)
+        answers = await settled(*(self._ask(NAMED, messages, read, sample) for messages in named))
         return [
-            Judged(variant, sample, answer.value, answer.request_key, before.value, before.request_key)
+            NamedStrategy(variant, sample, answer.value, answer.request_key, before.value, before.request_key)
             for variant, answer in zip(texts, answers, strict=True)
             if answer is not None
         ]

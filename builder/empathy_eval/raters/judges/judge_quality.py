@@ -1,9 +1,9 @@
-"""What a judge is worth: with itself, with other judges, with decisions and with people, and what it tells apart that shortcuts do not."""
+"""Quality of a judge: consistency, agreement with judges, preferences and people, and accuracy beyond shortcuts."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,8 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating
-from empathy_eval.raters.judges.annotations import Folder, Scored, Text, read_annotations, scored_of
-from empathy_eval.raters.judges.cases import told
+from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, Text, criterion_scores, read_annotations
+from empathy_eval.raters.judges.cases import describe_source
 from empathy_eval.raters.judges.comparisons import (
     ALL,
     JUDGE,
@@ -35,23 +35,23 @@ from empathy_eval.raters.judges.comparisons import (
 from empathy_eval.raters.judges.estimator import Estimator, chance_of, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
 
-# The two criteria on the whole of a reply, whose correlation says whether they are two.
+# The two criteria on a reply as a whole; their correlation shows whether they are distinct.
 WHOLE = ("flow", "content")
 
 
 @dataclass(frozen=True)
-class Beside:
-    """What a judge is held against: finished annotations of the same release, and the record of a review."""
+class ComparedWith:
+    """What a judge is compared with: finished annotations of the same release, and the record of a review."""
 
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[AnnotationFolder, ...] = ()
     reviews: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
-class CriterionWorth:
-    """The figures of one criterion; those that do not apply are None or empty.
+class CriterionQuality:
+    """Figures of one criterion; those that do not apply are None or empty.
 
-    ``with_decisions`` is by teacher and rubric of the preferences, ``with_people`` by figure, ``stance`` by who tells the texts apart.
+    ``with_decisions`` is by teacher and rubric of the preferences, ``with_people`` by figure, ``stance`` by judge and shortcut.
     """
 
     name: str
@@ -66,8 +66,8 @@ class CriterionWorth:
 
 
 @dataclass(frozen=True)
-class Worth:
-    """What a judge is worth by a rubric; ``together`` is the correlation of flow and content."""
+class JudgeQuality:
+    """Quality of a judge by a rubric; ``together`` is the correlation of flow and content."""
 
     teacher: str
     rubric: str
@@ -75,7 +75,7 @@ class Worth:
     kind: str
     samples: int
     beside: tuple[str, ...]
-    criteria: tuple[CriterionWorth, ...]
+    criteria: tuple[CriterionQuality, ...]
     together: Measure | None
     preferences: dict[str, Any] | None
     strategies: dict[str, Any] | None
@@ -84,41 +84,41 @@ class Worth:
     usage: dict[str, dict[str, int]]
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
+        """Figures as JSON values; undefined values are null, with a reason in ``why``."""
         return asdict(self)
 
 
-def beside_of(config: Annotating, out: Path, folders: Sequence[Path], reviews: Path | None) -> Beside:
-    """Reads what annotations of a configuration, in the folder ``out``, are to be held against.
+def read_compared(config: Annotating, out: Path, folders: Sequence[Path], reviews: Path | None) -> ComparedWith:
+    """Read what annotations of a configuration, in the folder ``out``, are to be compared with.
 
     Raises:
-        InputError: if a folder holds no finished annotations, is ``out`` or named twice, or is of another release, or of another rubric
-            and no preferences beside ratings; if the record is not valid, or the rubric has no criterion of it. All problems at once.
+        InputError: if a folder holds no finished annotations, is ``out`` or named twice, or is of another release, or of another rubric and
+            no preferences beside ratings; if the record is not valid, or the rubric has no criterion of it. All problems at once.
     """
-    problems, found, seen, record = list[Problem](), list[Folder](), {out.resolve()}, None
+    problems, annotated, seen, record = list[Problem](), list[AnnotationFolder](), {out.resolve()}, None
     for path in folders:
         with collecting(problems):
-            found.append(read_annotations(path))
-            problems += [Problem(f"--beside {path}", *one) for one in _misfits(found[-1], config, again=path.resolve() in seen)]
+            annotated.append(read_annotations(path))
+            problems += [Problem(f"--beside {path}", *misfit) for misfit in _misfits(annotated[-1], config, again=path.resolve() in seen)]
             seen.add(path.resolve())
     if reviews:
-        if config.rubric.kind != "rating" or not set(CRITERIA).intersection(one.name for one in config.rubric.criteria):
+        if config.rubric.kind != "rating" or not set(CRITERIA).intersection(criterion.name for criterion in config.rubric.criteria):
             what = f'has no ratings by a criterion of "{config.rubric.name}": people rate {", ".join(CRITERIA)}'
             problems.append(Problem(f"--reviews {reviews}", what, "leave it out, or rate by a rubric with one of these"))
         with collecting(problems):
             record = read_record(reviews)
     refuse(problems)
-    return Beside(tuple(found), record)
+    return ComparedWith(tuple(annotated), record)
 
 
-def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tuple[str, str]]:
-    """(what, fix) for annotations that do not go beside those of a configuration."""
+def _misfits(folder: AnnotationFolder, config: Annotating, *, again: bool) -> Iterator[tuple[str, str]]:
+    """(what, fix) for annotations that cannot be compared with those of a configuration."""
     theirs, kind = folder.header["configuration"], config.rubric.kind
     if again:
         yield "is --out, or named twice", "name each other folder once"
     if theirs["release"] != config.release:
-        yield f"is of another release, {told(theirs['release'])}", "name annotations of this one"
-    if folder.goes_beside(kind, config.rubric.hash):
+        yield f"is of another release, {describe_source(theirs['release'])}", "name annotations of this one"
+    if folder.comparable_with(kind, config.rubric.hash):
         return
     if kind == "strategies":
         yield "cannot be compared with strategies, which are compared with the plan alone", "leave it out"
@@ -129,166 +129,149 @@ def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tup
         yield what, "name annotations by the same rubric, or preferences beside ratings"
 
 
-def worth_of(folder: Folder, release_dir: Path, beside: Beside | None = None) -> Worth:
-    """What the judge of finished annotations is worth, beside what :func:`beside_of` read.
+def judge_quality(folder: AnnotationFolder, release_dir: Path, beside: ComparedWith | None = None) -> JudgeQuality:
+    """Quality of the judge of finished annotations, compared with what :func:`read_compared` read.
 
     Raises:
-        InputError: if a file of the release is not there, or does not hold what the data contract says.
+        InputError: if a file of the release is missing, or does not hold what the data contract says.
     """
     manifest = read_manifest(release_dir)
     chance = chance_of(manifest)
-    return worth_by(folder, chance, beside or Beside(), Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"])))
+    shortcuts = Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"]))
+    return quality_with(folder, chance, beside or ComparedWith(), shortcuts)
 
 
-def worth_by(folder: Folder, chance: ResamplingSettings, beside: Beside, shortcuts: Shortcuts) -> Worth:
-    """The same of a release whose shortcuts are given: judges of one release share them."""
-    configuration, kind, release_dir = folder.header["configuration"], folder.header["rubric"]["kind"], shortcuts.release_dir
-    bench = _Bench(folder, beside, shortcuts, reckoning_of(folder, chance))
-    scored, people = {one.name: one for one in scored_of(folder)}, rated_by_people(beside.reviews, release_dir)
+def quality_with(folder: AnnotationFolder, chance: ResamplingSettings, beside: ComparedWith, shortcuts: Shortcuts) -> JudgeQuality:
+    """The same with given shortcuts, which judges of one release share."""
+    configuration, kind, release_dir = folder.header["configuration"], folder.kind, shortcuts.release_dir
+    comparisons = _Comparisons(folder, beside, shortcuts, reckoning_of(folder, chance))
+    scored, people = {criterion.name: criterion for criterion in criterion_scores(folder)}, rated_by_people(beside.reviews, release_dir)
     summary = folder.header["summary"]
-    return Worth(
+    return JudgeQuality(
         folder.teacher, folder.rubric, configuration["rubric_hash"], kind, configuration["samples_of_a_text"],
-        tuple(f"{one.teacher}, {one.rubric}" for one in beside.folders),
-        tuple(bench.criterion(one, people.get(one.name)) for one in scored.values()),
-        _together(scored, bench.reckoning),
-        preferences(folder, bench.reckoning) if kind == "preference" else None,
-        strategies(folder, release_dir, bench.reckoning) if kind == "strategies" else None,
+        tuple(f"{folder.teacher}, {folder.rubric}" for folder in beside.folders),
+        tuple(comparisons.criterion(criterion, people.get(criterion.name)) for criterion in scored.values()),
+        _flow_with_content(scored, comparisons.estimator),
+        preferences(folder, comparisons.estimator) if kind == "preference" else None,
+        strategies(folder, release_dir, comparisons.estimator) if kind == "strategies" else None,
         summary["missing"], summary["unannotated_by_reason"], summary["usage"],
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _Bench:
-    """What each criterion of annotations is held against."""
+class _Comparisons:
+    """What each criterion of annotations is compared with."""
 
-    folder: Folder
-    beside: Beside
+    folder: AnnotationFolder
+    beside: ComparedWith
     shortcuts: Shortcuts
-    reckoning: Estimator
+    estimator: Estimator
 
-    def criterion(self, scored: Scored, people: Mapping[Text, float] | None) -> CriterionWorth:
-        """The figures of one criterion, which ``people`` rated by too where it is one of theirs."""
-        reckoning, kind = self.reckoning, self.folder.header["rubric"]["kind"]
+    def criterion(self, scored: CriterionScores, people: Mapping[Text, float] | None) -> CriterionQuality:
+        """Figures of one criterion; ``people`` are their ratings of it, if any."""
+        estimator, kind = self.estimator, self.folder.kind
         numbers = kind in ("rating", "reward")
-        values = [value for some in scored.given.values() for value in some.values()]
+        values = [value for by_sample in scored.given.values() for value in by_sample.values()]
         tenths = sum(math.isclose(value * 10, round(value * 10), abs_tol=1e-9) for value in values)
-        preferring = [one for one in self.beside.folders if one.header["rubric"]["kind"] == "preference"] if numbers else []
-        return CriterionWorth(
+        preferring = [folder for folder in self.beside.folders if folder.kind == "preference"] if numbers else []
+        return CriterionQuality(
             scored.name,
             len(scored.given),
             self._with_itself(scored),
             self._with_judges(scored),
-            {f"{one.teacher}, {one.rubric}": decided(scored, one, reckoning) for one in preferring},
-            {} if people is None else beside_people(scored, people, reckoning),
-            reckoning.count(tenths / max(len(values), 1), len(values), share="values-on-the-0.1-grid") if kind == "rating" else None,
-            reckoning.count(len(set(values)), len(values), number="distinct-values") if numbers else None,
-            at_equal_closeness(scored, self.shortcuts, reckoning),
+            {f"{folder.teacher}, {folder.rubric}": decided(scored, folder, estimator) for folder in preferring},
+            {} if people is None else beside_people(scored, people, estimator),
+            estimator.count(tenths / max(len(values), 1), len(values), share="values-on-the-0.1-grid") if kind == "rating" else None,
+            estimator.count(len(set(values)), len(values), number="distinct-values") if numbers else None,
+            at_equal_closeness(scored, self.shortcuts, estimator),
         )
 
-    def _with_itself(self, scored: Scored) -> Measure:
+    def _with_itself(self, scored: CriterionScores) -> Measure:
         if self.folder.header["configuration"]["samples_of_a_text"] < 2:
-            return Measure.undefined("only one sample", self.reckoning.line(len(scored.given), raters="samples"))
-        given = {text: [scored.hundredth(one) for one in some.values()] for text, some in scored.given.items()}
-        return self.reckoning.alpha(given, raters="samples")
+            return Measure.undefined("only one sample", self.estimator.line(len(scored.given), raters="samples"))
+        given = {text: [scored.hundredth(value) for value in by_sample.values()] for text, by_sample in scored.given.items()}
+        return self.estimator.alpha(given, raters="samples")
 
-    def _with_judges(self, scored: Scored) -> Measure | None:
-        hashed = self.folder.header["configuration"]["rubric_hash"]
-        same = [one for one in self.beside.folders if one.header["configuration"]["rubric_hash"] == hashed]
+    def _with_judges(self, scored: CriterionScores) -> Measure | None:
+        same = [folder for folder in self.beside.folders if folder.rubric_hash == self.folder.rubric_hash]
         if not same:
             return None
         given: dict[Text, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
         for folder in same:
-            other = next(one for one in scored_of(folder) if one.name == scored.name)
+            other = next(criterion for criterion in criterion_scores(folder) if criterion.name == scored.name)
             for text, mean in other.means.items():
                 given.setdefault(text, []).append(scored.hundredth(mean))
-        return self.reckoning.alpha(given, raters="judges,means-of-samples", beside=",".join(one.teacher for one in same))
+        return self.estimator.alpha(given, raters="judges,means-of-samples", beside=",".join(folder.teacher for folder in same))
 
 
-def _together(scored: Mapping[str, Scored], reckoning: Estimator) -> Measure | None:
+def _flow_with_content(scored: Mapping[str, CriterionScores], estimator: Estimator) -> Measure | None:
     if not scored.keys() >= set(WHOLE):
         return None
-    one, other = (scored[name].means for name in WHOLE)
-    texts = [text for text in one if text in other]
-    x, y = (np.array([means[text] for text in texts]) for means in (one, other))
-    return reckoning.correlation(x, y, [name for name, _ in texts], of=",".join(WHOLE))
+    flow, other = (scored[name].means for name in WHOLE)
+    texts = [text for text in flow if text in other]
+    x, y = (np.array([means[text] for text in texts]) for means in (flow, other))
+    return estimator.correlation(x, y, [name for name, _ in texts], of=",".join(WHOLE))
 
 
 NONE = "–"
-# By figure the heading of its column, and what it says where that is not plain.
-COLUMNS = {
-    "texts": ("texts", ""),
-    "itself": ("itself", "Krippendorff's alpha over its samples"),
-    "judges": ("judges", "Krippendorff's alpha with the other judges"),
-    "decisions": ("decisions", "share of winners with the better value"),
-    "kappa": ("people", "quadratic kappa with people"),
-    "spearman": ("ranks", "Spearman's correlation with people"),
-    "grid": ("on 0.1", "share of values on that grid"),
-    "distinct": ("values", "number of different values"),
-    "right": ("right", "share of kind texts rated above the equally close cold text"),
-    "length": ("length", "the same share by length alone"),
-    "words": ("words", "the same share by words alone"),
-}
+# Heading, meaning if the heading does not say it, and cell of each column.
+COLUMNS: tuple[tuple[str, str, Callable[[CriterionQuality], str]], ...] = (
+    ("texts", "", lambda row: f"{row.texts:,}"),
+    ("itself", "Krippendorff's alpha over its samples", lambda row: _cell(row.with_itself)),
+    ("judges", "Krippendorff's alpha with the other judges", lambda row: _cell(row.with_judges)),
+    ("decisions", "share of winners with the better value", lambda row: " ".join(map(_cell, row.with_decisions.values())) or NONE),
+    ("people", "quadratic kappa with people", lambda row: _cell(row.with_people.get("kappa"))),
+    ("ranks", "Spearman's correlation with people", lambda row: _cell(row.with_people.get("spearman"))),
+    ("on 0.1", "share of values on that grid", lambda row: _cell(row.on_grid)),
+    ("values", "number of different values", lambda row: _cell(row.distinct, 0)),
+    ("right", "share of empathetic texts rated above the equally close apathetic text", lambda row: _with_interval(row.stance.get(JUDGE))),
+    ("length", "the same share by length alone", lambda row: _cell(row.stance.get(LENGTH))),
+    ("words", "the same share by words alone", lambda row: _cell(row.stance.get(WORDS_ALONE))),
+)
 
 
-def shown(worth: Worth) -> str:
-    """The figures as a short table; those that nothing speaks of have no column."""
-    times = "once" if worth.samples == 1 else f"{worth.samples} times"
-    lines = [f'quality of the judge "{worth.teacher}" by "{worth.rubric}", asked {times} per text']
-    lines += _table({one.name: _cells(one) for one in worth.criteria}) if worth.criteria else []
-    if worth.together:
-        lines.append(f"correlation of flow with content: {worth.together}")
-    lines += _preferences(worth.preferences) if worth.preferences else []
-    lines += _strategies(worth.strategies) if worth.strategies else []
-    if worth.beside:
-        lines.append(f"beside: {'; '.join(worth.beside)}")
+def quality_text(quality: JudgeQuality) -> str:
+    """Figures as a short table; columns without figures are left out."""
+    times = "once" if quality.samples == 1 else f"{quality.samples} times"
+    lines = [f'quality of the judge "{quality.teacher}" by "{quality.rubric}", asked {times} per text']
+    lines += _table(quality.criteria) if quality.criteria else []
+    if quality.together:
+        lines.append(f"correlation of flow with content: {quality.together}")
+    lines += _preferences(quality.preferences) if quality.preferences else []
+    lines += _strategies(quality.strategies) if quality.strategies else []
+    if quality.beside:
+        lines.append(f"beside: {'; '.join(quality.beside)}")
     return "\n".join([*lines, f"--json has all figures with their settings, and the reason for each that is not defined ({NONE})"])
 
 
-def _cells(one: CriterionWorth) -> dict[str, str]:
-    decisions = " ".join(map(_plain, one.with_decisions.values()))
-    return {
-        "texts": f"{one.texts:,}",
-        "itself": _plain(one.with_itself),
-        "judges": _plain(one.with_judges),
-        "decisions": decisions or NONE,
-        "kappa": _plain(one.with_people.get("kappa")),
-        "spearman": _plain(one.with_people.get("spearman")),
-        "grid": _plain(one.on_grid),
-        "distinct": f"{one.distinct.value:.0f}" if one.distinct and one.distinct.value is not None else NONE,
-        "right": _whole(one.stance.get(JUDGE)),
-        "length": _plain(one.stance.get(LENGTH)),
-        "words": _plain(one.stance.get(WORDS_ALONE)),
-    }
-
-
-def _plain(measure: Measure | None) -> str:
+def _cell(measure: Measure | None, places: int = 2) -> str:
     # Adding 0 takes the sign off a negative zero.
-    return NONE if measure is None or measure.value is None else f"{round(measure.value, 2) + 0.0:.2f}"
+    return NONE if measure is None or measure.value is None else f"{round(measure.value, places) + 0.0:.{places}f}"
 
 
-def _whole(measure: Measure | None) -> str:
-    interval = "" if measure is None or measure.low is None else f" [{measure.low:.2f}, {measure.high:.2f}]"
-    return _plain(measure) + interval
+def _with_interval(measure: Measure | None) -> str:
+    return _cell(measure) + ("" if measure is None or measure.low is None else f" [{measure.low:.2f}, {measure.high:.2f}]")
 
 
-def _table(rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """A line a criterion, its figures in columns of one width each, and what the columns say; those without a figure are left out."""
-    kept = {key: said for key, said in COLUMNS.items() if any(row[key] != NONE for row in rows.values())}
-    columns = [["", *rows], *([heading, *(row[key] for row in rows.values())] for key, (heading, _) in kept.items())]
-    yield from lined(list(zip(*columns, strict=True)), len(columns))
-    yield "; ".join(f"{heading}: {told}" for heading, told in kept.values() if told)
+def _table(criteria: Sequence[CriterionQuality]) -> Iterator[str]:
+    """A line a criterion in aligned columns, then the meaning of the columns; columns without a figure are left out."""
+    columns = [(heading, meaning, [cell(criterion) for criterion in criteria]) for heading, meaning, cell in COLUMNS]
+    columns = [column for column in columns if set(column[2]) != {NONE}]
+    rows = zip(["", *(criterion.name for criterion in criteria)], *([heading, *cells] for heading, _, cells in columns), strict=True)
+    yield from lined(list(rows), len(columns) + 1)
+    yield "; ".join(f"{heading}: {meaning}" for heading, meaning, _ in columns if meaning)
 
 
-def _preferences(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"first place wins: {found['first']}; flips with the order: {found['flipped']}"
-    for two, shares in found["won"].items():
-        yield f"  {two}: " + ", ".join(f"{name} {_plain(one)}" for name, one in shares.items())
+def _preferences(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield f"first place wins: {figures['first']}; flips with the order: {figures['flipped']}"
+    for two, shares in figures["won"].items():
+        yield f"  {two}: " + ", ".join(f"{name} {_cell(share)}" for name, share in shares.items())
 
 
-def _strategies(found: Mapping[str, Any]) -> Iterator[str]:
-    overall = found["named"][ALL]
+def _strategies(figures: Mapping[str, Any]) -> Iterator[str]:
+    overall = figures["named"][ALL]
     yield f"named as planned: {overall['accuracy']}, kappa {overall['kappa']}"
-    for variant, figures in found["named"].items():
+    for variant, named in figures["named"].items():
         if variant != ALL:
-            yield f"  {variant}: {_plain(figures['accuracy'])}, kappa {_plain(figures['kappa'])}"
-    yield f"probability of the planned strategy before a reply is seen: {found['ideal']}"
+            yield f"  {variant}: {_cell(named['accuracy'])}, kappa {_cell(named['kappa'])}"
+    yield f"probability of the planned strategy before a reply is seen: {figures['ideal']}"

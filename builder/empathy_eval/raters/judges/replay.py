@@ -1,4 +1,4 @@
-"""Annotations again: what a judge would be sent about these texts, and what a ledger answers to it."""
+"""Replay and preview of annotations: the requests about given texts, and the answers of a ledger."""
 
 from __future__ import annotations
 
@@ -24,60 +24,60 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimated
-from empathy_eval.raters.judges.annotating import Annotating, Annotations, Design
+from empathy_eval.raters.judges.annotating import Annotating, AnnotationJob, AnnotationPlan
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, Conversation
 
-KINDS = ", ".join(f"'{one.name}'" for one in JUDGING)
+KINDS = ", ".join(f"'{kind.name}'" for kind in JUDGING)
 ASKED = f"SELECT DISTINCT dialogue_id, turn FROM sound_completions WHERE kind IN ({KINDS})"  # noqa: S608
 
 
 class Ledgers:
-    """Several ledgers that are read as one; none at all answers nothing."""
+    """Several ledgers read as one; none at all answers nothing."""
 
     def __init__(self, ledgers: Sequence[Ledger] = ()) -> None:
         self._ledgers = ledgers
 
     def get(self, key: str) -> Completion | None:
-        """The completion of a request, from the first ledger that has it."""
-        return next(filter(None, (one.get(key) for one in self._ledgers)), None)
+        """Completion of a request, from the first ledger that has it."""
+        return next(filter(None, (ledger.get(key) for ledger in self._ledgers)), None)
 
     def judged(self) -> set[tuple[str, int | None]]:
-        """The dialogues and turns that judges were asked about."""
-        return {(row[0], row[1]) for one in self._ledgers for row in one.query(ASKED)}
+        """Dialogues and turns that judges were asked about."""
+        return {(row[0], row[1]) for ledger in self._ledgers for row in ledger.query(ASKED)}
 
 
 class Replay:
-    """A judge whose requests are known and who is never asked. ``said`` is what a manifest says of annotations, valid under its schema.
+    """A judge whose requests are known and who is never called. The entry is that of a manifest about annotations, valid under its schema.
 
     Raises:
-        InputError: if the requests cannot be known here: the judge is a model of one's own that is not to be made (unless ``own``),
-            or the templates, the schemas or the rubric are others.
+        InputError: if the requests cannot be known here: the judge is a custom model that may not be loaded (unless ``own``), or the
+            templates, the schemas or the rubric differ.
     """
 
     def __init__(
-        self, said: Mapping[str, Any], catalogue: Catalogue, where: object, ledgers: Ledgers | None = None, *, own: bool = False
+        self, entry: Mapping[str, Any], catalogue: Catalogue, where: object, ledgers: Ledgers | None = None, *, own: bool = False
     ) -> None:
         self._ledgers = ledgers or Ledgers()
-        self.job = _job(said, catalogue, where)
+        self.job = _job(entry, catalogue, where)
         self._models = {JUDGE: _model(self.job.config.model, where, own=own)}
 
-    def fits(self, one: Annotated, case: Case) -> bool:
-        """Whether it is of these very texts: each request about them has its key among those that were answered, well or badly.
+    def matches(self, annotated: Annotated, case: Case) -> bool:
+        """Whether annotations are of these very texts: each request about them has its key among those answered, well or badly.
 
-        The key of a repair holds the bad answer, which is not here; the key of what was repaired is. Where what an answer goes with came to
-        nothing, a good answer is not here either.
+        The key of a repair depends on the bad answer, which is not available; the key of what was repaired is. If the partner of an answer
+        failed, a good answer is not available either.
         """
         asker = dry_run(self.job, cast(Ledger, Ledgers()), self._models)
         asyncio.run(self.job.work(asker)(case))
-        keys, bad = _told(one, "request_key"), {failure.request_key for failure in one.failures}
+        keys, bad = _values_named(annotated, "request_key"), {failure.request_key for failure in annotated.failures}
         tries = [{each.key for each in samples_of(request, asker.samples)} for request in asker.asked]
-        there = _told(one, "variant") <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
+        same_texts = _values_named(annotated, "variant") <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
         in_vain = [mine <= bad for mine in tries]
-        return there and all(mine & (keys | bad) or _beside_in_vain(place, asker.asked, in_vain) for place, mine in enumerate(tries))
+        return same_texts and all(mine & (keys | bad) or _partner_failed(index, asker.asked, in_vain) for index, mine in enumerate(tries))
 
-    def again(self, cases: Iterable[Case]) -> list[Annotated]:
-        """What the ledgers answer about cases: ``missing`` where they do not."""
+    def replayed(self, cases: Iterable[Case]) -> list[Annotated]:
+        """Results of cases from the ledgers: ``missing`` without an answer."""
 
         async def work() -> list[Annotated]:
             config = self.job.config
@@ -88,98 +88,98 @@ class Replay:
         return asyncio.run(work())
 
 
-def dry_run(job: Annotations, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
-    """An asker of what a job would send. The second step of strategies does not depend on what is answered to the first."""
-    ideal = [{"strategy": one.abbreviation, "probability": int(not place)} for place, one in enumerate(job.asking.taxonomy.strategies)]
+def dry_run(job: AnnotationJob, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
+    """An asker that records the requests of a job. The second step of strategies does not depend on the answer to the first."""
+    strategies = enumerate(job.asking.taxonomy.strategies)
+    ideal = [{"strategy": strategy.abbreviation, "probability": int(not index)} for index, strategy in strategies]
     return DryRun(ledger, models, job.prompts, job.config, instead={IDEAL.name: Completion(json_text({"strategies": ideal}), "stop", "")})
 
 
-def _beside_in_vain(place: int, asked: Sequence[Request], in_vain: Sequence[bool]) -> bool:
-    """Whether all that an answer goes with had bad answers alone: the other order of a preference, or the other step of strategies."""
-    request = asked[place]
-    if request.about.kind == PREFERENCE.name:  # both orders of two texts stand side by side
-        return in_vain[place ^ 1]
+def _partner_failed(index: int, asked: Sequence[Request], in_vain: Sequence[bool]) -> bool:
+    """Whether all that an answer depends on had bad answers: the other order of a preference, or the other step of strategies."""
+    request = asked[index]
+    if request.about.kind == PREFERENCE.name:  # both orders of two texts are adjacent
+        return in_vain[index ^ 1]
     other = {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(request.about.kind)
-    beside = [one for one, each in zip(in_vain, asked, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
+    beside = [failed for failed, each in zip(in_vain, asked, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
     return bool(beside) and all(beside)
 
 
-def _told(one: Annotated, what: str) -> set[str | None]:
-    """What is said of all answers under names with this part: the variants that were judged, or the keys of the good answers."""
-    rows = map(vars, (*one.ratings, *one.comparisons, *one.strategies))
+def _values_named(annotated: Annotated, what: str) -> set[str | None]:
+    """Values of all answers in fields whose name contains ``what``: the judged variants, or the keys of good answers."""
+    rows = map(vars, (*annotated.ratings, *annotated.comparisons, *annotated.strategies))
     return {value for row in rows for name, value in row.items() if what in name}
 
 
-def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annotations:
-    """The job that annotations were made by, without its cases."""
-    rubric = rubric_of(said["says"])
-    if (rubric.hash, rubric.name) != (said["rubric_hash"], said["rubric"]):
-        raise input_error(where, f'the rubric "{rubric.name}" does not have the hash {said["rubric_hash"]}', "annotate again")
-    design = Design(said["turns"], tuple(said["variants"]), said["samples"])
-    tries = said["tries"]
-    config = Annotating(said["judge"], rubric, design, said["release"], model_of(said["judge"]), tries["samples"], tries["repairs"])
-    job = Annotations(config, load_prompts(), judge_prompts(rubric, catalogue), ())
+def _job(entry: Mapping[str, Any], catalogue: Catalogue, where: object) -> AnnotationJob:
+    """The job that made annotations, without its cases."""
+    rubric = rubric_of(entry["says"])
+    if (rubric.hash, rubric.name) != (entry["rubric_hash"], entry["rubric"]):
+        raise input_error(where, f'the rubric "{rubric.name}" does not have the hash {entry["rubric_hash"]}', "annotate again")
+    design = AnnotationPlan(entry["turns"], tuple(entry["variants"]), entry["samples"])
+    tries = entry["tries"]
+    config = Annotating(entry["judge"], rubric, design, entry["release"], model_of(entry["judge"]), tries["samples"], tries["repairs"])
+    job = AnnotationJob(config, load_prompts(), judge_prompts(rubric, catalogue), ())
     here = job.header()
     for name in ("templates", "schemas"):
-        if others := sorted(key for key in here[name].keys() | said[name].keys() if here[name].get(key) != said[name].get(key)):
+        if others := sorted(key for key in here[name].keys() | entry[name].keys() if here[name].get(key) != entry[name].get(key)):
             what = f"was made with other {name} than those here: {', '.join(others)}"
-            raise input_error(where, what, f"use the version that made it ({said['builder']}), or annotate again")
+            raise input_error(where, what, f"use the version that made it ({entry['builder']}), or annotate again")
     return job
 
 
 def _model(config: ModelConfig, where: object, *, own: bool) -> Model:
-    """The judge, for the bodies that it makes."""
+    """The judge, for the request bodies that it makes."""
     if not config.remote and config.kind != "given" and not own:
-        raise input_error(
-            where, f'the judge "{config.kind}" is a custom model, which is not available here', "ask the authors of the release"
-        )
+        what = f'the judge "{config.kind}" is a custom model, which is not available here'
+        raise input_error(where, what, "ask the authors of the release")
     return asked_models({JUDGE: config}, {JUDGE: messages_alone(config)} if config.kind == "given" else {}, Budget())[JUDGE]
 
 
-# Assumed of an answer while the ledger has none of its kind: what a value takes with its name in JSON, and an analysis in words.
+# Assumed tokens of an answer without any of its kind in the ledger: of a value with its name in JSON, and of an analysis.
 TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60
 
 
 @dataclass(frozen=True)
 class AnnotationPreview:
-    """The requests of the first cases, how many the ledger answers already, and the estimates of what is left to ask."""
+    """Requests of the first cases, how many of them the ledger answers, and estimates of what is left."""
 
     requests: tuple[Request, ...]
     answered: int
     estimates: tuple[Estimate, ...]
 
 
-def preview(job: Annotations, ledger_path: Path | None, count: int) -> AnnotationPreview:
-    """Renders the requests about the first ``count`` cases, and estimates what is left of the whole job.
+def preview(job: AnnotationJob, ledger_path: Path | None, count: int) -> AnnotationPreview:
+    """Render the requests about the first ``count`` cases, and estimate what is left of the whole job.
 
-    Of strategies the second step is counted before the first is answered.
+    The second step of strategies is counted before the first is answered.
 
     Raises:
-        InputError: if the ledger cannot be opened, or a judge of one's own cannot be had.
+        InputError: if the ledger cannot be opened, or a custom judge cannot be loaded.
     """
     job = job.found()
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
         models = job.models(Budget(), lambda: None)
-        seen = asyncio.run(_seen(job, ledger, models, count))
+        seen = asyncio.run(_look_ahead(job, ledger, models, count))
         estimates = tuple(_estimates(job, ledger, seen))
     return AnnotationPreview(tuple(seen.shown), len(seen.used), estimates)
 
 
 @dataclass
-class _Seen:
-    """What a job would ask: by kind how many requests are open, and what is known of answers and of sizes in bytes."""
+class _Outlook:
+    """Requests of a job: by kind how many are open, and known answers and sizes in bytes."""
 
     shown: list[Request] = field(default_factory=list)
     open: Counter[str] = field(default_factory=Counter)
     used: dict[str, tuple[str, Usage]] = field(default_factory=dict)
-    # By kind how many of those that come first have an answer, good or bad.
+    # By kind the number of first requests with an answer, good or bad.
     begun: Counter[str] = field(default_factory=Counter)
     sizes: dict[str, list[int]] = field(default_factory=dict)
 
 
-async def _seen(job: Annotations, ledger: Ledger, models: Mapping[str, Model], count: int) -> _Seen:
-    """Looks at all cases; those of which nothing is known are looked at once a shape, for one asks as often as another."""
-    seen, shapes, known = _Seen(), dict[tuple[str, ...], Counter[str]](), Ledgers([ledger]).judged()
+async def _look_ahead(job: AnnotationJob, ledger: Ledger, models: Mapping[str, Model], count: int) -> _Outlook:
+    """Collect the requests of all cases; unknown cases are rendered once per shape, because equal shapes make equally many requests."""
+    seen, shapes, known = _Outlook(), dict[tuple[str, ...], Counter[str]](), Ledgers([ledger]).judged()
     for number, case in enumerate(job.cases):
         shape = _shape(case)
         fresh = (case.dialogue_id, case.turn) not in known
@@ -189,28 +189,28 @@ async def _seen(job: Annotations, ledger: Ledger, models: Mapping[str, Model], c
         asker = dry_run(job, ledger, models)
         await job.work(asker)(case)
         steps = list(asker.steps.values())
-        first = [one for one in steps if not one.repair and one.request.sample % asker.samples == 0]
-        # Whatever is asked for ends with the first request that has no answer.
-        opened = Counter(one.about.kind for one in steps if one.completion is None)
+        first = [step for step in steps if not step.repair and step.request.sample % asker.samples == 0]
+        # A request chain ends with the first request without an answer.
+        opened = Counter(step.about.kind for step in steps if step.completion is None)
         if fresh:
             shapes[shape] = opened
         seen.open += opened
-        seen.used |= {one.request.key: (one.about.kind, one.completion.usage) for one in steps if one.completion}
-        seen.begun.update(one.about.kind for one in first if one.completion)
-        seen.shown += (one.request for one in first) if number < count else ()
-        for one in first if number < RENDERED else ():
-            seen.sizes.setdefault(one.about.kind, []).append(one.request.size)
+        seen.used |= {step.request.key: (step.about.kind, step.completion.usage) for step in steps if step.completion}
+        seen.begun.update(step.about.kind for step in first if step.completion)
+        seen.shown += (step.request for step in first) if number < count else ()
+        for step in first if number < RENDERED else ():
+            seen.sizes.setdefault(step.about.kind, []).append(step.request.size)
     return seen
 
 
 def _shape(case: Case) -> tuple[str, ...]:
-    """The variants of a case, equal texts as one of them: what says how many requests there are."""
+    """The variants of a case, equal texts as one: what determines the number of requests."""
     first: dict[tuple[Conversation, str], str] = {}
     return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
 
 
-def _estimates(job: Annotations, ledger: Ledger, seen: _Seen) -> Iterator[Estimate]:
-    """By kind what is left: with the averages of this job's own answers, repairs and further samples too, or as it is assumed."""
+def _estimates(job: AnnotationJob, ledger: Ledger, seen: _Outlook) -> Iterator[Estimate]:
+    """Estimates of what is left by kind: from the averages of this job's answers, including repairs and samples, or assumed."""
     settings = job.config.model
     for kind, count in seen.open.items():
         answers = [usage for about, usage in seen.used.values() if about == kind]
@@ -223,7 +223,7 @@ def _estimates(job: Annotations, ledger: Ledger, seen: _Seen) -> Iterator[Estima
         yield estimated(kind, settings, requests, average, seconds, observed=bool(answers))
 
 
-def _written(job: Annotations, kind: str) -> float:
+def _written(job: AnnotationJob, kind: str) -> float:
     rubric = job.config.rubric
     values = {IDEAL.name: len(job.asking.taxonomy.strategies), NAMED.name: 1}.get(kind, len(rubric.requests[0]) if rubric.criteria else 1)
     return TOKENS_A_VALUE * values + (TOKENS_OF_AN_ANALYSIS if rubric.style == "reasoned" else 0)

@@ -1,1 +1,1 @@
-"""Scores beside what people rated: correlations by many weightings at once, and the table of all metrics."""
+"""Correlation of scores with people's ratings, under several weightings, and ensembles of metrics."""

@@ -1,4 +1,4 @@
-"""``score`` over texts of one's own, and over whatever people rated: who is asked for scores, and what becomes of them."""
+"""``score`` on custom texts, and against people's ratings: collects scores and correlates them."""
 
 from __future__ import annotations
 
@@ -28,61 +28,62 @@ from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
-from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.against import AgainstPeople, against_people, rated_items
-from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fitted, on_pairs, wanted
+from empathy_eval.raters.agreement.table import RatingTable
+from empathy_eval.raters.people.correlations import AgainstPeople, correlate_with_people, refuse_unknown_items
+from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fit_ensembles, pair_accuracies, parse_ensembles
 from empathy_eval.raters.review.sheets import text_hash
 
 
 def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
-    """The split of the pair of each text of a release."""
+    """Split of each text of a release."""
     configs = ("pairs", "controls")
     split_of = {pair: split for split in SPLITS for config in configs for pair in column(release_dir, config, "pair_id", (split,))}
     return [split_of[pair] for pair, _ in keys]
 
 
-def with_ensembles(scores: CustomScores, ensembles: Sequence[Ensemble]) -> CustomScores:
-    """All rows, and after them every ensemble; of several criteria each says which it was fitted on."""
-    several = len({one.criterion for one in ensembles}) > 1
-    return replace(scores, columns=(*scores.columns, *(one.column(scores, one.called(several)) for one in ensembles)))
+def with_ensemble_columns(scores: CustomScores, ensembles: Sequence[Ensemble]) -> CustomScores:
+    """All rows, then every ensemble."""
+    several = len({ensemble.criterion for ensemble in ensembles}) > 1
+    return replace(scores, columns=(*scores.columns, *(ensemble.column(scores, ensemble.label(several)) for ensemble in ensembles)))
 
 
-def measured_with(
-    ensembles: Sequence[Ensemble], scores: CustomScores, table: Table, chance: ResamplingSettings, unit: str = "context"
+def correlate(
+    ensembles: Sequence[Ensemble], scores: CustomScores, table: RatingTable, chance: ResamplingSettings, unit: str = "context"
 ) -> AgainstPeople:
-    """Everything against people; with ensembles over the texts of test, each beside the criterion that it was fitted on.
+    """Correlate everything with people; with ensembles over the texts of test, each on the criterion that it was fitted on.
 
     Raises:
-        InputError: as :func:`~empathy_eval.raters.people.against.against_people`.
+        InputError: as :func:`~empathy_eval.raters.people.correlations.correlate_with_people`.
     """
     if not ensembles:
-        return against_people(scores, table, chance, unit)
+        return correlate_with_people(scores, table, chance, unit)
     texts = scores.texts
     split_of = dict(zip(texts.items, texts.splits, strict=True))
     rows = [row for row, split in enumerate(texts.splits) if split == MEASURED_ON]
-    columns = tuple(MetricColumn(one.metric, one.statistics[rows]) for one in scores.columns)
+    columns = tuple(MetricColumn(column.metric, column.statistics[rows]) for column in scores.columns)
     tested = CustomScores(texts.take(rows), columns, scores.faults, scores.outside)
-    beside = {name: [one.column(tested) for one in ensembles if one.criterion == name] for name in table.criteria}
+    beside = {name: [ensemble.column(tested) for ensemble in ensembles if ensemble.criterion == name] for name in table.criteria}
     ratings = list(table.rows())
     by_split = Counter(split_of[item] for item, *_ in ratings)
-    of_test = Table.of([row for row in ratings if split_of[row[0]] == MEASURED_ON])
-    found = against_people(tested, of_test, chance, unit, beside)
-    told = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {by_split[FITTED_ON]}"]
+    of_test = RatingTable.of([row for row in ratings if split_of[row[0]] == MEASURED_ON])
+    correlations = correlate_with_people(tested, of_test, chance, unit, beside)
+    notes = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {by_split[FITTED_ON]}"]
     if left := len(ratings) - by_split[FITTED_ON] - by_split[MEASURED_ON]:
-        told.append(f"ratings of train are left out: {left}")
-    return replace(found, told=tuple(told), ensembles=tuple(ensembles))
+        notes.append(f"ratings of train are left out: {left}")
+    return replace(correlations, told=tuple(notes), ensembles=tuple(ensembles))
 
 
 ITEM = "pair_id:variant, as in the table of ratings that review import writes"
-REJECTED, GONE, OTHER = "of rejected texts", "of texts that are not in these splits of the release", "of other texts of the same id"
-STRANGE = "of replies of systems, which are no part of the release,"
+REJECTED, OTHER = "of rejected texts", "of other texts of the same id"
+NOT_IN_SPLITS = "of texts that are not in these splits of the release"
+OF_SYSTEMS = "of replies of systems, which are no part of the release,"
 
 
-def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> tuple[CustomTexts, Table, tuple[str, ...]]:
-    """The rated texts, their ratings in a table, and in words how many ratings are left out and why.
+def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> tuple[CustomTexts, RatingTable, tuple[str, ...]]:
+    """The rated texts, the table of their ratings, and notes on ratings that are left out.
 
-    Ratings of texts that a check had refused, of texts that the release does not have (any more), of another text of the same id, and of
-    replies of systems are left out.
+    Left out are ratings of rejected texts, of texts that the release does not have (any more), of another text of the same id, and of
+    systems' replies.
 
     Raises:
         InputError: for a faulty table, items that name no text of a pair, and if nothing is left.
@@ -97,27 +98,27 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
         for item, rater, rating, criterion in table.rows():
             name, end = ":".join(names[item][:2]), "".join(names[item][2:])
             if not names[item][1]:
-                left[STRANGE] += 1
+                left[OF_SYSTEMS] += 1
             elif end.startswith("rejected-"):
                 left[REJECTED] += 1
             elif name not in reply:
-                left[GONE] += 1
+                left[NOT_IN_SPLITS] += 1
             elif end and end != text_hash(reply[name]):
                 left[OTHER] += 1
             else:
                 yield name, rater, rating, criterion
 
-    some = list(rows())
-    if not some:
+    kept_rows = list(rows())
+    if not kept_rows:
         raise input_error(path, f"rates no text of {release_dir} in {', '.join(splits)}", "name the release that was rated")
-    kept = Table.of(some)
-    there = set(kept.items)
-    rated = texts.take([row for row, item in enumerate(texts.items) if item in there])
+    kept = RatingTable.of(kept_rows)
+    rated_items_ = set(kept.items)
+    rated = texts.take([row for row, item in enumerate(texts.items) if item in rated_items_])
     return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
 
 
-def _named(path: Path, table: Table) -> dict[str, list[str]]:
-    """What each item names: a pair, a variant (or nothing, and then a system), and what tells it from other texts of these."""
+def _named(path: Path, table: RatingTable) -> dict[str, list[str]]:
+    """Parts of each item's name: pair, variant (empty for a system's reply), and what distinguishes it from other texts of these."""
     names = {item: item.split(":", 2) for item in table.items}
     odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0]) or parts[1] not in (*VARIANTS, "")]
     refuse(Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100])
@@ -127,9 +128,9 @@ def _named(path: Path, table: Table) -> dict[str, list[str]]:
 
 
 def shortcuts_of(language: str) -> tuple[Metric, ...]:
-    """What knows nothing of empathy, beside every metric on texts of a language; VADER's lexicon is English.
+    """Metrics without any understanding of empathy, for texts of a language; VADER's lexicon is English.
 
-    Words alone would have to learn from other texts.
+    Words alone are missing, because they would need other texts to learn from.
     """
     sentiment: tuple[Metric, ...] = (Vader(), PositiveShare()) if language == ENGLISH else ()
     return (Length(language), *sentiment, Echo(language))
@@ -139,43 +140,43 @@ def score_texts(
     path: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, lower_is_better: bool = False,
     items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True, ensembles: Sequence[str] = (),
 ) -> CustomTextResults | AgainstPeople:  # fmt: skip
-    """Scores the texts of a file; with ``ratings``, puts what they get beside what people rated. ``items`` is a file for every score.
+    """Score the texts of a file; with ``ratings``, correlate the scores with them. ``items`` is a file for every score.
 
-    With ``ensembles`` the texts have splits: ensembles are fitted on validation, and all is measured on test.
+    With ``ensembles`` texts have splits: ensembles are fitted on validation, and everything is measured on test.
 
     Raises:
-        InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts do not have, and for
+        InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts lack, and for
             ensembles that cannot be fitted.
     """
     if items:
         check_items(items)
-    texts, found = read_texts(path), find(names, {}) if names else MetricSelection((), ())
+    texts, selection = read_texts(path), find(names, {}) if names else MetricSelection((), ())
     known = texts.items
     table = None
     if ratings is not None:
-        table, found = read_table(ratings), _with_shortcuts(found, shortcuts)
-        rated_items(table, texts.items, str(ratings))
+        table, selection = read_table(ratings), _with_shortcuts(selection, shortcuts)
+        refuse_unknown_items(table, texts.items, str(ratings))
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
-    named_apart([one.name for one in found.metrics], files)
-    given = [read_own_scores(one, known, higher_is_better=not lower_is_better) for one in files]
-    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
-    scores = scored(texts, found, given, scoring)
-    fits = fitted(asked, scores, table) if table is not None and asked else ()
+    named_apart([metric.name for metric in selection.metrics], files)
+    given = [read_own_scores(path, known, higher_is_better=not lower_is_better) for path in files]
+    asked = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
+    scores = scored(texts, selection, given, scoring)
+    fits = fit_ensembles(asked, scores, table) if table is not None and asked else ()
     if items:
-        write_own_items(items, with_ensembles(scores, fits))
-    made = Provenance.of(
-        files=map(file_of, [path, *files, *([ratings] if ratings else [])]), metrics=[one.name for one in found.metrics],
+        write_own_items(items, with_ensemble_columns(scores, fits))
+    provenance = Provenance.of(
+        files=map(file_of, [path, *files, *([ratings] if ratings else [])]), metrics=[metric.name for metric in selection.metrics],
         lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(CHANCE),
     )  # fmt: skip
-    return (own_measured(scores) if table is None else measured_with(fits, scores, table, CHANCE)).of(made)
+    return (own_measured(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
 
 
-def _with_shortcuts(found: MetricSelection, wanted: bool) -> MetricSelection:
-    """The metrics, and after them those shortcuts that are none of them."""
-    names = {one.name for one in found.metrics}
-    more = [one for one in shortcuts_of(found.language) if one.name not in names] if wanted else []
-    return replace(found, metrics=(*found.metrics, *more))
+def _with_shortcuts(selection: MetricSelection, wanted: bool) -> MetricSelection:
+    """The metrics, then the shortcuts that are not among them."""
+    names = {metric.name for metric in selection.metrics}
+    more = [metric for metric in shortcuts_of(selection.language) if metric.name not in names] if wanted else []
+    return replace(selection, metrics=(*selection.metrics, *more))
 
 
 def score_rated(
@@ -183,9 +184,9 @@ def score_rated(
     lower_is_better: bool = False, items: Path | None = None, shortcuts: bool = True, judges: Sequence[str] = (),
     annotations: ReleaseAnnotations | None = None, ensembles: Sequence[str] = (),
 ) -> AgainstPeople:  # fmt: skip
-    """Puts metrics, files of scores and judges beside what people rated of a release, as ``review import`` wrote it.
+    """Correlate metrics, score files and judges with people's ratings of a release, as ``review import`` writes them.
 
-    ``ensembles`` are fitted on its validation split; all is measured on its test split then, its pairs too.
+    ``ensembles`` are fitted on its validation split; everything is then measured on its test split, including its pairs.
 
     Raises:
         InputError: if it is no release, a name is unknown, a file of scores or ratings is faulty, or an ensemble cannot be fitted.
@@ -194,27 +195,27 @@ def score_rated(
         check_items(items)
     manifest = read_manifest(release_dir)
     language = language_of(report := manifest["configuration"])
-    found = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
+    selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
     ruled = judged(release_dir, judges, annotations)
-    named_apart([one.name for one in (*found.metrics, *ruled)], files)
+    named_apart([metric.name for metric in (*selection.metrics, *ruled)], files)
     given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
-    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
-    # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
-    splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
-    texts, table, told = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
+    asked = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
+    # Rated texts are a sample with possibly few of one split: by default all splits are used, with a warning.
+    splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
+    texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
     if asked:
         texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
-    scores = scored(replace(texts, language=language), found, given, scoring)
-    fits = fitted(asked, scores, table) if asked else ()
+    scores = scored(replace(texts, language=language), selection, given, scoring)
+    fits = fit_ensembles(asked, scores, table) if asked else ()
     if items:
-        write_own_items(items, with_ensembles(scores, fits))
+        write_own_items(items, with_ensemble_columns(scores, fits))
     chance = ResamplingSettings(report["report"]["bootstrap"], 0, report["seed"])
-    made = Provenance.of(
-        release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
-        judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
+    provenance = Provenance.of(
+        release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[metric.name for metric in selection.metrics],
+        judges=[metric.name for metric in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
     )  # fmt: skip
-    measured = measured_with(fits, scores, table, chance, unit="dialogue")
+    measured = correlate(fits, scores, table, chance, unit="dialogue")
     if fits:
-        reached, faults = on_pairs(release_dir, fits, MetricSelection((*found.metrics, *given), (), language), scoring, chance)
+        reached, faults = pair_accuracies(release_dir, fits, MetricSelection((*selection.metrics, *given), (), language), scoring, chance)
         measured = replace(measured, on_pairs=reached, faults=tuple(dict.fromkeys((*measured.faults, *faults))))
-    return replace(measured, told=(*notes, *told, *measured.told), provenance=made)
+    return replace(measured, told=(*notes, *notes_of_ratings, *measured.told), provenance=provenance)

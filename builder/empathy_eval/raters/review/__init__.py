@@ -1,1 +1,1 @@
-"""Review by people: a seeded, blind sample is sent out; what comes back is checked, merged and recorded."""
+"""Review by people: a seeded, blind sample is exported; returned files are checked, unblinded and merged into a record."""

@@ -1,4 +1,4 @@
-"""Who sees what: every cell is rated by the same number of raters, and nobody sees two items of one dialogue."""
+"""Assignment of texts to raters: every cell gets equally many raters, and nobody sees two items of one dialogue."""
 
 from __future__ import annotations
 
@@ -11,61 +11,60 @@ from empathy_eval.base.errors import Problem, input_error, nearest
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.review.replies import Replies
-from empathy_eval.raters.review.sample import DESIGNS, Cell, Design, Unit
+from empathy_eval.raters.review.sample import DESIGNS, Cell, ReviewDesign, Unit
 
-Seen = dict[str, list[tuple[Unit, Cell]]]
-# By rater and dialogue the unit that the rater sees of it.
-Shares = dict[str, dict[str, Unit]]
+Assignment = dict[str, list[tuple[Unit, Cell]]]
+# The unit that a rater sees, by rater and dialogue.
+UnitsByRater = dict[str, dict[str, Unit]]
 
 
-def raters_of(count: int) -> list[str]:
-    """``rater-01`` and so on: pseudonyms."""
+def rater_names(count: int) -> list[str]:
+    """Pseudonyms: ``rater-01`` and so on."""
     width = max(2, len(str(count)))
     return [f"rater-{number:0{width}d}" for number in range(1, count + 1)]
 
 
-def assign(units: Sequence[Unit], design: Design) -> Seen:
-    """What each rater sees, in no order that matters.
+def assign(units: Sequence[Unit], design: ReviewDesign) -> Assignment:
+    """Assign to each rater the units and cells to rate, in arbitrary order.
 
-    Each cell of a unit gets ``per_item`` raters, all different ones. A rater sees one item of a dialogue at most: the context of a later
-    turn, and the whole dialogue, show the reference of an earlier turn. Loads are as even as that allows: those of any two raters differ
-    by at most one wherever they can. Each rater's cells are balanced, so that about half of them are apathetic.
+    Each cell of a unit gets ``per_item`` different raters. A rater sees one item of a dialogue at most: the context of a later turn, and
+    the whole dialogue, show the reference of an earlier turn. Loads are as even as that allows: they differ by at most one if possible.
+    Each rater's cells are balanced, so that about half of them are apathetic.
 
     Raises:
-        InputError: if there are too few raters for what belongs together.
+        InputError: if there are too few raters for the items of a dialogue.
     """
-    _enough(units, design)
-    shares = _shared(units, design)
-    seen: Seen = {rater: [] for rater in shares}
+    _require_enough_raters(units, design)
+    shares = _raters_by_unit(units, design)
+    seen: Assignment = {rater: [] for rater in shares}
     cells_of = {rater: Counter[str]() for rater in seen}
     for unit in sorted(units, key=lambda unit: derived_random(design.seed, "deal", unit.name).random()):
-        free = [rater for rater, ones in shares.items() if ones.get(unit.dialogue) == unit]
+        free = [rater for rater, units_of in shares.items() if units_of.get(unit.dialogue) == unit]
         rng = derived_random(design.seed, "cells", unit.name)
-        for rater, cell in _dealt(free, unit.cells, cells_of, design.per_item, rng):
+        for rater, cell in _deal_cells(free, unit.cells, cells_of, design.per_item, rng):
             seen[rater].append((unit, cell))
             cells_of[rater][cell.variant] += 1
     return seen
 
 
-def _enough(units: Iterable[Unit], design: Design) -> None:
-    """Counts the raters of what nobody may see together: the texts of turns, the contexts of a crossed item, and the whole dialogue."""
+def _require_enough_raters(units: Iterable[Unit], design: ReviewDesign) -> None:
+    """Refuse designs with too few raters for the items of a dialogue: texts of turns, contexts of a crossed item, the dialogue."""
     together: dict[str, list[Unit]] = defaultdict(list)
     for unit in units:
         together[unit.dialogue].append(unit)
-    most = max(together.values(), key=lambda some: sum(len(unit.cells) for unit in some), default=list[Unit]())
+    most = max(together.values(), key=lambda group: sum(len(unit.cells) for unit in group), default=list[Unit]())
     needed = sum(len(unit.cells) for unit in most) * design.per_item
     if design.raters < needed:
-        what, fix = _together(most)
+        what, fix = _conflict(most)
         of_turns = any(unit.kind in ("variant", "reply") and len(unit.cells) > 1 for unit in most)
         fewer = ", --texts-per-turn 1" if of_turns and not design.rejected else ""
         fix = f"give --raters {needed} or more, a smaller --per-item{fewer}, or {fix}"
-        raise input_error(
-            "--raters", f"{design.raters} are too few: {what}, each rated {design.per_item} times, and no rater sees two of these", fix
-        )
+        few = f"{design.raters} are too few: {what}, each rated {design.per_item} times, and no rater sees two of these"
+        raise input_error("--raters", few, fix)
 
 
-def _together(units: Sequence[Unit]) -> tuple[str, str]:
-    """What is judged of one dialogue, in words, and which of it could be left out."""
+def _conflict(units: Sequence[Unit]) -> tuple[str, str]:
+    """What is judged of one dialogue, in words, and what could be left out."""
     kinds = {unit.kind: unit for unit in units}
     turns = [unit for unit in units if unit.kind in ("variant", "reply")]
     if "crossed" in kinds:
@@ -78,33 +77,36 @@ def _together(units: Sequence[Unit]) -> tuple[str, str]:
     return what, "--dialogues 0 and the dialogues in a review of their own" if "dialogue" in kinds else "fewer texts"
 
 
-def _even_out(shares: Shares) -> None:
-    """Moves units from raters with more to raters with less, over others if need be, for as long as that makes loads more even."""
-    while path := next(filter(None, (_way_down(shares, one) for one in sorted(shares, key=lambda rater: -len(shares[rater])))), None):
+def _even_out(shares: UnitsByRater) -> None:
+    """Move units from raters with more to raters with fewer, through others if need be, as long as that evens out the loads."""
+    path: Sequence[tuple[str, Unit, str]] | None = ()
+    while path is not None:
         for giver, unit, taker in path:
             shares[taker][unit.dialogue] = shares[giver].pop(unit.dialogue)
+        paths = (_handover_path(shares, rater) for rater in sorted(shares, key=lambda rater: -len(shares[rater])))
+        path = next(filter(None, paths), None)
 
 
-def _way_down(shares: Shares, start: str) -> list[tuple[str, Unit, str]]:
-    """The shortest way on which units can be handed on, one by each, from a rater to one who has at least two fewer; else nothing."""
-    ways: dict[str, list[tuple[str, Unit, str]]] = {start: []}
+def _handover_path(shares: UnitsByRater, start: str) -> list[tuple[str, Unit, str]]:
+    """Shortest path of handovers, one unit each, from a rater to one with at least two units fewer; else empty (breadth-first search)."""
+    paths: dict[str, list[tuple[str, Unit, str]]] = {start: []}
     queue = deque([start])
     while queue:
         giver = queue.popleft()
         if len(shares[giver]) <= len(shares[start]) - 2:
-            return ways[giver]
-        for taker, ones in shares.items():
-            if taker not in ways and (unit := next((one for one in shares[giver].values() if one.dialogue not in ones), None)):
-                ways[taker] = [*ways[giver], (giver, unit, taker)]
+            return paths[giver]
+        for taker, units_of in shares.items():
+            if taker not in paths and (unit := next((unit for unit in shares[giver].values() if unit.dialogue not in units_of), None)):
+                paths[taker] = [*paths[giver], (giver, unit, taker)]
                 queue.append(taker)
     return []
 
 
-def _shared(units: Sequence[Unit], design: Design) -> Shares:
-    """Every unit with its raters: those with the least to do among those who may see it, then evened out.
+def _raters_by_unit(units: Sequence[Unit], design: ReviewDesign) -> UnitsByRater:
+    """Assign raters to every unit: those with the smallest load among those who may see it, then evened out.
 
-    Units come in a seeded order, as neighbours in the release must not meet the same raters; but whole dialogues first, those with many
-    replies before others, then crossed items, and last the replies of dialogues that nobody reviews, which go to anybody.
+    Units come in a seeded order, so that neighbours in the release get different raters; but whole dialogues first, those with many replies
+    before others, then crossed items, and last the replies of dialogues that nobody reviews, which anybody may see.
     """
     replies = Counter[str]()
     for unit in units:
@@ -112,21 +114,18 @@ def _shared(units: Sequence[Unit], design: Design) -> Shares:
     reviewed = {unit.dialogue for unit in units if unit.kind == "dialogue"}
 
     def turn(unit: Unit) -> tuple[int, int, float]:
+        kind = ("dialogue", "crossed", "variant", "reply").index(unit.kind)
         lot = derived_random(design.seed, "assign", unit.name).random()
-        return (
-            ("dialogue", "crossed", "variant", "reply").index(unit.kind),
-            -replies[unit.dialogue] if unit.dialogue in reviewed else 0,
-            lot,
-        )
+        return kind, -replies[unit.dialogue] if unit.dialogue in reviewed else 0, lot
 
-    shares: Shares = {rater: {} for rater in raters_of(design.raters)}
+    shares: UnitsByRater = {rater: {} for rater in rater_names(design.raters)}
     barred = Counter[str]()
     for unit in sorted(units, key=turn):
         rng = derived_random(design.seed, "raters", unit.name)
         lots = {rater: rng.random() for rater in shares}
-        # Only one item of a dialogue: another one would show the reference, the dialogue or the context of this one.
-        free = [rater for rater, ones in shares.items() if unit.dialogue not in ones]
-        # Who reviews a dialogue is barred from its replies: of these, too, all raters are to miss about as many.
+        # One item per dialogue: another would reveal the reference, the dialogue or the context of this one.
+        free = [rater for rater, units_of in shares.items() if unit.dialogue not in units_of]
+        # A reviewer of a dialogue may not rate its replies; all raters should miss about equally many.
         free.sort(key=lambda rater: (len(shares[rater]), barred[rater] if unit.kind == "dialogue" else 0, lots[rater]))
         for rater in free[: len(unit.cells) * design.per_item]:
             shares[rater][unit.dialogue] = unit
@@ -136,17 +135,15 @@ def _shared(units: Sequence[Unit], design: Design) -> Shares:
     return shares
 
 
-def _dealt(
+def _deal_cells(
     free: list[str], cells: Sequence[Cell], cells_of: dict[str, Counter[str]], per_item: int, rng: random.Random
 ) -> list[tuple[str, Cell]]:
-    """Each cell with those of the free raters who had the fewest of it, counted against the cells still to be dealt."""
+    """Give each cell to those of the free raters who had the fewest of it, relative to the cells still to be dealt."""
     left, dealt = rng.sample(cells, len(cells)), []
     while left:
         cell = left.pop()
-        surplus = {
-            rater: cells_of[rater][cell.variant] - sum(cells_of[rater][other.variant] for other in left) / max(1, len(left))
-            for rater in free
-        }
+        others = {rater: sum(cells_of[rater][other.variant] for other in left) / max(1, len(left)) for rater in free}
+        surplus = {rater: cells_of[rater][cell.variant] - others[rater] for rater in free}
         chosen = sorted(free, key=lambda rater: (surplus[rater], rng.random()))[:per_item]
         dealt += [(rater, cell) for rater in chosen]
         free = [rater for rater in free if rater not in chosen]
@@ -156,13 +153,13 @@ def _dealt(
 WITHIN_ONLY = ("dialogues", "rejected", "planted", "crossed")
 
 
-def groups_of(design: Design, replies: Replies | None) -> tuple[str, ...]:
-    """What raters are divided by: the systems that replied, all four cells, or the two variants."""
+def groups_of(design: ReviewDesign, replies: Replies | None) -> tuple[str, ...]:
+    """The groups that raters are divided into: the systems that replied, all four cells, or the two variants."""
     return replies.systems if replies else CELLS if design.cells else PAIR_VARIANTS
 
 
-def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
-    """What cannot be had of a design."""
+def design_problems(design: ReviewDesign, replies: Replies | None) -> Iterator[Problem]:
+    """Problems of a design."""
     if design.design not in DESIGNS:
         yield Problem("--design", f'"{design.design}" is not known', f"use {' or '.join(DESIGNS)}{nearest(design.design, DESIGNS)}")
     if design.texts_per_turn and (design.between or design.rejected):
@@ -186,45 +183,45 @@ def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
         yield Problem("--raters", what, f"give --raters {' or '.join(map(str, fits))}")
 
 
-def assign_blocks(units: Sequence[Unit], design: Design, seal: str) -> tuple[Seen, dict[str, str]]:
-    """What each rater sees, and the block of each, which has the same name wherever it has the same contexts.
+def assign_blocks(units: Sequence[Unit], design: ReviewDesign, seal: str) -> tuple[Assignment, dict[str, str]]:
+    """Assign units to raters in blocks, and name each rater's block by its contexts.
 
-    Raters of a block follow on one another, and which of them has which group is drawn by lot: who sends folders out in their order keeps
-    the groups even at any time. The lot hangs on the ``seal`` of the release and on the replies, so that a number tells nothing.
+    Raters of a block are consecutive, and their groups are drawn at random, so sending folders in order keeps the groups balanced at any
+    time. The draw depends on the ``seal`` of the release and on the replies, so that a rater's number reveals nothing.
     """
     cells = range(len(units[0].cells))
-    raters, seen, block_of = iter(raters_of(design.raters)), Seen(), dict[str, str]()
+    raters, seen, block_of = iter(rater_names(design.raters)), Assignment(), dict[str, str]()
     for number, block in enumerate(_blocks(units, design.raters // len(cells), design)):
-        for place in derived_random(design.seed, "groups", seal, design.replies, number).sample(cells, len(cells)):
+        for cell in derived_random(design.seed, "groups", seal, design.replies, number).sample(cells, len(cells)):
             rater = next(raters)
-            seen[rater] = [(unit, unit.cells[place]) for unit in block]
+            seen[rater] = [(unit, unit.cells[cell]) for unit in block]
             block_of[rater] = code_of(sorted(unit.name for unit in block), 8)
     return seen, block_of
 
 
 def code_of(value: object, signs: int) -> str:
-    """So many signs of the hash of a value, the first of which is a letter: a spreadsheet would take ``12345678e012`` for a number."""
+    """The first characters of the hash of a value, beginning with a letter: a spreadsheet would take ``12345678e012`` for a number."""
     code = digest(value)[3 : 3 + signs]
     return "abcdef"[int(code[0], 16) % 6] + code[1:]
 
 
-def _blocks(units: Sequence[Unit], count: int, design: Design) -> Iterator[list[Unit]]:
-    """Blocks of so many contexts, one a dialogue: always of the dialogues that are to be in most of the blocks to come."""
-    left = _shares(units, count, design)
+def _blocks(units: Sequence[Unit], count: int, design: ReviewDesign) -> Iterator[list[Unit]]:
+    """Blocks of contexts, one per dialogue, filled first from the dialogues with the most blocks still to come."""
+    left = _blocks_per_context(units, count, design)
     by_dialogue: dict[str, list[Unit]] = defaultdict(list)
     for unit in units:
         by_dialogue[unit.dialogue].append(unit)
     for number in range(count):
         rng = derived_random(design.seed, "block", number)
-        totals = [(sum(left[unit.name] for unit in some), rng.random(), name) for name, some in by_dialogue.items()]
-        some = [by_dialogue[name] for _, _, name in heapq.nlargest(design.per_rater, totals)]
-        block = [max(ones, key=lambda unit: (left[unit.name], rng.random())) for ones in some]
+        totals = [(sum(left[unit.name] for unit in units_of), rng.random(), name) for name, units_of in by_dialogue.items()]
+        chosen = [by_dialogue[name] for _, _, name in heapq.nlargest(design.per_rater, totals)]
+        block = [max(contexts, key=lambda unit: (left[unit.name], rng.random())) for contexts in chosen]
         left.subtract(unit.name for unit in block)
         yield block
 
 
-def _shares(units: Sequence[Unit], count: int, design: Design) -> Counter[str]:
-    """In how many blocks each context is: as even as can be, where a dialogue is in each block once at most."""
+def _blocks_per_context(units: Sequence[Unit], count: int, design: ReviewDesign) -> Counter[str]:
+    """Number of blocks of each context: as even as possible, with each dialogue in a block at most once."""
     shares, of_dialogue = Counter[str](), Counter[str]()
     dialogue_of = {unit.name: unit.dialogue for unit in units}
     queue = [(0, derived_random(design.seed, "blocks", name).random(), name) for name in dialogue_of]

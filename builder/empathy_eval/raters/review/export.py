@@ -1,4 +1,4 @@
-"""Exporting: a release sent out for review, one folder a rater, the key that stays behind, and the papers of a pack."""
+"""Export of a review: a folder for each rater, the key that stays with the maintainer, and the documents of a pack."""
 
 from __future__ import annotations
 
@@ -23,70 +23,79 @@ from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import column, read_manifest
 from empathy_eval.raters.review.answers import read_rows
-from empathy_eval.raters.review.assignment import groups_of, misfits
-from empathy_eval.raters.review.forms import FOLDER, guidance, of_crossed, page, told, write_csv, write_projects, write_xlsx
+from empathy_eval.raters.review.assignment import design_problems, groups_of
+from empathy_eval.raters.review.forms import (
+    FOLDER,
+    guidance_markdown,
+    guidance_texts,
+    of_crossed,
+    page,
+    write_csv,
+    write_projects,
+    write_xlsx,
+)
 from empathy_eval.raters.review.replies import Replies, read_replies
 from empathy_eval.raters.review.sample import (
     BETWEEN,
     WITHIN,
     Cell,
-    Design,
     Entry,
-    Places,
+    RaterCapacity,
+    ReviewDesign,
     Sample,
     Unit,
-    drawn_of,
+    draw_names,
+    draw_sample,
     entries_of,
-    one_a_dialogue,
-    sample,
+    one_per_dialogue,
 )
 from empathy_eval.raters.review.sheets import make_review
 
 
-def drawn_for(release_dir: Path, design: Design, replies: Replies | None = None) -> Sample:
-    """The units of a review. Where systems replied, ``pairs`` of the design counts the contexts of their replies.
+def draw_units(release_dir: Path, design: ReviewDesign, replies: Replies | None = None) -> Sample:
+    """Draw the units of a review. If systems replied, ``pairs`` of the design counts the contexts of their replies.
 
     Raises:
-        InputError: as :func:`sample` does; if blocks are of more contexts than there are dialogues.
+        InputError: as :func:`draw_sample`; if a block needs more contexts than there are dialogues.
     """
     notes = list(replies.notes) if replies else []
     if design.between:
-        return Sample(tuple(_of_blocks(release_dir, design, replies, notes)), tuple(notes))
-    of_release = sample(release_dir, replace(design, pairs=0) if replies else design)
-    replied = _replied(release_dir, design, replies, notes, of_release) if replies else ()
-    units = fewer_texts([*of_release.units, *replied], design)
+        return Sample(tuple(_block_units(release_dir, design, replies, notes)), tuple(notes))
+    of_release = draw_sample(release_dir, replace(design, pairs=0) if replies else design)
+    replied = _reply_units(release_dir, design, replies, notes, of_release) if replies else ()
+    units = limit_texts([*of_release.units, *replied], design)
     return Sample(tuple(units), (*notes, *of_release.notes))
 
 
-def fewer_texts(units: Sequence[Unit], design: Design) -> list[Unit]:
-    """The units, each turn with at most ``texts_per_turn`` of its texts: drawn by lot, each of them about as often as any other."""
+def limit_texts(units: Sequence[Unit], design: ReviewDesign) -> list[Unit]:
+    """Limit each turn to ``texts_per_turn`` of its texts: drawn at random, each about equally often."""
     kept: dict[str, tuple[Cell, ...]] = {}
     by_cells: dict[tuple[str, ...], list[Unit]] = defaultdict(list)
     for unit in units if design.texts_per_turn else ():
         if unit.kind in ("variant", "reply") and len(unit.cells) > design.texts_per_turn:
             by_cells[tuple(cell.name for cell in unit.cells)].append(unit)
-    for names, some in by_cells.items():
+    for names, group in by_cells.items():
         texts = itertools.cycle(derived_random(design.seed, "texts", *names).sample(range(len(names)), len(names)))
-        for unit in sorted(some, key=lambda unit: derived_random(design.seed, "texts", unit.name).random()):
-            kept[unit.name] = tuple(unit.cells[place] for place in sorted(itertools.islice(texts, design.texts_per_turn)))
+        for unit in sorted(group, key=lambda unit: derived_random(design.seed, "texts", unit.name).random()):
+            kept[unit.name] = tuple(unit.cells[index] for index in sorted(itertools.islice(texts, design.texts_per_turn)))
     return [replace(unit, cells=kept.get(unit.name, unit.cells)) for unit in units]
 
 
-def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[str], of_release: Sample) -> Iterator[Unit]:
-    """Contexts that all systems replied to, each with the replies; none of a turn that is already drawn, in a pack one a dialogue."""
+def _reply_units(release_dir: Path, design: ReviewDesign, replies: Replies, notes: list[str], of_release: Sample) -> Iterator[Unit]:
+    """Contexts that all systems replied to, with the replies; no turn that is already drawn, in a pack one per dialogue."""
     answered = _answered(release_dir, "pairs", replies)
-    turns, there = {unit.name for unit in of_release.units}, {unit.dialogue for unit in of_release.units}
-    places = Places(design)
+    turns, dialogues = {unit.name for unit in of_release.units}, {unit.dialogue for unit in of_release.units}
+    places = RaterCapacity(design)
     for unit in of_release.units:
         turn = unit.kind == "variant"
-        places.take([unit.dialogue], design.raters_of(len(unit.cells)) if turn else len(unit.cells) * design.per_item, turn=turn)
-    # Nobody sees two texts of a turn: one whose own texts are rated is not rated with replies too.
+        places.reserve([unit.dialogue], design.raters_needed(len(unit.cells)) if turn else len(unit.cells) * design.per_item, turn=turn)
+    # Nobody sees two texts of a turn, so turns whose own texts are rated get no replies.
     entries = [entry for entry in answered if entry.name not in turns]
     if len(entries) < min(design.pairs, len(answered)):
         notes.append(f"{len(answered) - len(entries)} contexts are left out for replies, because their own texts are rated")
     if design.pack:
-        entries = one_a_dialogue([entry for entry in entries if entry.dialogue not in there], set(), design.seed)
-    drawn = places.draw("pairs", entries, lambda entry: design.raters_of(len(replies.systems)), what="contexts")
+        entries = one_per_dialogue([entry for entry in entries if entry.dialogue not in dialogues], set(), design.seed)
+    drawn = places.draw("pairs", entries, lambda entry: design.raters_needed(len(replies.systems)), what="contexts")
     notes += places.notes
     yield from (Unit(entry.name, "reply", tuple(map(Cell, replies.systems))) for entry in entries if entry.name in drawn)
 
@@ -95,42 +104,42 @@ def _answered(release_dir: Path, config: str, replies: Replies | None) -> list[E
     return [entry for entry in entries_of(release_dir, config) if replies is None or entry.name in replies.texts]
 
 
-def _of_blocks(release_dir: Path, design: Design, replies: Replies | None, notes: list[str]) -> Iterator[Unit]:
-    """Contexts for blocks, no more than these hold, and of as many dialogues as can be: a block has one turn of each."""
+def _block_units(release_dir: Path, design: ReviewDesign, replies: Replies | None, notes: list[str]) -> Iterator[Unit]:
+    """Contexts for blocks, from as many dialogues as possible: a block has one turn of each."""
     what = "cells" if design.cells else "pairs"
     cells = groups_of(design, replies)
     kind = "reply" if replies else "variant"
     entries = _answered(release_dir, "controls" if design.cells else "pairs", replies)
     wanted = min(design.cells or design.pairs, design.raters // len(cells) * design.per_rater)
-    apart = one_a_dialogue(entries, set(), design.seed)
-    drawn = drawn_of(apart, min(wanted, len(apart)), design.seed, "contexts", notes)
+    apart = one_per_dialogue(entries, set(), design.seed)
+    drawn = draw_names(apart, min(wanted, len(apart)), design.seed, "contexts", notes)
     if wanted > len(drawn) and not design.pack:
-        drawn = drawn_of(entries, wanted, design.seed, "contexts", notes, drawn)
+        drawn = draw_names(entries, wanted, design.seed, "contexts", notes, drawn)
     dialogues = len({entry.dialogue for entry in entries if entry.name in drawn})
     if drawn and dialogues < design.per_rater:
-        said = f"a block needs contexts of {design.per_rater} dialogues, but the {len(drawn)} contexts are of {dialogues}"
-        raise input_error("--per-rater", said, f"give --per-rater {dialogues} or less, or more contexts")
+        few = f"a block needs contexts of {design.per_rater} dialogues, but the {len(drawn)} contexts are of {dialogues}"
+        raise input_error("--per-rater", few, f"give --per-rater {dialogues} or less, or more contexts")
     samples = () if replies else (what,)
-    yield from (Unit(entry.name, kind, tuple(Cell(one, samples=samples) for one in cells)) for entry in entries if entry.name in drawn)
+    yield from (Unit(entry.name, kind, tuple(Cell(cell, samples=samples) for cell in cells)) for entry in entries if entry.name in drawn)
 
 
 KEY, RATERS = "key.json", "raters"
 COUNTS = ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn")
-# A rater is a folder, even where there is nothing left to rate.
+# Every rater gets a folder, even without items, so the number is limited.
 MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(COUNTS, 10_000_000)
-# The counts of a pack, where others are not asked for.
+# Default counts of a pack.
 SIZES: dict[str, int] = {"pairs": 60, "dialogues": 0, "cells": 30, "raters": 12}
 # Most adults read English prose at 175 to 300 words a minute (Brysbaert 2019). The slow end, so that nobody is paid too little.
 WORDS_A_MINUTE = 175
-# To decide, after reading: on a reply, on a dialogue, on a strategy, and between two replies.
+# Seconds for a decision after reading: on a reply, a dialogue, a strategy, and between two replies.
 SECONDS = {"variant": 30, "dialogue": 30, "turn": 10, "crossed": 30}
-CHECKLIST, PAPERS = "CHECKLIST.md", ("papers/information.md", "papers/payment.md")
+CHECKLIST, DOCUMENTS = "CHECKLIST.md", ("papers/information.md", "papers/payment.md")
 PLACEHOLDER = re.compile(r"\[\[FILL IN: ([^\]]+)\]\]")
 
 
 @dataclass(frozen=True)
-class Load:
-    """What a rater has to do: items, how many of them carry a warning, words to read, and minutes by the paces above."""
+class Workload:
+    """Workload of a rater: items, items with a warning, words to read, and minutes at the paces above."""
 
     items: int
     warned: int
@@ -139,26 +148,26 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Papers:
-    """The papers of a pack: what each rater has to do, the guidance and practice before it, and (file, what) for each place to fill in."""
+class PackDocuments:
+    """Documents of a pack: each rater's workload, that of guidance and practice, and (file, what) for each placeholder to fill in."""
 
-    loads: dict[str, Load]
-    before: Load
+    loads: dict[str, Workload]
+    before: Workload
     open: tuple[tuple[str, str], ...]
 
     @property
     def minutes(self) -> int:
-        """What the longest of the raters' folders takes with guidance and practice, rounded up to five minutes."""
+        """Minutes for the largest of the raters' folders with guidance and practice, rounded up to five."""
         return math.ceil((self.before.minutes + max(load.minutes for load in self.loads.values())) / 5) * 5
 
 
-def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> Design:
-    """The design that is asked for; ``replying`` says whether it is of the replies of systems.
+def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> ReviewDesign:
+    """The design with these settings; ``replying`` says whether systems' replies are rated.
 
-    What is not said is in a pack as in :data:`SIZES`; of replies and between raters no dialogues and no cells.
+    Defaults of a pack are :data:`SIZES`; with replies and between raters there are no dialogues and no cells.
 
     Raises:
-        InputError: for settings of another design than this.
+        InputError: for settings of the other design.
     """
     between = settings.get("design") == BETWEEN
     if (odd := "per_item" if between else "per_rater") in settings:
@@ -168,82 +177,83 @@ def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> Design:
     if between or replying:
         chosen |= {"dialogues": 0, "cells": 0}
     if between:
-        chosen["pairs"] = 0 if settings.get("cells") else Design.pairs
-    return Design(**{**chosen, **settings, "asked": frozenset(settings)})
+        chosen["pairs"] = 0 if settings.get("cells") else ReviewDesign.pairs
+    return ReviewDesign(**{**chosen, **settings, "explicit": frozenset(settings)})
 
 
-def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> Papers:
-    """Writes the papers and the checklist into ``out``, beside ``raters``, whose files are what the words are counted in.
+def write_documents(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> PackDocuments:
+    """Write the documents and the checklist into ``out``; words are counted in the files of ``raters``.
 
     ``language`` is that of the texts; guidance and practice are English.
     """
-    loads = {folder.name: _load(folder / f"{folder.name}.csv", language) for folder in sorted(raters.iterdir())}
-    before = _before(next(raters.iterdir()) / "guidance.md")
-    papers = Papers(loads, before, ())
+    loads = {folder.name: _workload(folder / f"{folder.name}.csv", language) for folder in sorted(raters.iterdir())}
+    before = _preparation(next(raters.iterdir()) / "guidance.md")
+    papers = PackDocuments(loads, before, ())
     templates = environment(data_folder(FOLDER) / "pack")
     about = {
         "key": key, "loads": loads, "before": before, "minutes": papers.minutes, "words_a_minute": WORDS_A_MINUTE, "seconds": SECONDS,
         "language": None if language == ENGLISH else language,
     }  # fmt: skip
-    found: list[tuple[str, str]] = []
+    placeholders: list[tuple[str, str]] = []
     (out / "papers").mkdir()
-    for name in PAPERS:
+    for name in DOCUMENTS:
         text = templates.get_template(f"{Path(name).name}.j2").render(**about) + "\n"
         write_whole(out / name, text)
-        found += [(name, what) for what in PLACEHOLDER.findall(text)]
-    write_whole(out / CHECKLIST, templates.get_template("checklist.md.j2").render(**about, open=found) + "\n")
-    return Papers(loads, before, tuple(found))
+        placeholders += [(name, what) for what in PLACEHOLDER.findall(text)]
+    write_whole(out / CHECKLIST, templates.get_template("checklist.md.j2").render(**about, open=placeholders) + "\n")
+    return PackDocuments(loads, before, tuple(placeholders))
 
 
-def _load(sheet: Path, language: str) -> Load:
-    """Counted in the rater's CSV, which has the same texts as the other forms."""
+def _workload(sheet: Path, language: str) -> Workload:
+    """Workload of a rater's CSV, which has the same texts as the other forms."""
     rows = [row for _, row in read_rows(sheet)]
     items = [row for row in rows if row["kind"] != "turn"]
     count = sum(len(words(row[name], language)) for row in rows for name in ("situation", "context", "text"))
     seconds = sum(SECONDS[row["kind"]] for row in rows if row["kind"] != "turn" or row["strategy"])
-    return Load(len(items), sum(bool(row["warning"]) for row in items), count, count / WORDS_A_MINUTE + seconds / 60)
+    return Workload(len(items), sum(bool(row["warning"]) for row in items), count, count / WORDS_A_MINUTE + seconds / 60)
 
 
-def _before(guidance: Path) -> Load:
-    """The guidance with its replies to practise on, and the test, which is on the page alone."""
-    training = told()["training"]
-    test = [text for one in training["test"] for text in (one["situation"], *(turn["text"] for turn in one["context"]), one["text"])]
+def _preparation(guidance: Path) -> Workload:
+    """Workload of the guidance with its practice replies, and of the test, which is on the page alone."""
+    training = guidance_texts()["training"]
+    test = [text for example in training["test"] for text in (example["situation"], example["text"])]
+    test += [turn["text"] for example in training["test"] for turn in example["context"]]
     count = sum(len(words(text)) for text in (guidance.read_text(encoding="utf-8"), *test))
     replies = len(training["training"]) + len(training["test"])
-    return Load(replies, 0, count, count / WORDS_A_MINUTE + replies * SECONDS["variant"] / 60)
+    return Workload(replies, 0, count, count / WORDS_A_MINUTE + replies * SECONDS["variant"] / 60)
 
 
 @dataclass(frozen=True)
 class Exported:
-    """A review that was written: its key, what was drawn, how many items each rater has, and of a pack the papers."""
+    """An exported review: its key, the sample, the number of items of each rater, and the documents of a pack."""
 
     key: dict[str, Any]
     sample: Sample
     loads: dict[str, int]
-    papers: Papers | None = None
+    papers: PackDocuments | None = None
 
 
 def export_review(
     release_dir: Path,
     out: Path,
-    design: Design | None = None,
+    design: ReviewDesign | None = None,
     progress: Callable[[str], None] = lambda rater: None,
     replies_file: Path | None = None,
 ) -> Exported:
-    """Writes ``raters/<rater>/`` for each rater, ``key.json``, a README and the papers of a pack into ``out``, whole or not at all.
+    """Write ``raters/<rater>/`` for each rater, ``key.json``, a README and the documents of a pack into ``out``, all or nothing.
 
-    The bytes are the same every time.
-    ``progress`` is called with each rater that is done. With ``replies_file`` what systems replied to contexts of the release is rated.
+    The bytes are the same every time. ``progress`` is called with each finished rater. With ``replies_file`` systems' replies to contexts
+    of the release are rated.
 
     Raises:
-        InputError: if the folder is no release, nothing is drawn, there are too few raters or dialogues, or turns for the planted tags,
-            rejected texts are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds
-            another review, or anything that is not written again.
+        InputError: if the folder is no release, nothing is drawn, there are too few raters, dialogues, or turns for attention checks,
+            rejected texts are missing, replies are faulty, a design between raters is impossible, or ``out`` holds another review, or files
+            that are not written again.
     """
     manifest = read_manifest(release_dir)
-    design, replies = _checked(release_dir, design or Design(), replies_file, manifest.get(CANARY))
+    design, replies = _checked(release_dir, design or ReviewDesign(), replies_file, manifest.get(CANARY))
     stage("drawing the sample")
-    drawn = drawn_for(release_dir, design, replies)
+    drawn = draw_units(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
     key, sheets = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
@@ -260,42 +270,45 @@ def export_review(
         write_whole(folder / KEY, json_text(key, indent=1) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=key, loads=loads, notes=drawn.notes) + "\n")
-        papers = write_papers(folder, folder / RATERS, key, language_of(manifest["configuration"])) if design.pack else None
-        _nothing_lost(out, folder)
+        papers = write_documents(folder, folder / RATERS, key, language_of(manifest["configuration"])) if design.pack else None
+        _refuse_overwriting(out, folder)
     return Exported(key, drawn, loads, papers)
 
 
-def _checked(release_dir: Path, design: Design, replies_file: Path | None, canary: str | None) -> tuple[Design, Replies | None]:
-    """The design, and the replies that are rated; or an :class:`InputError` with all settings that make no review."""
+def _checked(release_dir: Path, design: ReviewDesign, replies_file: Path | None, canary: str | None) -> tuple[ReviewDesign, Replies | None]:
+    """The design, and the replies to rate.
+
+    Raises:
+        InputError: with all invalid settings.
+    """
     values = {name: getattr(design, name) for name in (*MOST, "seed")}
-    ones = ("raters",) if design.between else ("raters", "per_item")
-    wrong = [(name, f'"{values[name]}" is too few', "give 1 or more") for name in ones if values[name] < 1]
+    positive = ("raters",) if design.between else ("raters", "per_item")
+    wrong = [(name, f'"{values[name]}" is too few', "give 1 or more") for name in positive if values[name] < 1]
     wrong += [(name, f'"{values[name]}" is negative', "give 0 or more") for name in (*COUNTS, "seed") if values[name] < 0]
-    wrong += [
-        (name, f'"{str(values[name])[:80]}" is too many', f"give at most {most:,}") for name, most in MOST.items() if values[name] > most
-    ]
+    many = [(name, most) for name, most in MOST.items() if values[name] > most]
+    wrong += [(name, f'"{str(values[name])[:80]}" is too many', f"give at most {most:,}") for name, most in many]
     refuse([Problem(f"--{name.replace('_', '-')}", what, fix) for name, what, fix in wrong])
     replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id"), canary) if replies_file else None
-    refuse(misfits(design, replies))
+    refuse(design_problems(design, replies))
     return (replace(design, replies=replies.hash) if replies else design), replies
 
 
-def _nothing_lost(out: Path, anew: Path) -> None:
-    """Refuses to replace a folder in which anything lies that is not written anew: a record, a filled sheet."""
-    there = sorted(path.relative_to(out) for path in out.rglob("*") if not path.is_dir())
-    lost = [name for name in there if not (anew / name).is_file() or (anew / name).read_bytes() != (out / name).read_bytes()]
+def _refuse_overwriting(out: Path, anew: Path) -> None:
+    """Refuse to replace a folder with files that are not written again, such as a record or a filled sheet."""
+    existing = sorted(path.relative_to(out) for path in out.rglob("*") if not path.is_dir())
+    lost = [name for name in existing if not (anew / name).is_file() or (anew / name).read_bytes() != (out / name).read_bytes()]
     if lost:
         named = ", ".join(f'"{name.as_posix()}"' for name in lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
         raise input_error(out, f"holds files that this export does not write: {named}", "name another folder with --out, or move them away")
 
 
 def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None:
-    """All forms of one rater's sheet."""
+    """Write all forms of one rater's sheet."""
     check(sheet, "review_sheet", folder)
     folder.mkdir(parents=True)
     write_whole(folder / "review.html", page(sheet, deciding=deciding))
-    write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet), deciding=deciding))
-    # Named after the rater: they come back from all raters, and into one folder.
+    write_whole(folder / "guidance.md", guidance_markdown(crossed=of_crossed(sheet), deciding=deciding))
+    # Named after the rater, because the files of all raters are returned into one folder.
     write_csv(sheet, folder / f"{sheet['rater']}.csv")
     write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
     write_projects(sheet, folder / "label-studio")

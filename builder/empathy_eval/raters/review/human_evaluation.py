@@ -1,11 +1,12 @@
-"""What people said, for the manifest of the next release: mean ratings beside the paper's, agreement, and the reading of crossed items."""
+"""Human evaluation for the manifest of the next release: mean ratings beside the paper's, agreement, and crossed items."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from itertools import combinations
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -17,89 +18,79 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest_file, signature_line
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.raters.agreement import Measure, Table, agree
-from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, group_of, of_releases, raters_of, rating_rows, read_record
+from empathy_eval.raters.agreement import Measure, RatingTable, agree
+from empathy_eval.raters.review import record as records
+from empathy_eval.raters.review.record import CRITERIA, Judgement, rater_count
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
-from empathy_eval.raters.study.by_rater import jackknifed
+from empathy_eval.raters.study.by_rater import jackknife_variance
 from empathy_eval.statistics.estimate import CONFIDENCE, TAILS
 
-# What is rated of each sample.
+# Rated variants of each sample.
 RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
 PLACES = 4
 
 
 def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: int) -> dict[str, Any]:
-    """What a manifest says of a record: decisions, and the human evaluation beside the paper's.
+    """The part of a manifest about a record: decisions, and the human evaluation beside the paper's.
 
-    ``contents`` gives the content hash of the dialogues of the build by id. A dialogue that was to be removed and whose text is another
-    now is not removed but named under ``changed_since``. What was said of replies of systems is none of it. Ratings of variants
-    by raters who saw one alone are counted under ``alone``, and are in no mean and no kappa.
+    ``contents`` gives the content hash of the dialogues of the build by id. A dialogue to be removed whose text has changed is not removed
+    but listed under ``changed_since``. Judgements of systems' replies are ignored. Ratings of variants by raters who saw one alone are
+    counted under ``alone``, and are in no mean and no kappa.
 
     Raises:
-        InputError: for a faulty record, and one of replies of systems alone.
+        InputError: for a faulty record, and one of systems' replies alone.
     """
-    record = of_releases(whole := read_record(path))
+    record = records.without_replies(whole := records.read_record(path))
     if whole["judgements"] and not record["judgements"]:
         what = "holds judgements of replies of systems, but none of texts of a release"
         raise input_error(path, what, "name the record of a review of a release, or leave it out")
-    leaving = [one for one in decisions(record) if one.removed and one.dialogue_id in contents]
+    leaving = [decision for decision in records.decisions(record) if decision.removed and decision.dialogue_id in contents]
+    releases = [{name: review["release"][name] for name in ("name", "version")} for review in record["reviews"].values()]
     paper = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
     return {
         "record": digest_file(path),
-        "releases": sorted(
-            ({name: one["release"][name] for name in ("name", "version")} for one in record["reviews"].values()),
-            key=lambda one: (one["name"], one["version"]),
-        ),
-        "raters": raters_of(record["judgements"]),
+        "releases": sorted(releases, key=itemgetter("name", "version")),
+        "raters": rater_count(record["judgements"]),
         "judgements": len(record["judgements"]),
-        "removed": [one.to_json() for one in leaving if contents[one.dialogue_id] == one.content],
-        "changed_since": [one.dialogue_id for one in leaving if contents[one.dialogue_id] != one.content],
+        "removed": [decision.to_json() for decision in leaving if contents[decision.dialogue_id] == decision.content],
+        "changed_since": [decision.dialogue_id for decision in leaving if contents[decision.dialogue_id] != decision.content],
         "ratings": list(human_evaluation(record, paper, resamples, seed)),
-        "kappa": {
-            criterion: {**asdict(one), "paper": paper["kappa"][criterion]}
-            for criterion, one in fleiss_kappas(record, resamples, seed).items()
-        },
-        "signature": signature_line(
-            mean="ratings", interval="percentile", level=CONFIDENCE, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
-        ),
-        **({"alone": alone} if (alone := _alone(record)) else {}),
-        **({"crossed": found} if (found := crossed_reading(record, resamples, seed)) else {}),
+        "kappa": {name: {**asdict(kappa), "paper": paper["kappa"][name]} for name, kappa in fleiss_kappas(record, resamples, seed).items()},
+        "signature": signature_line(mean="ratings", **_percentile("pair", resamples, seed)),
+        **({"alone": {"raters": rater_count(alone), "judgements": len(alone)}} if (alone := _variants(record, alone=True)) else {}),
+        **({"crossed": crossed} if (crossed := crossed_reading(record, resamples, seed)) else {}),
     }
 
 
-def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Any] | None:
-    """How often raters, who see one context of a crossed item at most, take the reply that fits it; None where none were judged.
+def _percentile(unit: str, resamples: int, seed: int) -> dict[str, object]:
+    """Settings of a percentile interval, for its signature."""
+    how = {"interval": "percentile", "level": CONFIDENCE, "resamples": resamples, "seed": seed}
+    return {**how, "unit": unit, "numpy": np.__version__}
 
-    ``fitting`` is the share of choices, ``both_right`` that of the items of which most raters of either context were right; the intervals
-    are by drawing dialogues.
+
+def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Any] | None:
+    """How often raters, who see one context of a crossed item at most, choose the fitting reply; None without such judgements.
+
+    ``fitting`` is the share of choices, ``both_right`` that of the items for which most raters of either context were right; intervals are
+    from resampled dialogues.
     """
-    judged = [one for one in record["judgements"] if one["kind"] == "crossed"]
+    judged = [judgement for judgement in record["judgements"] if judgement["kind"] == "crossed"]
     if not judged:
         return None
-    # What goes by one id may be another text in another review.
+    # An id may have another text in another review.
     choices: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for one in judged:
-        choices[one["review"], one["crossed_id"]][one["context"]].append(int(one["decision"] == one["fits"]))
-    of = {item: item[1].rpartition("-")[0] for item in choices}
-    right = [(of[item], vote) for item, contexts in choices.items() for votes in contexts.values() for vote in votes]
-    both = [
-        (of[item], int(all(2 * sum(votes) > len(votes) for votes in contexts.values())))
-        for item, contexts in choices.items()
-        if len(contexts) == 2
-    ]
-
-    def share(found: list[tuple[str, int]], name: str, counted: str) -> dict[str, Any]:
-        mean = mean_of(found, resamples, (seed, "crossed", name))
-        return {**{part: mean[part] for part in ("mean", "low", "high")}, counted: mean["ratings"]}
-
-    how = {"interval": "percentile", "level": CONFIDENCE, "resamples": resamples, "seed": seed, "unit": "dialogue", "numpy": np.__version__}
+    for judgement in judged:
+        choices[judgement["review"], judgement["crossed_id"]][judgement["context"]].append(int(judgement["decision"] == judgement["fits"]))
+    by_item = [(crossed_id.rpartition("-")[0], [*contexts.values()]) for (_, crossed_id), contexts in choices.items()]
+    right = [(dialogue, vote) for dialogue, contexts in by_item for votes in contexts for vote in votes]
+    both = [(dialogue, all(2 * sum(votes) > len(votes) for votes in contexts)) for dialogue, contexts in by_item if len(contexts) == 2]
     return {
         "items": len(choices),
-        "dialogues": len(set(of.values())),
-        "raters": raters_of(judged),
-        "fitting": share(right, "fitting", "choices"),
-        "both_right": share(both, "both", "items") if both else None,
-        "signature": signature_line(right="fits", both="majority-of-each-context", **how),
+        "dialogues": len({dialogue for dialogue, _ in by_item}),
+        "raters": rater_count(judged),
+        "fitting": {**mean_of(right, resamples, (seed, "crossed", "fitting")), "choices": len(right)},
+        "both_right": {**mean_of(both, resamples, (seed, "crossed", "both")), "items": len(both)} if both else None,
+        "signature": signature_line(right="fits", both="majority-of-each-context", **_percentile("dialogue", resamples, seed)),
     }
 
 
@@ -110,31 +101,28 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
     """
     for sample, variants in RATED.items():
         for variant in variants:
-            judged = [one for one in _of_sample(record, sample) if one["variant"] == variant]
+            judged = [judgement for judgement in _variants(record) if sample in judgement["samples"] and judgement["variant"] == variant]
+            pairs, about = [judgement["pair_id"] for judgement in judged], {"sample": sample, "variant": variant}
             for criterion in CRITERIA if judged else ():
-                ours = mean_of([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
+                ratings = [judgement[criterion] for judgement in judged]
+                ours = mean_of(list(zip(pairs, ratings, strict=True)), resamples, (seed, sample, variant, criterion))
+                counts = {"items": len(set(pairs)), "ratings": len(ratings), "raters": rater_count(judged)}
                 beside = paper[variant][criterion] if sample == "pairs" else None
-                yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters_of(judged), "paper": beside}
+                yield {**about, "criterion": criterion, **ours, **counts, "paper": beside}
 
 
-def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
-    """The judgements on the variants of a sample by raters who see all of them, as those of the paper did.
+def _variants(record: dict[str, Any], *, alone: bool = False) -> list[Judgement]:
+    """Judgements on variants of the release by raters who saw all of them, as those of the paper did, or one ``alone``.
 
-    Rejected texts stand beside them and are none of it, nor is what raters gave who saw one variant alone, in no light of the others.
+    Rejected texts are excluded.
     """
-    judged = [one for one in record["judgements"] if one["kind"] == "variant" and "attempt" not in one and "block" not in one]
-    return [one for one in judged if sample in one["samples"]]
-
-
-def _alone(record: dict[str, Any]) -> dict[str, int] | None:
-    """How many judgements are in no mean, as their raters saw one variant alone; None where there are none."""
-    judged = [one for one in record["judgements"] if one["kind"] == "variant" and "block" in one]
-    return {"raters": raters_of(judged), "judgements": len(judged)} if judged else None
+    judged = [judgement for judgement in record["judgements"] if judgement["kind"] == "variant" and "attempt" not in judgement]
+    return [judgement for judgement in judged if ("block" in judgement) == alone]
 
 
 def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
-    """The mean of ratings by pair, and its interval by drawing pairs with all their ratings; None where there is a single pair."""
-    sums = _sums(ratings)
+    """Mean of (pair, rating), and its interval from resampled pairs with all their ratings; None for a single pair."""
+    _, sums = _sums(ratings)
     low = high = None
     if len(sums) > 1:
         rng = np.random.default_rng(derived_random(*parts, "ratings").getrandbits(64))
@@ -143,41 +131,39 @@ def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[o
         ends = np.quantile(drawn[:, 0] / drawn[:, 1], TAILS)
         low, high = (round(float(value), PLACES) + 0.0 for value in ends)  # no zero is negative
     mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES) + 0.0
-    return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
+    return {"mean": mean, "low": low, "high": high}
 
 
-def _sums(ratings: Iterable[tuple[str, float]]) -> NDArray[np.float64]:
-    """The sum and the number of ratings, a row a name, in the order of the names."""
-    given: dict[str, list[float]] = defaultdict(list)
-    for name, rating in ratings:
-        given[name].append(rating)
-    return np.array([[sum(one), len(one)] for _, one in sorted(given.items())], dtype=float)
+def _sums(ratings: Sequence[tuple[str, float]]) -> tuple[list[str], NDArray[np.float64]]:
+    """Names in order, and the sum and number of the ratings of each, shape (names, 2)."""
+    names, index = np.unique([name for name, _ in ratings], return_inverse=True)
+    return names.tolist(), np.stack([np.bincount(index, [rating for _, rating in ratings]), np.bincount(index)], axis=1)
 
 
 def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
-    """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; none where nothing was rated."""
-    rated = rating_rows({**record, "judgements": _of_sample(record, "pairs")})
-    rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rated]
-    return {one.criterion: one.fleiss for one in agree(Table.of(rows), resamples=resamples, seed=seed).criteria} if rows else {}
+    """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; empty without ratings."""
+    judged = [judgement for judgement in _variants(record) if "pairs" in judgement["samples"]]
+    rows = list(map(records.TABLE_ROW, records.rating_rows({**record, "judgements": judged})))
+    criteria = agree(RatingTable.of(rows), resamples=resamples, seed=seed).criteria if rows else ()
+    return {criterion.criterion: criterion.fleiss for criterion in criteria}
 
 
 RESAMPLES, SEED = 1000, 0
-PARTS = ("mean", "low", "high")
 LEAST, MOST = 1, 3
 
 
 def by_group(record: Mapping[str, Any]) -> dict[str, Any] | None:
-    """By design and group how many ratings there are, and the mean of each criterion with its interval; None without any.
+    """By design and group the number of ratings, and the mean of each criterion with its interval; None without any.
 
-    Where raters see all groups it is by contexts (:func:`mean_of`), where each sees one alone by raters (:func:`mean_by_rater`).
-    Groups are the systems whose replies were rated, and the variants where raters saw one alone. Under ``differences``, where a rater saw
-    replies of all systems, how much more one got than another, over the contexts that were rated of both: each counts once.
+    If raters see all groups, intervals are by contexts (:func:`mean_of`), else by raters (:func:`mean_by_rater`). Groups are the systems
+    whose replies were rated, and the variants that raters saw alone. ``differences`` compares systems whose replies the same raters saw,
+    over the contexts rated for both: each counts once.
     """
     judged: dict[str, dict[str, list[Judgement]]] = {WITHIN: defaultdict(list), BETWEEN: defaultdict(list)}
-    for one in record["judgements"]:
-        if one["kind"] == "reply" or "block" in one:
-            judged[BETWEEN if "block" in one else WITHIN][group_of(one)].append(one)
-    groups = [_group(design, name, ones) for design, by_name in judged.items() for name, ones in sorted(by_name.items())]
+    for judgement in record["judgements"]:
+        if judgement["kind"] == "reply" or "block" in judgement:
+            judged[BETWEEN if "block" in judgement else WITHIN][records.group_of(judgement)].append(judgement)
+    groups = [_group(design, name, judgements) for design, by_name in judged.items() for name, judgements in sorted(by_name.items())]
     if not groups:
         return None
     how = {WITHIN: "percentile-by-context", BETWEEN: "student-by-rater"}
@@ -188,70 +174,65 @@ def by_group(record: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
-    """The mean of ratings by rater, and its interval by Student's distribution with raters as what chance draws; None for a single rater.
+    """Mean of ratings by rater, and its Student interval with raters as the unit; None for a single rater.
 
-    The ratings of a rater are as severe as the rater, so that contexts tell too little of how far a mean may be off. The variance is the
-    jackknife's over raters, and the interval ends with the scale.
+    Ratings of a rater share the rater's severity, so an interval by contexts would be too narrow. The variance is the jackknife's over
+    raters, and the interval is clipped to the scale.
     """
     from scipy import stats
 
-    sums = _sums(ratings)
+    _, sums = _sums(ratings)
     total, number = sums.sum(axis=0)
     mean, low, high = total / number, None, None
     if len(sums) > 1:
-        error = float(np.sqrt(jackknifed((sums[:, 0] - mean * sums[:, 1]) / (number - sums[:, 1]))))
+        error = float(np.sqrt(jackknife_variance((sums[:, 0] - mean * sums[:, 1]) / (number - sums[:, 1]))))
         reach = float(stats.t.isf((1 - CONFIDENCE) / 2, len(sums) - 1)) * error
         low, high = (round(float(np.clip(end, LEAST, MOST)), PLACES) for end in (mean - reach, mean + reach))
     return {"mean": round(float(mean), PLACES), "low": low, "high": high}
 
 
-def _group(design: str, name: str, ones: Sequence[Judgement]) -> dict[str, Any]:
-    about = {"design": design, "group": name, "ratings": len(ones), "contexts": len({one["pair_id"] for one in ones})}
-
-    def mean(criterion: str) -> dict[str, Any]:
-        if design == BETWEEN:
-            return mean_by_rater([(":".join((one["review"], one["rater"])), one[criterion]) for one in ones])
-        return mean_of([(one["pair_id"], one[criterion]) for one in ones], RESAMPLES, (SEED, design, name, criterion))
-
-    means = {criterion: mean(criterion) for criterion in CRITERIA}
-    return {**about, "raters": raters_of(ones), **{criterion: {part: mean[part] for part in PARTS} for criterion, mean in means.items()}}
+def _group(design: str, name: str, judgements: Sequence[Judgement]) -> dict[str, Any]:
+    contexts = [judgement["pair_id"] for judgement in judgements]
+    raters = [f"{judgement['review']}:{judgement['rater']}" for judgement in judgements]
+    means = dict[str, Any]()
+    for criterion in CRITERIA:
+        given = list(zip(raters if design == BETWEEN else contexts, (judgement[criterion] for judgement in judgements), strict=True))
+        means[criterion] = mean_by_rater(given) if design == BETWEEN else mean_of(given, RESAMPLES, (SEED, design, name, criterion))
+    counts = {"ratings": len(judgements), "contexts": len(set(contexts)), "raters": len(set(raters))}
+    return {"design": design, "group": name, **counts, **means}
 
 
 def _differences(judged: Mapping[str, Sequence[Judgement]]) -> Iterator[dict[str, Any]]:
-    """Of each two systems, for each criterion."""
+    """Differences of every two systems, for each criterion."""
     for group, other in combinations(sorted(judged), 2):
-        found: dict[str, Any] = {}
+        row: dict[str, Any] = {}
         for criterion in CRITERIA:
-            means = _by_context(judged[group], criterion), _by_context(judged[other], criterion)
-            both = [(name, mean - means[1][name]) for name, mean in means[0].items() if name in means[1]]
-            if both:
-                found["contexts"] = len(both)
-                mean = mean_of(both, RESAMPLES, (SEED, group, other, criterion))
-                found[criterion] = {part: mean[part] for part in PARTS}
-        if found:
-            yield {"group": group, "other": other, **found}
+            first, second = (_by_context(judged[name], criterion) for name in (group, other))
+            if both := [(name, mean - second[name]) for name, mean in first.items() if name in second]:
+                row["contexts"] = len(both)
+                row[criterion] = mean_of(both, RESAMPLES, (SEED, group, other, criterion))
+        if row:
+            yield {"group": group, "other": other, **row}
 
 
-def _by_context(ones: Sequence[Judgement], criterion: str) -> dict[str, float]:
-    given: dict[str, list[int]] = defaultdict(list)
-    for one in ones:
-        given[one["pair_id"]].append(one[criterion])
-    return {name: sum(some) / len(some) for name, some in given.items()}
+def _by_context(judgements: Sequence[Judgement], criterion: str) -> dict[str, float]:
+    names, sums = _sums([(judgement["pair_id"], judgement[criterion]) for judgement in judgements])
+    return dict(zip(names, (sums[:, 0] / sums[:, 1]).tolist(), strict=True))
 
 
-def group_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """The same to read."""
-    for one in found["groups"]:
-        alone = " alone" if one["design"] == BETWEEN else ""
-        yield f"{one['group']}{alone}: {one['ratings']} replies rated in {one['contexts']} contexts by {one['raters']} raters"
-        yield f"  mean, 1 to 3:  {_told(one, 'z.2f')}"
-    for one in found["differences"]:
-        yield f"{one['group']} minus {one['other']}, by context ({one['contexts']}):  {_told(one, '+z.2f')}"
-    yield f"  {found['signature']}"
+def group_lines(figures: Mapping[str, Any]) -> Iterator[str]:
+    """The figures of :func:`by_group` as lines."""
+    for row in figures["groups"]:
+        alone = " alone" if row["design"] == BETWEEN else ""
+        yield f"{row['group']}{alone}: {row['ratings']} replies rated in {row['contexts']} contexts by {row['raters']} raters"
+        yield f"  mean, 1 to 3:  {_means_text(row, 'z.2f')}"
+    for row in figures["differences"]:
+        yield f"{row['group']} minus {row['other']}, by context ({row['contexts']}):  {_means_text(row, '+z.2f')}"
+    yield f"  {figures['signature']}"
 
 
-def _told(one: Mapping[str, Any], form: str) -> str:
+def _means_text(row: Mapping[str, Any], form: str) -> str:
     def interval(of: Mapping[str, Any]) -> str:
         return "" if of["low"] is None else f" [{of['low']:{form}}, {of['high']:{form}}]"
 
-    return "  ".join(f"{criterion} {one[criterion]['mean']:{form}}{interval(one[criterion])}" for criterion in CRITERIA)
+    return "  ".join(f"{criterion} {row[criterion]['mean']:{form}}{interval(row[criterion])}" for criterion in CRITERIA)

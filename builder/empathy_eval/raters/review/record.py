@@ -1,4 +1,4 @@
-"""The record of reviews: what raters decided, what they rated, and what follows for the next release."""
+"""Record of reviews: raters' decisions and ratings, and the tables derived from them."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import io
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +19,13 @@ from empathy_eval.raters.agreement.table import RATING_COLUMNS
 CRITERIA = ("coherence", "helpfulness", "empathy")
 CHECK_COLUMNS = ("rater", "training_done", "training_right", "training_of", "attention_found", "attention_of")
 Judgement = dict[str, Any]
+# A row of ratings as :class:`RatingTable` takes it.
+TABLE_ROW = itemgetter("item", "rater", "rating", "criterion")
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What the raters of a dialogue decided: it is removed if at least half of them say so (a tie removes: safety first)."""
+    """Decision on a dialogue: it is removed if at least half of its raters say so (a tie removes: safety first)."""
 
     dialogue_id: str
     content: str
@@ -36,13 +39,13 @@ class Decision:
         return self.remove >= self.keep
 
     def to_json(self) -> dict[str, Any]:
-        """What a manifest says of it."""
+        """The decision as in a manifest."""
         return {"dialogue_id": self.dialogue_id, "remove": self.remove, "keep": self.keep, "reasons": list(self.reasons)}
 
 
 @dataclass(frozen=True)
 class Correction:
-    """A strategy tag that raters found wrong: how many say what it should be."""
+    """A strategy tag that raters found wrong, and how many name which strategy instead."""
 
     dialogue_id: str
     turn: int
@@ -53,7 +56,7 @@ class Correction:
 
 
 def read_record(path: Path) -> dict[str, Any]:
-    """A record written by ``review import``.
+    """Read a record written by ``review import``.
 
     Raises:
         InputError: if it is missing, not JSON, or not valid.
@@ -61,158 +64,158 @@ def read_record(path: Path) -> dict[str, Any]:
     return read_json(path, "reviews", "name the file that review import wrote, or import the raters' files again into another")
 
 
-def of_releases(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without what was said of replies of systems, and without reviews that were of nothing else."""
-    judgements = [one for one in record["judgements"] if one["kind"] != "reply"]
-    there = {one["review"] for one in judgements}
-    reviews = {name: one for name, one in record["reviews"].items() if name in there or "replies" not in one["settings"]}
+def without_replies(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without judgements of systems' replies, and without reviews of nothing else."""
+    judgements = [judgement for judgement in record["judgements"] if judgement["kind"] != "reply"]
+    remaining = {judgement["review"] for judgement in judgements}
+    reviews = {name: review for name, review in record["reviews"].items() if name in remaining or "replies" not in review["settings"]}
     return {**record, "reviews": reviews, "judgements": judgements}
 
 
 def content_hash(turns: Iterable[Mapping[str, Any]]) -> str:
-    """12 hex digits that stand for the roles and texts of a dialogue, so that a decision never meets another text of the same id."""
+    """12 hex digits of the roles and texts of a dialogue, so that a decision is never applied to another text of the same id."""
     return digest([[turn["role"], turn["text"]] for turn in turns])[3:15]
 
 
 def decisions(record: dict[str, Any]) -> list[Decision]:
-    """The decision on every dialogue and content that was judged, by id."""
-    found: dict[tuple[str, str], list[Judgement]] = defaultdict(list)
-    for one in record["judgements"]:
-        if one["kind"] == "dialogue":
-            found[one["dialogue_id"], one["content"]].append(one)
+    """Decisions on every dialogue and content that was judged, by id."""
+    votes_on: dict[tuple[str, str], list[Judgement]] = defaultdict(list)
+    for judgement in record["judgements"]:
+        if judgement["kind"] == "dialogue":
+            votes_on[judgement["dialogue_id"], judgement["content"]].append(judgement)
     return [
         Decision(name, content, remove, len(votes) - remove, tuple(vote["reason"] for vote in votes if vote["decision"] == "remove"))
-        for (name, content), votes in sorted(found.items())
+        for (name, content), votes in sorted(votes_on.items())
         for remove in [sum(vote["decision"] == "remove" for vote in votes)]
     ]
 
 
 def corrections(record: dict[str, Any]) -> list[Correction]:
-    """The strategy tags that at least one rater found wrong, with the strategy each would be; none where another tag was planted."""
+    """Strategy tags that at least one rater found wrong, with each strategy named instead; attention checks are excluded."""
     judged: dict[tuple[str, int, str], list[str | None]] = defaultdict(list)
-    for one, tag in _tags(record):
+    for judgement, tag in _tags(record):
         if "planted" not in tag:
-            judged[one["dialogue_id"], tag["turn"], tag["tag"]].append(tag.get("strategy"))
+            judged[judgement["dialogue_id"], tag["turn"], tag["tag"]].append(tag.get("strategy"))
     return [
-        Correction(*place, strategy, said.count(strategy), len(said))
-        for place, said in sorted(judged.items())
-        for strategy in sorted({one for one in said if one})
+        Correction(*key, strategy, corrected.count(strategy), len(corrected))
+        for key, corrected in sorted(judged.items())
+        for strategy in sorted({name for name in corrected if name})
     ]
 
 
-def planted_found(record: dict[str, Any]) -> dict[str, tuple[int, int]]:
-    """Of the planted tags that each rater judged, how many they found wrong, and of how many."""
-    found: dict[str, list[bool]] = defaultdict(list)
-    for one, tag in _tags(record):
+def attention_results(record: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """By rater (number found wrong, number judged) of the attention checks."""
+    results: dict[str, list[bool]] = defaultdict(list)
+    for judgement, tag in _tags(record):
         if "planted" in tag:
-            found[_rater(record, one)].append(not tag["right"])
-    return {rater: (sum(ones), len(ones)) for rater, ones in sorted(found.items())}
+            results[_rater(record, judgement)].append(not tag["right"])
+    return {rater: (sum(results_of), len(results_of)) for rater, results_of in sorted(results.items())}
 
 
 def training_results(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """By rater whether the training is done, and how many answers of its test were right, of how many: as the last of their files says.
+    """By rater whether the training is done, and how many answers of its test were right, as in the last of their files.
 
-    Only the page reports a training. A file in which it is done counts before one in which it is not.
+    Only the page reports a training. A file in which it is done takes precedence.
     """
-    found: dict[str, dict[str, Any]] = {}
+    results: dict[str, dict[str, Any]] = {}
     for source in record["sources"].values():
-        said, name = source.get("training"), _rater(record, source)
-        if said and (said["done"] or not found.get(name, {"done": False})["done"]):
-            found[name] = {"done": said["done"], "right": said["test_right"], "of": said["test_of"]}
-    return dict(sorted(found.items()))
+        training, name = source.get("training"), _rater(record, source)
+        if training and (training["done"] or not results.get(name, {"done": False})["done"]):
+            results[name] = {"done": training["done"], "right": training["test_right"], "of": training["test_of"]}
+    return dict(sorted(results.items()))
 
 
 def check_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A row for each rater with a result of the training or of the planted tags; what is not known is empty."""
-    training, planted = training_results(record), planted_found(record)
-    for rater in sorted({*training, *planted}):
-        said = {f"training_{name}": value for name, value in training.get(rater, {}).items()}
-        if "training_done" in said:
-            said["training_done"] = int(said["training_done"])
-        yield {"rater": rater, **said, **dict(zip(CHECK_COLUMNS[-2:], planted.get(rater, ()), strict=False))}
+    """A row for each rater with a result of the training or of attention checks; unknown values are absent."""
+    training, attention = training_results(record), attention_results(record)
+    for rater in sorted({*training, *attention}):
+        row = {f"training_{name}": value for name, value in training.get(rater, {}).items()}
+        if "training_done" in row:
+            row["training_done"] = int(row["training_done"])
+        yield {"rater": rater, **row, **dict(zip(CHECK_COLUMNS[-2:], attention.get(rater, ()), strict=False))}
 
 
 def _tags(record: dict[str, Any]) -> Iterator[tuple[Judgement, dict[str, Any]]]:
-    """Every judgement of a tag, beside the judgement of its dialogue."""
-    yield from ((one, tag) for one in record["judgements"] for tag in one.get("tags", []))
+    """Every judgement of a tag, with the judgement of its dialogue."""
+    yield from ((judgement, tag) for judgement in record["judgements"] for tag in judgement.get("tags", []))
 
 
 def rating_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The ratings of variants, and of replies of systems, one a row, in the form that ``agree`` reads.
-
-    That is ``item``, ``rater``, ``criterion``, ``rating``.
-    """
-    for one, item in (*_items(record, "variant"), *_items(record, "reply")):
-        for criterion in CRITERIA:
-            yield {"item": item, "rater": _rater(record, one), "criterion": criterion, "rating": one[criterion]}
+    """Ratings of variants and of systems' replies, one a row, in the form that ``agree`` reads: item, rater, criterion, rating."""
+    return _rows(record, ("variant", "reply"), lambda judgement: {criterion: judgement[criterion] for criterion in CRITERIA})
 
 
 def decision_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The decisions on dialogues in the same form: 1 keeps, 0 removes."""
-    for one, item in _items(record, "dialogue"):
-        yield {"item": item, "rater": _rater(record, one), "criterion": "decision", "rating": int(one["decision"] == "keep")}
+    """Decisions on dialogues in the same form: 1 keeps, 0 removes."""
+    return _rows(record, ("dialogue",), lambda judgement: {"decision": int(judgement["decision"] == "keep")})
 
 
 def crossed_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The choices between the two replies of crossed items in the same form, an item a context: 1 took the one that fits, 0 the other."""
-    for one, item in _items(record, "crossed"):
-        yield {"item": item, "rater": _rater(record, one), "criterion": "fits", "rating": int(one["decision"] == one["fits"])}
+    """Choices in crossed items in the same form, an item a context: 1 chose the fitting reply, 0 the other."""
+    return _rows(record, ("crossed",), lambda judgement: {"fits": int(judgement["decision"] == judgement["fits"])})
+
+
+def _rows(record: dict[str, Any], kinds: Iterable[str], ratings_of: Callable[[Judgement], Mapping[str, int]]) -> Iterator[dict[str, Any]]:
+    for judgement, item in (pair for kind in kinds for pair in _items(record, kind)):
+        for criterion, rating in ratings_of(judgement).items():
+            yield {"item": item, "rater": _rater(record, judgement), "criterion": criterion, "rating": rating}
 
 
 def study_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What raters who saw one group alone gave it, in the form that ``study`` reads: an item is a context, a stratum its scenario.
+    """Ratings of raters who saw one group alone, in the form that ``study`` reads: an item is a context, a stratum its scenario.
 
-    A rater is named with the review, so that the table of another record can be added.
+    Rater names include the review, so that the table of another record can be added.
     """
-    for one in record["judgements"]:
-        if "block" in one:
-            about = {"item": one["pair_id"], "group": group_of(one), "rater": _at(one)}
-            end = {"block": one["block"], "stratum": int(one["pair_id"].partition("-")[0])}
-            yield from ({**about, "criterion": criterion, "rating": one[criterion], **end} for criterion in CRITERIA)
+    for judgement in record["judgements"]:
+        if "block" in judgement:
+            about = {"item": judgement["pair_id"], "group": group_of(judgement), "rater": _rater_of_review(judgement)}
+            end = {"block": judgement["block"], "stratum": int(judgement["pair_id"].partition("-")[0])}
+            yield from ({**about, "criterion": criterion, "rating": judgement[criterion], **end} for criterion in CRITERIA)
 
 
-def raters_of(judgements: Iterable[Judgement]) -> int:
-    """How many raters judgements are of: ``rater-01`` of another review is somebody else."""
-    return len({(one["review"], one["rater"]) for one in judgements})
+def rater_count(judgements: Iterable[Judgement]) -> int:
+    """Number of raters: ``rater-01`` of another review is another person."""
+    return len({(judgement["review"], judgement["rater"]) for judgement in judgements})
 
 
-def group_of(one: Judgement) -> str:
-    """The variant that was rated, or the system whose reply was."""
-    return str(one["system"] if one["kind"] == "reply" else one["variant"])
+def group_of(judgement: Judgement) -> str:
+    """The rated variant, or the system whose reply was rated."""
+    return str(judgement["system"] if judgement["kind"] == "reply" else judgement["variant"])
 
 
 def _items(record: dict[str, Any], kind: str) -> Iterator[tuple[Judgement, str]]:
-    """The judgements of a kind, each with its item: an id, and the hash of the text where the id has another in another review."""
-    judged = [(one, *_judged(one)) for one in record["judgements"] if one["kind"] == kind]
+    """Judgements of a kind with their item: an id, plus the hash of the text if the id has another text in another review."""
+    judged = [(judgement, *_item_of(judgement)) for judgement in record["judgements"] if judgement["kind"] == kind]
     texts = Counter(name for name, _ in {(name, text) for _, name, text in judged})
-    for one, name, text in judged:
-        yield one, f"{name}:{text}" if texts[name] > 1 else name
+    for judgement, name, text in judged:
+        yield judgement, f"{name}:{text}" if texts[name] > 1 else name
 
 
-def _judged(one: Judgement) -> tuple[str, str]:
-    """The id of what was judged, and the hash of its text."""
-    if one["kind"] == "dialogue":
-        return one["dialogue_id"], one["content"]
-    if one["kind"] == "crossed":
-        return f"{one['crossed_id']}:context-{one['context']}", one["text"]
-    if one["kind"] == "reply":  # a sign more, so that no variant with a slip in its name is taken for a system
-        return f"{one['pair_id']}::{one['system']}", one["text"]
-    return f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
+def _item_of(judgement: Judgement) -> tuple[str, str]:
+    """Id and text hash of what was judged."""
+    if judgement["kind"] == "dialogue":
+        return judgement["dialogue_id"], judgement["content"]
+    if judgement["kind"] == "crossed":
+        return f"{judgement['crossed_id']}:context-{judgement['context']}", judgement["text"]
+    if judgement["kind"] == "reply":  # a second colon, so that a misspelt variant is not taken for a system
+        return f"{judgement['pair_id']}::{judgement['system']}", judgement["text"]
+    rejected = f":rejected-{judgement['attempt']}" if "attempt" in judgement else ""
+    return f"{judgement['pair_id']}:{judgement['variant']}{rejected}", judgement["text"]
 
 
-def _rater(record: dict[str, Any], one: Judgement) -> str:
-    """The pseudonym, with the review where the record has several: ``rater-01`` of another review is somebody else."""
-    return str(one["rater"]) if len(record["reviews"]) == 1 else _at(one)
+def _rater(record: dict[str, Any], judgement: Judgement) -> str:
+    """The pseudonym, with the review if the record has several: ``rater-01`` of another review is another person."""
+    return str(judgement["rater"]) if len(record["reviews"]) == 1 else _rater_of_review(judgement)
 
 
-def _at(one: Judgement) -> str:
-    return f"{one['rater']}@{one['review'][3:11]}"
+def _rater_of_review(judgement: Judgement) -> str:
+    return f"{judgement['rater']}@{judgement['review'][3:11]}"
 
 
 TABLES: dict[str, tuple[Sequence[str], Callable[[dict[str, Any]], Iterable[dict[str, Any]]]]] = {
     "ratings": (RATING_COLUMNS, rating_rows),
     "decisions": (RATING_COLUMNS, decision_rows),
-    "tags": ([one.name for one in fields(Correction)], lambda record: map(asdict, corrections(record))),
+    "tags": ([field.name for field in fields(Correction)], lambda record: map(asdict, corrections(record))),
     "crossed": (RATING_COLUMNS, crossed_rows),
     "study": (("item", "group", "rater", "criterion", "rating", "block", "stratum"), study_rows),
     "checks": (CHECK_COLUMNS, check_rows),
@@ -220,7 +223,7 @@ TABLES: dict[str, tuple[Sequence[str], Callable[[dict[str, Any]], Iterable[dict[
 
 
 def tables_of(record: dict[str, Any]) -> list[str]:
-    """The names of the tables of a record; those of crossed items, of a study between raters and of checks only where they have rows."""
+    """Names of the tables of a record; those of crossed items, studies and checks only if they have rows."""
     return [name for name, (_, rows) in TABLES.items() if name in ("ratings", "decisions", "tags") or any(rows(record))]
 
 
@@ -230,7 +233,7 @@ def table_path(record_file: Path, name: str) -> Path:
 
 
 def write_tables(record: dict[str, Any], record_file: Path) -> None:
-    """Writes the tables of a record as CSV beside it: those for ``agree``, ``tags`` to read, and ``study`` for the verb of that name."""
+    """Write the tables of a record as CSV beside it: those for ``agree``, ``study`` for the verb of that name, and ``tags`` to read."""
     for name in tables_of(record):
         text = io.StringIO()
         columns, rows = TABLES[name]
@@ -240,15 +243,15 @@ def write_tables(record: dict[str, Any], record_file: Path) -> None:
         write_whole(table_path(record_file, name), text.getvalue())
 
 
-def facts_in(record: dict[str, Any]) -> dict[str, Any]:
-    """What a record says by now, as JSON values."""
-    judged, chosen = decisions(record), [one["rating"] for one in crossed_rows(record)]
+def record_summary(record: dict[str, Any]) -> dict[str, Any]:
+    """Summary of a record as JSON values."""
+    judged, chosen = decisions(record), [row["rating"] for row in crossed_rows(record)]
     return {
         "judgements": len(record["judgements"]),
         "dialogues": len(judged),
-        "removed": [one.to_json() for one in judged if one.removed],
-        "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(record)}),
+        "removed": [decision.to_json() for decision in judged if decision.removed],
+        "tags_found_wrong": len({(correction.dialogue_id, correction.turn) for correction in corrections(record)}),
         "training": training_results(record),
-        "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(record).items()},
+        "planted": {rater: {"found": right, "of": of} for rater, (right, of) in attention_results(record).items()},
         **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
     }

@@ -1,7 +1,7 @@
-"""What is reviewed: a seeded sample of dialogues and of turns with their cells, stratified by scenario, flagged items first.
+"""Sample of a review: seeded draws of dialogues and of turns with their cells, stratified by scenario, flagged items first.
 
-There are no more items of a dialogue than there are raters for. The context of a later turn shows the reference of an earlier one, so a
-rater sees one item of a dialogue at most, and each item of a dialogue takes raters of its own.
+A dialogue has no more items than there are raters for. The context of a later turn shows the reference of an earlier one, so a rater sees
+one item of a dialogue at most, and each item of a dialogue needs raters of its own.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ CANDIDATES = "candidates.parquet"
 # The two contexts of a crossed item, and its two replies.
 CONTEXTS, REPLIES = ("context_1", "context_2"), ("reply_1", "reply_2")
 ALL_CELLS = (*PAIR_VARIANTS, *CONTROLS)
-# Who sees what: each rater texts of all groups, or of one.
+# Each rater sees texts of all groups (within), or of one (between).
 DESIGNS = WITHIN, BETWEEN = ("within", "between")
 
 
 @dataclass(frozen=True)
-class Design:
-    """How much is reviewed by how many: the settings of a review. A ``pack`` draws one turn a dialogue, and papers go with it.
+class ReviewDesign:
+    """Settings of a review: how much is reviewed by how many. A ``pack`` has one turn per dialogue, and documents.
 
-    ``within`` a rater, texts of all variants (or of all systems, where ``replies`` has the hash of their file) come by turns. ``between``
-    raters, each sees ``per_rater`` texts of one of them alone. Pairs, or cells where there are any, are then the contexts.
-    Of a turn with more than ``texts_per_turn`` texts (0: all are rated) that many are drawn.
+    ``within`` raters, each sees texts of all variants (or of all systems, if ``replies`` has the hash of their file). ``between`` raters,
+    each sees ``per_rater`` texts of one of them alone; pairs, or cells if there are any, are then the contexts. Turns with more than
+    ``texts_per_turn`` texts (0: no limit) are sampled.
 
-    ``asked`` names the counts that were given explicitly. If the raters cannot be given as many, that is an error; a count by default is
-    an upper limit.
+    ``explicit`` names the counts that were given explicitly. If there are too few raters for one of these, that is an error; a default
+    count is an upper limit.
     """
 
     pairs: int = 500
@@ -54,10 +54,10 @@ class Design:
     per_rater: int = 10
     replies: str = ""
     texts_per_turn: int = 0
-    asked: frozenset[str] = field(default=frozenset(), compare=False)
+    explicit: frozenset[str] = field(default=frozenset(), compare=False)
 
-    def raters_of(self, texts: int) -> int:
-        """How many raters a turn of so many texts takes, as nobody sees two of them."""
+    def raters_needed(self, texts: int) -> int:
+        """Number of raters for a turn of so many texts, because nobody sees two of them."""
         return min(texts, self.texts_per_turn or texts) * self.per_item
 
     @property
@@ -67,13 +67,13 @@ class Design:
 
     @property
     def deciding(self) -> bool:
-        """Whether raters are told that they decide what stays: not of replies of systems, nor where each sees one variant alone."""
+        """Whether judgements decide what stays in the collection: not for systems' replies, nor between raters."""
         return not (self.between or self.replies)
 
     @property
     def settings(self) -> dict[str, int | str]:
-        """What a key says of it; of what came later only where there is any: every other review has the key of before."""
-        without = {"asked", *({"per_item"} if self.between else {"design", "per_rater"})}
+        """Settings for the key; later additions only if they are used, so that keys of other reviews do not change."""
+        without = {"explicit", *({"per_item"} if self.between else {"design", "per_rater"})}
         later = ("pack", "crossed", "replies", "texts_per_turn")
         return {name: value for name, value in asdict(self).items() if name not in without and (name not in later or value)}
 
@@ -89,15 +89,15 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What tells it from the other cells of its turn."""
+        """Unique name among the cells of its turn."""
         return self.variant if self.attempt is None else f"{self.variant}:rejected-{self.attempt}"
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A dialogue, or a turn or a crossed item with the cells of which a rater sees at most one.
+    """A dialogue, or a turn or crossed item of whose cells a rater sees at most one.
 
-    The cells of a crossed item are its two contexts, those of a turn that systems replied to (the kind ``reply``) the systems.
+    The cells of a crossed item are its two contexts, those of a turn with systems' replies (kind ``reply``) the systems.
     """
 
     name: str
@@ -106,19 +106,19 @@ class Unit:
 
     @property
     def dialogue(self) -> str:
-        """The dialogue that it is, or that it is of."""
+        """The dialogue that it is, or belongs to."""
         return self.name if self.kind == "dialogue" else self.name.rpartition("-")[0]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The units of a review, and what could not be had as asked, in words."""
+    """Units of a review, and notes on counts that could not be met."""
 
     units: tuple[Unit, ...]
     notes: tuple[str, ...]
 
     def count(self, kind: str) -> int:
-        """How many units are of a kind."""
+        """Number of units of a kind."""
         return sum(unit.kind == kind for unit in self.units)
 
 
@@ -135,23 +135,23 @@ class Entry:
 
     @property
     def dialogue(self) -> str:
-        """The dialogue that a turn is of."""
+        """The dialogue that a turn belongs to."""
         return self.name.rpartition("-")[0]
 
     def place(self, seed: int, what: str) -> tuple[int, float, str]:
-        """What it is sorted by where so many of ``what`` are drawn: its rank, and then a lot."""
+        """Sort key for drawing ``what``: rank, then a random number."""
         return self.rank, derived_random(seed, what, self.name).random(), self.name
 
 
-class Places:
-    """How many of the raters of a design have seen nothing of a dialogue yet; ``notes`` say what could not be had as asked."""
+class RaterCapacity:
+    """Number of raters still available for each dialogue; ``notes`` tell which counts could not be met."""
 
-    def __init__(self, design: Design) -> None:
+    def __init__(self, design: ReviewDesign) -> None:
         self._design, self.notes = design, list[str]()
         self._taken, self._turns, self._whole = Counter[str](), set[str](), False
 
-    def take(self, dialogues: Iterable[str], raters: int, *, turn: bool = False) -> None:
-        """Each of the dialogues takes so many raters: for one of its turns, or to be reviewed whole, or for a crossed item of it."""
+    def reserve(self, dialogues: Iterable[str], raters: int, *, turn: bool = False) -> None:
+        """Reserve raters of each dialogue: for one of its turns, or for the whole dialogue or a crossed item of it."""
         for name in dialogues:
             self._taken[name] += raters
             if turn:
@@ -162,41 +162,41 @@ class Places:
     def draw(
         self, option: str, entries: Sequence[Entry], raters: Callable[[Entry], int], taken: Collection[str] = (), what: str = ""
     ) -> set[str]:
-        """Draws as many turns as an option says, those that are ``taken`` among them, of which each takes the ``raters`` of its own.
+        """Draw as many turns as an option says, including those ``taken``; each needs the number of raters that ``raters`` gives.
 
-        ``what`` they are called is the option, unless it is said.
+        ``what`` is the name of the units, by default the option.
 
         Raises:
-            InputError: if the release has as many turns as were asked for, and there are too few raters who may see them.
+            InputError: if the release has enough turns for an explicit count, but there are too few raters who may see them.
         """
         wanted, what, fitting = getattr(self._design, option), what or option, self._fitting(entries, raters)
         fewer = wanted > len(fitting) < len(entries)
-        if fewer and option in self._design.asked:
+        if fewer and option in self._design.explicit:
             least = min(self._taken[entry.dialogue] + raters(entry) for entry in entries)
             raise self._too_many(option, entries, len(fitting), least)
         if fewer:
             self.notes.append(f"{len(fitting)} of {len(entries)} {what} are taken: a rater sees one turn of a dialogue at most")
         count = min(wanted, len(fitting)) if fewer else wanted
-        drawn = drawn_of(fitting, count, self._design.seed, what, self.notes, taken)
+        drawn = draw_names(fitting, count, self._design.seed, what, self.notes, taken)
         for entry in fitting:
             if entry.name in drawn:
-                self.take([entry.dialogue], raters(entry), turn=True)
+                self.reserve([entry.dialogue], raters(entry), turn=True)
         return drawn
 
     def _fitting(self, entries: Sequence[Entry], raters: Callable[[Entry], int]) -> list[Entry]:
-        """The turns for which there are raters, by rank and then by lot in each dialogue; in the order of the entries.
+        """Turns with enough raters, by rank and then at random in each dialogue; in the order of the entries.
 
-        The first turn of a dialogue always fits: who assigns raters says how many more it takes.
+        The first turn of a dialogue always fits: the assignment reports how many more raters it needs.
         """
         by_dialogue: dict[str, list[Entry]] = defaultdict(list)
         for entry in entries:
             by_dialogue[entry.dialogue].append(entry)
         kept = set[str]()
-        for name, some in by_dialogue.items():
+        for name, turns in by_dialogue.items():
             taken, first = self._taken[name], name not in self._turns
-            if taken + sum(map(raters, some)) > self._design.raters:
-                some = sorted(some, key=lambda entry: entry.place(self._design.seed, "turn"))
-            for entry in some:
+            if taken + sum(map(raters, turns)) > self._design.raters:
+                turns = sorted(turns, key=lambda entry: entry.place(self._design.seed, "turn"))
+            for entry in turns:
                 needed = raters(entry)
                 if first or not needed or taken + needed <= self._design.raters:
                     taken, first = taken + needed, False
@@ -205,19 +205,17 @@ class Places:
 
     def _too_many(self, option: str, entries: Sequence[Entry], fitting: int, least: int) -> InputError:
         dialogues = len({entry.dialogue for entry in entries})
-        what = (
-            f'"{getattr(self._design, option)}" is too many: a rater sees one turn of a dialogue at most, so at most {dialogues} turns of '
-        )
-        what += f"{dialogues} dialogues; {self._design.raters} raters together can be given {fitting} of the {len(entries)} turns"
+        what = f'"{getattr(self._design, option)}" is too many: a rater sees one turn of a dialogue at most, so at most {dialogues} turns'
+        what += f" of {dialogues} dialogues; {self._design.raters} raters together can be given {fitting} of the {len(entries)} turns"
         first = f"--{option} {fitting} or less, more --raters" if fitting else f"--raters {least} or more"
         fix = f"give {first}, a smaller --per-item, or --texts-per-turn 1"
         return input_error(f"--{option}", what, fix + (", or leave whole dialogues and crossed items out" if self._whole else ""))
 
 
-def one_a_dialogue(entries: Iterable[Entry], of_the_cells: Collection[str], seed: int) -> list[Entry]:
-    """A turn or crossed item of each dialogue, by rank and then by lot: a later one would show the reference, or the context, of another.
+def one_per_dialogue(entries: Iterable[Entry], of_the_cells: Collection[str], seed: int) -> list[Entry]:
+    """A turn or crossed item of each dialogue, by rank and then at random: another would show its reference or context.
 
-    They come in that order, so that equal remainders of scenarios go by lot too.
+    They come in that order, so that ties of remainders between scenarios are broken at random too.
     """
     ranked = [replace(entry, rank=OF_THE_CELLS) if entry.name in of_the_cells else entry for entry in entries]
     ranked.sort(key=lambda entry: entry.place(seed, "turn"))
@@ -227,8 +225,8 @@ def one_a_dialogue(entries: Iterable[Entry], of_the_cells: Collection[str], seed
     return list(chosen.values())
 
 
-def drawn_of(entries: Sequence[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
-    """The names drawn for one sample, those that are ``taken`` already among them."""
+def draw_names(entries: Sequence[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
+    """Names drawn for one sample, including those already ``taken``."""
     if wanted > len(entries):
         notes.append(f"{wanted} {what} were requested, but there are only {len(entries)}: all are taken")
     strata: dict[int, list[Entry]] = defaultdict(list)
@@ -238,34 +236,34 @@ def drawn_of(entries: Sequence[Entry], wanted: int, seed: int, what: str, notes:
     total, chosen = min(wanted, len(entries)) - len(taken), set(taken)
     if total <= 0 or not strata:
         return chosen
-    for stratum, share in zip(strata.values(), apportion(total, [len(one) for one in strata.values()]), strict=True):
+    for stratum, share in zip(strata.values(), apportion(total, [len(stratum) for stratum in strata.values()]), strict=True):
         order = sorted(stratum, key=lambda entry: entry.place(seed, what))
         chosen.update(entry.name for entry in order[:share])
     return chosen
 
 
-def sample(release_dir: Path, design: Design) -> Sample:
-    """Draws the units of a review. Where a release has fewer than asked for, all are taken, and a note says so.
+def draw_sample(release_dir: Path, design: ReviewDesign) -> Sample:
+    """Draw the units of a review. If a release has fewer than requested, all are taken, with a note.
 
-    Within the share of a scenario (largest remainder) flagged items come first, then a seeded order that depends on nothing but the
-    item's id. A pack has one turn of each dialogue at most, and the turns of its cells are among its pairs.
+    Within the share of a scenario (largest remainder) flagged items come first, then a seeded order that depends on the item's id alone. A
+    pack has one turn of each dialogue at most, and the turns of its cells are among its pairs.
 
     Raises:
-        InputError: if rejected candidates or crossed items are asked for and the release has none; if the release has as many turns as
-            were asked for, and there are too few dialogues or raters for them.
+        InputError: if rejected candidates or crossed items are requested and the release has none; if it has enough turns, but there are
+            too few dialogues or raters for them.
     """
-    places, of_crossed = Places(design), list[str]()
+    places, of_crossed = RaterCapacity(design), list[str]()
     notes = places.notes
     whole = list(entries_of(release_dir, "dialogues"))
-    dialogues = drawn_of(whole, design.dialogues, design.seed, "dialogues", notes)
-    places.take(dialogues, design.per_item)
+    dialogues = draw_names(whole, design.dialogues, design.seed, "dialogues", notes)
+    places.reserve(dialogues, design.per_item)
     crossed = list(_crossed(release_dir, design, of_crossed)) if design.crossed else []
-    places.take([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
+    places.reserve([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
     all_cells = _all_cells(release_dir, design, places)
     pairs = list(entries_of(release_dir, "pairs"))
     if design.pack:
-        pairs = one_a_dialogue(pairs, all_cells, design.seed)
-    of_pair = design.raters_of(len(PAIR_VARIANTS))
+        pairs = one_per_dialogue(pairs, all_cells, design.seed)
+    of_pair = design.raters_needed(len(PAIR_VARIANTS))
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
     taken = all_cells if design.pack else ()
     drawn = places.draw("pairs", pairs, lambda entry: 0 if entry.name in all_cells else of_pair, taken)
@@ -280,39 +278,39 @@ def sample(release_dir: Path, design: Design) -> Sample:
     return Sample((*units, *crossed), (*notes, *of_crossed))
 
 
-def _all_cells(release_dir: Path, design: Design, places: Places) -> set[str]:
-    """The turns of which all four cells are rated."""
+def _all_cells(release_dir: Path, design: ReviewDesign, places: RaterCapacity) -> set[str]:
+    """Turns of which all four cells are rated."""
     if not design.cells:
         return set()
     entries = list(entries_of(release_dir, "controls"))
     if design.pack:
-        entries = one_a_dialogue(entries, (), design.seed)
-    return places.draw("cells", entries, lambda entry: design.raters_of(len(ALL_CELLS)))
+        entries = one_per_dialogue(entries, (), design.seed)
+    return places.draw("cells", entries, lambda entry: design.raters_needed(len(ALL_CELLS)))
 
 
-def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Unit]:
+def _crossed(release_dir: Path, design: ReviewDesign, notes: list[str]) -> Iterator[Unit]:
     """Crossed items, each with its two contexts."""
     if not all(path.is_file() for path in files_of(release_dir, "crossed")):
         raise input_error(release_dir, "holds no crossed items", "leave --crossed out, or name a release that has them")
-    entries = one_a_dialogue(whole := list(entries_of(release_dir, "crossed")), set(), design.seed)
+    entries = one_per_dialogue(whole := list(entries_of(release_dir, "crossed")), set(), design.seed)
     if len(entries) < min(design.crossed, len(whole)):
         notes.append("one crossed item per dialogue is taken: another would reveal its other context")
-    drawn = drawn_of(entries, design.crossed, design.seed, "crossed", notes)
+    drawn = draw_names(entries, design.crossed, design.seed, "crossed", notes)
     yield from (Unit(entry.name, "crossed", tuple(map(Cell, CONTEXTS))) for entry in entries if entry.name in drawn)
 
 
 def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]:
-    """The record batches of a config over all splits, the named columns only."""
+    """Record batches of a config over all splits, with these columns."""
     return (batch for path in files_of(release_dir, config) for batch in table_batches(path, columns))
 
 
 def rows_of(release_dir: Path, config: str, columns: list[str]) -> Iterator[dict[str, Any]]:
-    """The rows of the same."""
+    """Rows of a config over all splits, with these columns."""
     return (row for batch in batches(release_dir, config, columns) for row in batch.to_pylist())
 
 
 def entries_of(release_dir: Path, config: str) -> Iterator[Entry]:
-    """The dialogues, turns or crossed items of a config, as they are drawn."""
+    """Dialogues, turns or crossed items of a config, to be drawn from."""
     name = {"dialogues": "dialogue_id", "crossed": "crossed_id"}.get(config, "pair_id")
     for row in rows_of(release_dir, config, [name, "scenario_id", *(["flags"] if config != "crossed" else [])]):
         yield Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
@@ -325,16 +323,18 @@ def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str
             cells[name][variant] = Cell(variant, samples=(*(before.samples if before else ()), what))
 
 
-def _add_rejected(cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[Entry], design: Design, places: Places) -> None:
-    """A rejected candidate of a turn beside the variant that was taken in its place; one a turn."""
-    found = _rejected(release_dir, {entry.name for entry in pairs})
+def _add_rejected(
+    cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[Entry], design: ReviewDesign, places: RaterCapacity
+) -> None:
+    """Add a rejected candidate of a turn beside the accepted variant; one per turn."""
+    candidates = _rejected(release_dir, {entry.name for entry in pairs})
 
     def raters(entry: Entry) -> int:
         return (1 if entry.name in cells else 2) * design.per_item
 
-    chosen = places.draw("rejected", [entry for entry in pairs if entry.name in found], raters)
+    chosen = places.draw("rejected", [entry for entry in pairs if entry.name in candidates], raters)
     for name in chosen:
-        cell = derived_random(design.seed, "candidate", name).choice(sorted(found[name]))
+        cell = derived_random(design.seed, "candidate", name).choice(sorted(candidates[name]))
         _add(cells, {name}, (cell.variant,), "rejected")
         cells[name][cell.name] = cell
 
@@ -344,11 +344,11 @@ def _rejected(release_dir: Path, names: set[str]) -> dict[str, list[Cell]]:
     fix = "release a build whose ledger holds rejected answers, or leave --rejected out"
     if not path.is_file():
         raise input_error(path, "is not there, so no rejected texts can be exported", fix)
-    found: dict[str, list[Cell]] = defaultdict(list)
+    candidates: dict[str, list[Cell]] = defaultdict(list)
     for batch in table_batches(path, ["pair_id", "variant", "attempt", "reasons"]):
         for row in batch.to_pylist():
             if row["reasons"] not in ([], [NOT_CHOSEN]) and row["variant"] in PAIR_VARIANTS and row["pair_id"] in names:
-                found[row["pair_id"]].append(Cell(row["variant"], row["attempt"], tuple(row["reasons"]), ("rejected",)))
-    if not found:
+                candidates[row["pair_id"]].append(Cell(row["variant"], row["attempt"], tuple(row["reasons"]), ("rejected",)))
+    if not candidates:
         raise input_error(path, "holds no rejected apathetic or empathetic text of a pair of this release", fix)
-    return found
+    return candidates

@@ -1,4 +1,4 @@
-"""Sheets and the key: what each rater is shown behind codes, and what the codes stand for."""
+"""Raters' sheets with coded items, and the key to the codes."""
 
 from __future__ import annotations
 
@@ -19,13 +19,14 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.assignment import assign, assign_blocks, code_of
 from empathy_eval.raters.review.record import content_hash
-from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, Design, Sample, Unit, batches
+from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, ReviewDesign, Sample, Unit, batches
 
 
-def plant(dialogues: Mapping[str, list[dict[str, Any]]], count: int, seed: int) -> None:
-    """Notes under ``planted`` of so many helper turns a strategy that is not theirs: the same for all who see the dialogue.
+def plant_attention_checks(dialogues: Mapping[str, list[dict[str, Any]]], count: int, seed: int) -> None:
+    """Plant attention checks: wrong strategies under ``planted`` of helper turns, the same for all raters of a dialogue.
 
-    It is of another phase than the turn's own, so that nobody can hold it for right. No dialogue gets a second one before each has one.
+    The wrong strategy is of another phase than the turn's own, so that nobody can take it for right. No dialogue gets a second one before
+    each has one.
 
     Raises:
         InputError: if the dialogues have fewer helper turns.
@@ -35,17 +36,17 @@ def plant(dialogues: Mapping[str, list[dict[str, Any]]], count: int, seed: int) 
     places: list[tuple[int, float, str, int]] = []
     for name, turns in dialogues.items():
         rng = derived_random(seed, "planted", name)
-        tagged = [place for place, turn in enumerate(turns) if turn["strategy"]]
-        places += [(rank, rng.random(), name, place) for rank, place in enumerate(rng.sample(tagged, len(tagged)))]
+        tagged = [index for index, turn in enumerate(turns) if turn["strategy"]]
+        places += [(rank, rng.random(), name, turn) for rank, turn in enumerate(rng.sample(tagged, len(tagged)))]
     if count > len(places):
         what = f'"{count}" is too many: the dialogues that are drawn have {len(places)} turns with a tag'
         raise input_error("--planted", what, f"give {len(places)} or less, or ask for more --dialogues")
     strategies = load_taxonomy().strategies
-    phase = {one.name: one.phase for one in strategies}
-    for _, _, name, place in sorted(places)[:count]:
-        turn = dialogues[name][place]
-        others = [one.name for one in strategies if one.phase != phase[turn["strategy"]]]
-        turn["planted"] = derived_random(seed, "planted as", name, place).choice(others)
+    phase = {strategy.name: strategy.phase for strategy in strategies}
+    for _, _, name, index in sorted(places)[:count]:
+        turn = dialogues[name][index]
+        others = [strategy.name for strategy in strategies if strategy.phase != phase[turn["strategy"]]]
+        turn["planted"] = derived_random(seed, "planted as", name, index).choice(others)
 
 
 Sheet = dict[str, Any]
@@ -53,29 +54,33 @@ Item = dict[str, Any]
 
 
 def text_hash(text: str) -> str:
-    """12 hex digits that stand for a text, whatever its white space: programs that save a spreadsheet change line ends."""
+    """12 hex digits of a text, regardless of white space: programs that save a spreadsheet change line ends."""
     return digest(" ".join(text.split()))[3:15]
 
 
 def item_code(seal: str, seed: int, rater: str, name: str) -> str:
-    """12 signs for what a rater sees. Made with the release's seal, so that it cannot be guessed from an id."""
+    """Code of an item for a rater. It depends on the release's seal, so that it cannot be guessed from an id."""
     return code_of([seal, seed, rater, name], 12)
 
 
 def shown_kind(kind: str) -> str:
-    """The kind of an item as raters get it: nothing tells the reply of a system from a variant of the release."""
+    """Kind of an item as shown: nothing distinguishes a system's reply from a variant of the release."""
     return "variant" if kind == "reply" else kind
 
 
 def make_review(
-    release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: Design, replies: Mapping[str, Mapping[str, str]] | None = None
+    release_dir: Path,
+    manifest: Mapping[str, Any],
+    sample: Sample,
+    design: ReviewDesign,
+    replies: Mapping[str, Mapping[str, str]] | None = None,
 ) -> tuple[dict[str, Any], Iterator[Sheet]]:
-    """Assigns the units of a sample, reads their texts and makes the key; sheets are made when they are asked for.
+    """Assign the units of a sample, read their texts and make the key; sheets are generated lazily.
 
     ``replies`` are those of systems, by context.
 
     Raises:
-        InputError: if there are too few raters, or too few turns for the planted tags.
+        InputError: if there are too few raters, or too few turns for attention checks.
     """
     seal = manifest["seal"]
     assigned, blocks = assign_blocks(sample.units, design, seal) if design.between else (assign(sample.units, design), {})
@@ -83,22 +88,23 @@ def make_review(
     for unit in sample.units:
         if unit.kind == "reply" and replies:
             texts[unit.name]["replies"] = replies[unit.name]
-    plant({unit.name: texts[unit.name]["turns"] for unit in sample.units if unit.kind == "dialogue"}, design.planted, design.seed)
+    dialogues = {unit.name: texts[unit.name]["turns"] for unit in sample.units if unit.kind == "dialogue"}
+    plant_attention_checks(dialogues, design.planted, design.seed)
     shown: dict[str, list[Item]] = {}
     key: dict[str, Item] = {}
     for rater, seen in assigned.items():
         shown[rater] = []
         for unit, cell in _in_order(seen, texts, design.seed, rater):
-            # Who knows the release and the name of a system still has not the file of replies.
+            # The hash of the file of replies keeps codes unguessable for those who know the release and the systems.
             apart = (design.replies,) if unit.kind == "reply" else ()
             code = item_code(seal, design.seed, rater, ":".join((unit.name, *apart, cell.name)))
             item, stands_for = _item(code, unit, cell, texts[unit.name])
             shown[rater].append(item)
             key[code] = {"rater": rater, **stands_for} | ({"block": blocks[rater]} if blocks else {})
-    # All raters of an export share the hash of the release's seal and the settings.
+    # The review's id is the hash of the release's seal and the settings.
     release = {name: manifest[name] for name in ("name", "version")}
     head = {"format": 1, "review": digest([seal, design.settings]), "release": release}
-    strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
+    strategies = [{"name": strategy.name, "phase": strategy.phase, "gloss": strategy.definition} for strategy in load_taxonomy().strategies]
     language = language_of(manifest["configuration"])
     spoken = {**head, **({} if language == ENGLISH else {"language": language}), **in_json(manifest)}
     sheets = ({**spoken, "rater": rater, "items": items, "strategies": strategies} for rater, items in shown.items())
@@ -106,7 +112,7 @@ def make_review(
 
 
 def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
-    """The rows of the chosen units by name; rejected candidates stand in their pair's row under the cell's name."""
+    """Rows of the chosen units by name; rejected candidates are in their pair's row under the cell's name."""
     wanted: dict[str, list[str]] = {"crossed": [], "dialogues": [], "pairs": [], "controls": []}
     rejected: dict[tuple[str, str, int], str] = {}
     for unit in units:
@@ -125,7 +131,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
         for batch in batches(release_dir, config, columns[config]) if chosen_names else ():
             for row in batch.filter(pc.is_in(batch.column(columns[config][0]), chosen)).to_pylist():
                 rows[row[columns[config][0]]] = row
-        if config == "crossed":  # what they are about stands in their dialogues
+        if config == "crossed":  # scenario and flags are in their dialogues
             crossed = [rows[name] for name in chosen_names]
             about = _texts(release_dir, {Unit(row["dialogue_id"], "dialogue") for row in crossed}) if crossed else {}
             for row in crossed:
@@ -139,21 +145,21 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
 
 
 def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
-    """The order a rater sees: replies before whole dialogues, flagged ones first, else a seeded order of the rater's own."""
-    shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
-    return sorted(shuffled, key=lambda one: (one[0].kind == "dialogue", not texts[one[0].name]["flags"]))
+    """The order for a rater: replies before whole dialogues, flagged ones first, else seeded by rater."""
+    shuffled = sorted(seen, key=lambda pair: derived_random(seed, "order", rater, pair[0].name).random())
+    return sorted(shuffled, key=lambda pair: (pair[0].kind == "dialogue", not texts[pair[0].name]["flags"]))
 
 
 def both_replies(item: Mapping[str, Any]) -> str:
-    """The two replies of a crossed item as one text, as a row of a spreadsheet shows them."""
+    """The two replies of a crossed item as one text, for a row of a spreadsheet."""
     return f"A: {item['reply_a']}\n\nB: {item['reply_b']}"
 
 
 def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> tuple[Item, Item]:
-    """An item of a sheet, in which nothing tells which cell it is, and what its code stands for."""
+    """An item of a sheet, which does not reveal its cell, and the meaning of its code."""
     item = {"item": code, "kind": shown_kind(unit.kind), "scenario": row["scenario"], "flags": row["flags"]}
-    if unit.kind == "crossed":  # what is said of the dialogue is true of one of the contexts alone
-        # The code of the item gives the order of its two replies.
+    if unit.kind == "crossed":  # the dialogue's description fits only one of the contexts
+        # The item's code decides the order of its two replies.
         order = REPLIES if int(code[-1], 16) % 2 else REPLIES[::-1]
         item |= {"context": row[cell.variant], "reply_a": row[order[0]], "reply_b": row[order[1]]}
         context = CONTEXTS.index(cell.variant)
@@ -163,9 +169,9 @@ def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> tuple[Item, Item]
     if unit.kind == "dialogue":
         shown = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
         turns = {
-            str(place): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
+            str(index): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
             | ({"planted": turn["planted"]} if "planted" in turn else {})
-            for place, turn in enumerate(row["turns"])
+            for index, turn in enumerate(row["turns"])
             if turn["role"] == "helper"
         }
         about = {"dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": turns}

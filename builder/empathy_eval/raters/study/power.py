@@ -1,8 +1,8 @@
-"""What a chi-squared test of so many ratings can show, and the study that a wanted effect takes.
+"""Power analysis of chi-squared tests, and the size of a study for a given effect.
 
-An effect is Cohen's w: the root of the sum, over the cells of a table, of (share - share without an effect)² over the share without an
-effect (Cohen 1988, *Statistical Power Analysis for the Behavioral Sciences*, equation 7.2.1). With N independent ratings the statistic
-then has the noncentral chi-squared distribution of noncentrality N w² (his section 7.4).
+The effect size is Cohen's w: the root of the sum, over the cells of a table, of (share - share without an effect)² over the share without
+an effect (Cohen 1988, *Statistical Power Analysis for the Behavioral Sciences*, equation 7.2.1). With N independent ratings the statistic
+has the noncentral chi-squared distribution of noncentrality N w² (his section 7.4).
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import Provenance, Result
 
 CONFIDENCE = 0.95
-# From here on tests hold that intervals by rater cover what they should.
+# From this number the coverage of intervals by rater is tested.
 FEW_RATERS = 40
-# The least and the largest whole numbers of a plan.
+# Ranges of the whole numbers of a plan.
 WHOLE = {"groups": (2, 1000), "categories": (2, 11), "per_rater": (1, 10**6)}
-# The least effect, and how far levels are from 0, from 1 and from each other: below it figures are all rounding.
+# Minimum of an effect, and of the distance of levels from 0, 1 and each other: below it rounding dominates.
 LEAST = 1e-6
-# An interval of a gain takes so many ratings of the category in a group, counted as independent ones.
+# Effective ratings of the category in a group that an interval of a gain needs.
 LEAST_EXPECTED = 5
-# What rounding of a noncentrality may do to a whole number.
+# Relative rounding error of a noncentrality, which must not change a whole number.
 ROUNDING = 1e-9
 
 
-def needed(w: float, df: int, alpha: float = 0.05, power: float = 0.95) -> int:
-    """The smallest number of independent ratings with which a test at ``alpha`` finds an effect ``w`` with a probability of ``power``."""
+def ratings_needed(w: float, df: int, alpha: float = 0.05, power: float = 0.95) -> int:
+    """Smallest number of independent ratings with which a test at ``alpha`` detects an effect ``w`` with probability ``power``."""
     return max(math.ceil(_noncentrality(df, alpha, power) / w**2 * (1 - ROUNDING)), 1)
 
 
-def smallest(ratings: float, df: int, alpha: float = 0.05, power: float = 0.95) -> float:
-    """The smallest effect w that so many independent ratings show with a probability of ``power``: the inverse of :func:`needed`."""
+def smallest_effect(ratings: float, df: int, alpha: float = 0.05, power: float = 0.95) -> float:
+    """Smallest effect w that this many independent ratings show with probability ``power``: the inverse of :func:`ratings_needed`."""
     return math.sqrt(_noncentrality(df, alpha, power) / ratings)
 
 
-def reached(ratings: float, w: float, df: int, alpha: float = 0.05) -> float:
-    """The probability with which so many independent ratings show an effect ``w``."""
+def power_reached(ratings: float, w: float, df: int, alpha: float = 0.05) -> float:
+    """Probability with which this many independent ratings detect an effect ``w``."""
     from scipy import stats
 
     return float(stats.ncx2.sf(stats.chi2.isf(alpha, df), df, ratings * w**2))
@@ -49,7 +49,7 @@ def reached(ratings: float, w: float, df: int, alpha: float = 0.05) -> float:
 
 @cache
 def _noncentrality(df: int, alpha: float, power: float) -> float:
-    """The noncentrality at which the test has its power."""
+    """Noncentrality at which the test has its power."""
     from scipy import optimize, stats
 
     point = stats.chi2.isf(alpha, df)
@@ -60,13 +60,13 @@ def _noncentrality(df: int, alpha: float, power: float) -> float:
 
 
 @dataclass(frozen=True, repr=False)
-class Plan(Result):
-    """The study that an effect takes, all groups of one size.
+class StudyPlan(Result):
+    """Size of a study for an effect, with groups of one size.
 
-    ``independent`` ratings would do if each came from a rater of its own; ``clustered``, that many times ``design_effect``, where a
-    rater gives ``per_rater``. Raters are whole and as many in each group, so ``ratings`` are at least as many. ``items`` lets an item be
-    rated once in each group. ``low`` and ``high`` are the interval (percent) that a gain of nothing over a baseline of ``share`` would
-    have; None without a share, and of one that fewer than five ratings of a group would be worth. ``note`` is what to mind.
+    ``independent`` ratings suffice if each comes from a rater of its own; ``clustered`` is that times ``design_effect``, if a rater gives
+    ``per_rater``. Raters are whole and equally many per group, so ``ratings`` is at least as large. ``items`` lets each item be rated once
+    per group. ``low`` and ``high`` are the interval (percent) of a gain of 0 over a baseline of ``share``; None without a share, or if a
+    group has ratings of it worth fewer than five independent ones. ``note`` holds caveats.
     """
 
     effect: float
@@ -98,18 +98,17 @@ class Plan(Result):
 def study_plan(
     effect: float = 0.3, *, groups: int, categories: int, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
     share: float | None = None,
-) -> Plan:  # fmt: skip
-    """How many raters and items a study takes to see an effect (Cohen's w) among so many groups and categories.
+) -> StudyPlan:  # fmt: skip
+    """Number of raters and items that a study needs to detect an effect (Cohen's w) among so many groups and categories.
 
-    Each rater gives ``per_rater`` ratings, whose intraclass correlation is ``icc`` (the ratings of a rater resemble each other): they are
-    worth fewer by 1 + (per_rater - 1) icc (Donner, Birkett and Buck 1981, "Randomization by cluster: sample size requirements and
-    analysis", *American Journal of Epidemiology* 114). With the ``share`` that the baseline has of a category it is said how far the
-    interval of a gain would reach.
+    Each rater gives ``per_rater`` ratings with an intraclass correlation of ``icc``, so their number is divided by 1 + (per_rater - 1) icc
+    (Donner, Birkett and Buck 1981, "Randomization by cluster: sample size requirements and analysis", *American Journal of Epidemiology*
+    114). With the ``share`` of a category in the baseline, the plan has the interval of a gain.
 
     Raises
     ------
     InputError
-        For numbers that no study has, all at once.
+        For impossible numbers, all at once.
     """
     asked: dict[str, Any] = {
         "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
@@ -118,13 +117,13 @@ def study_plan(
     refuse(_problems(asked))
     df = (groups - 1) * (categories - 1)
     worth = design_effect(per_rater, icc)
-    independent = needed(effect, df, alpha, power)
+    independent = ratings_needed(effect, df, alpha, power)
     clustered = math.ceil(independent * worth * (1 - ROUNDING))
-    # A group of one rater tells nothing of how raters differ.
+    # One rater per group would not show how raters differ.
     raters = max(math.ceil(clustered / (groups * per_rater)), 2)
     expected = None if share is None else share * raters * per_rater / worth
-    low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else gain_of_nothing(share, raters, per_rater, icc)
-    return Plan(
+    low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else null_gain_interval(share, raters, per_rater, icc)
+    return StudyPlan(
         **asked, df=df, independent=independent, design_effect=worth, clustered=clustered, raters_a_group=raters, raters=raters * groups,
         ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high, note="; ".join(_notes(raters, expected)) or None,
         signature=signature_line(plan="chi-square", **asked, level=CONFIDENCE), provenance=Provenance.of(**asked),
@@ -132,21 +131,21 @@ def study_plan(
 
 
 def _notes(raters: int, expected: float | None) -> list[str]:
-    """What to mind of a plan with so many raters a group, and so many ratings of the share in each, counted as independent ones."""
+    """Caveats of a plan with this many raters per group, and ``expected`` effective ratings of the share in each."""
     few = f"intervals and design effects are validated for {FEW_RATERS} or more raters per group; with {raters} they are approximate"
     none = f"no interval of a gain: a group has ratings of that share worth {expected or 0:.2g} independent ones, below {LEAST_EXPECTED}"
     return [few] * (raters < FEW_RATERS) + [none] * (expected is not None and expected < LEAST_EXPECTED)
 
 
 def design_effect(ratings_a_rater: float, icc: float) -> float:
-    """How many ratings of raters are worth one independent rating, at least 1: a negative correlation seen is taken for none."""
+    """Number of clustered ratings worth one independent rating, at least 1: a negative correlation counts as none."""
     return max(1 + (ratings_a_rater - 1) * icc, 1.0)
 
 
-def gain_of_nothing(share: float, raters_a_group: int, per_rater: int, icc: float) -> tuple[float, float]:
-    """The 95 % interval, in percent, of a gain of 0 between two groups of so many raters, where both have ``share`` of a category.
+def null_gain_interval(share: float, raters_a_group: int, per_rater: int, icc: float) -> tuple[float, float]:
+    """95 % interval, in percent, of a gain of 0 between two groups that both have ``share`` of a category.
 
-    By the log of the ratio of shares, as :mod:`empathy_eval.raters.study.by_rater` reckons it from ratings.
+    It uses the log of the ratio of shares, as :mod:`empathy_eval.raters.study.by_rater` does with ratings.
     """
     from scipy import stats
 
@@ -156,36 +155,35 @@ def gain_of_nothing(share: float, raters_a_group: int, per_rater: int, icc: floa
 
 
 def _problems(asked: Mapping[str, Any]) -> Iterator[Problem]:
-    """What is wrong with the numbers of a plan."""
+    """Problems of the numbers of a plan."""
     for name, (least, most) in WHOLE.items():
         number = asked[name]
         if not isinstance(number, int) or not _between(number, least, most):
             yield Problem(name.replace("_", "-"), f'"{number}" is out of range', f"use a whole number from {least} to {most:,}")
     if asked["share"] is not None:
-        yield from _no_probability("share", asked["share"])
+        yield from _probability_problems("share", asked["share"])
     if not _between(asked["icc"], 0, 1):
         yield Problem("icc", f'"{asked["icc"]}" is not an intraclass correlation that a plan can use', "use one from 0 to 1, such as 0.1")
     known = all(_between(asked[name], *WHOLE[name]) for name in ("groups", "categories"))
-    yield from odd_aim(asked["effect"], asked["alpha"], asked["power"], (asked["groups"], asked["categories"]) if known else None)
+    yield from aim_problems(asked["effect"], asked["alpha"], asked["power"], (asked["groups"], asked["categories"]) if known else None)
 
 
-def odd_aim(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:
-    """What is wrong with an effect that is to be seen, its level and its power; ``table`` are the numbers of groups and categories."""
+def aim_problems(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:
+    """Problems of an effect size, its level and its power; ``table`` has the numbers of groups and categories."""
     if not _between(effect, LEAST, math.inf) or effect == math.inf:
-        yield Problem(
-            "effect", f'"{effect}" is not an effect size w', f"use one from {LEAST:.6f}; Cohen calls 0.1 small, 0.3 medium, 0.5 large"
-        )
+        fix = f"use one from {LEAST:.6f}; Cohen calls 0.1 small, 0.3 medium, 0.5 large"
+        yield Problem("effect", f'"{effect}" is not an effect size w', fix)
     elif table is not None and effect > (most := math.sqrt(min(table) - 1)):
         reason = f"above {most:.3f}, the largest effect of {table[0]} groups and {table[1]} categories"
         yield Problem("effect", f'"{effect}" is {reason}', "use a smaller one; Cohen calls 0.5 large")
-    levels = list(_no_probability("alpha", alpha)) + list(_no_probability("power", power))
+    levels = list(_probability_problems("alpha", alpha)) + list(_probability_problems("power", power))
     yield from levels
-    # A power that is alpha but for rounding is an effect of nothing.
+    # A power equal to alpha means no effect.
     if not levels and power < alpha + LEAST:
         yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use a higher power, such as 0.95")
 
 
-def _no_probability(name: str, value: object) -> Iterator[Problem]:
+def _probability_problems(name: str, value: object) -> Iterator[Problem]:
     if not _between(value, 0, 1) or value in (0, 1):
         yield Problem(name, f'"{value}" is not a probability between 0 and 1', "use one above 0 and below 1, such as 0.05 or 0.95")
     elif not _between(value, LEAST, 1 - LEAST):

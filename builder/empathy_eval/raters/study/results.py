@@ -1,4 +1,4 @@
-"""What a study says, piece by piece: tests, gains, spreads and power, each figure with its settings."""
+"""Results of a between-subjects study: tests, gains, intraclass correlations and power, each with its settings."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from empathy_eval.statistics.chi_square import ChiSquaredTest
 
 @dataclass(frozen=True)
 class Gain:
-    """How much larger (percent) a group's share of a category is than the baseline's; the interval is by rater.
+    """A group's share of a category relative to the baseline's, as a gain in percent; the interval is by rater.
 
-    ``test`` is Yates' chi-squared of the two groups; ``holm`` and ``benjamini_hochberg`` correct the p that is gone by over ``family`` such
-    tests, and those by rater the p of exchanged raters.
+    ``test`` is Yates' chi-squared of the two groups; ``holm`` and ``benjamini_hochberg`` correct the reported p over ``family`` such tests,
+    and those ``by_rater`` the permutation p.
     """
 
     group: str
@@ -38,7 +38,7 @@ class Gain:
 
 @dataclass(frozen=True)
 class Pairwise:
-    """Two groups by all categories; p is corrected over ``family`` such pairs, as that of a gain."""
+    """Test of two groups over all categories; p is corrected over ``family`` such pairs, as for a gain."""
 
     group: str
     other: str
@@ -51,8 +51,8 @@ class Pairwise:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """How alike a rater's ratings are: the intraclass correlation of giving a category, and what it does to the worth of a rating."""
+class IntraclassCorrelation:
+    """Similarity of a rater's ratings in giving a category, and the design effect that follows."""
 
     group: str
     category: str
@@ -64,10 +64,10 @@ class Spread:
 
 
 @dataclass(frozen=True)
-class Part:
-    """All tests of some of the ratings: of all (``name`` None), or of those of one stratum. ``counts`` and ``shares``: groups, categories.
+class StudyPart:
+    """All tests of all ratings (``name`` None), or of those of one stratum. ``counts`` and ``shares``: groups, categories.
 
-    The omnibus p is corrected over ``family`` parts of one column, as that of a gain.
+    The omnibus p is corrected over the ``family`` of parts of one column, as for a gain.
     """
 
     name: str | None
@@ -83,20 +83,21 @@ class Part:
     pairwise: tuple[Pairwise, ...]
     gains: tuple[Gain, ...]
 
-    def tests(self) -> Iterator[tuple[str, dict[str, str], ChiSquaredTest, Part | Pairwise | Gain | None]]:
-        """All tests: of what kind and of what they are, and what has their corrected p-values, if something has."""
+    def tests(self) -> Iterator[tuple[str, dict[str, str], ChiSquaredTest, StudyPart | Pairwise | Gain | None]]:
+        """(kind, group or category, test, holder of its corrected p-values or None) of each test."""
         yield "omnibus", {}, self.omnibus, self
-        labels = dict.fromkeys(one.category for one in self.gains)
+        labels = dict.fromkeys(gain.category for gain in self.gains)
         yield from (("category", {"category": label}, test, None) for label, test in zip(labels, self.by_category, strict=True))
-        yield from (("pair", {"group": one.group, "other": one.other}, one.test, one) for one in self.pairwise)
-        yield from (("gain", {"group": one.group, "category": one.category}, one.test, one) for one in self.gains)
+        yield from (("pair", {"group": pair.group, "other": pair.other}, pair.test, pair) for pair in self.pairwise)
+        yield from (("gain", {"group": gain.group, "category": gain.category}, gain.test, gain) for gain in self.gains)
 
 
 @dataclass(frozen=True)
-class Powered:
-    """What so many ratings could show: how many an effect ``w`` needs at ``power_wanted``, which power they have and the least effect.
+class PowerAnalysis:
+    """Ratings that an effect ``w`` needs at ``power_wanted``, the power reached, and the smallest detectable effect.
 
-    ``effective_ratings`` is the number over the design effect; ``reached`` and ``smallest_w`` are of those. ``why`` says why there is none.
+    ``effective_ratings`` is the number over the design effect; ``reached`` and ``smallest_w`` are of those. ``why`` gives the reason if
+    there are none.
     """
 
     w: float
@@ -114,7 +115,7 @@ class Powered:
 
 
 @dataclass(frozen=True)
-class Group:
+class StudyGroup:
     """A group of a study; ``added`` says that it came later."""
 
     name: str
@@ -124,22 +125,21 @@ class Group:
     added: bool
 
 
-# The groups of a study with their numbers of raters, in its order.
+# Groups of a study with their numbers of raters, in order.
 Groups = tuple[tuple[str, int], ...]
-# Numbers by group and value, and the lower quartile, median and upper quartile by group.
+# Counts by group and value; lower quartile, median and upper quartile by group.
 Cells = tuple[tuple[int, ...], ...]
 Quartiles = tuple[tuple[float | None, ...], ...]
 
 
 @dataclass(frozen=True)
-class Balanced:
+class ColumnBalance:
     """One column of the raters' table by group, groups in the order of the study.
 
-    Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
-    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
-    a column before. Of a column of ``numbers`` there are ``quartiles``
-    (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
-    ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
+    A column of ``values`` has counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five. If that is
+    impossible, values, cells and test are empty, and ``why`` gives the reason; likewise for numbers that nearly repeat an earlier column. A
+    column of ``numbers`` has ``quartiles`` (groups; lower quartile, median, upper quartile), each the mean of the five or six values around
+    it, None if there are too few. ``holm`` corrects the reported p over the ``family`` of columns that have one.
     """
 
     column: str
@@ -155,13 +155,13 @@ class Balanced:
 
 @dataclass(frozen=True)
 class Balance:
-    """How alike the groups are in what the raters' table says; ``groups`` are names and numbers of raters, as the study has them.
+    """Balance of the groups in the raters' table; ``groups`` are names and numbers of raters.
 
     ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
     """
 
     groups: Groups
-    columns: tuple[Balanced, ...]
+    columns: tuple[ColumnBalance, ...]
     untold: int
     unknown: int
     notes: tuple[str, ...]
@@ -169,12 +169,11 @@ class Balance:
 
 
 @dataclass(frozen=True)
-class Attention:
-    """How raters did on checks of attention, by group: how many failed ``values`` such as "none" or "more than half" of theirs.
+class AttentionChecks:
+    """Attention checks by group: how many raters failed ``values`` such as "none" or "more than half" of theirs.
 
-    ``cells`` (groups, values) are none below five, as of :class:`Balanced`. ``without`` is the omnibus test once more without those who
-    failed more than half, to three digits, where they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as
-    that of all raters.
+    No entry of ``cells`` (groups, values) is below five. ``without`` is the omnibus test without raters who failed more than half, to three
+    digits, if they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as that of all raters.
     """
 
     groups: Groups
@@ -191,54 +190,55 @@ class Attention:
 CORRECTED = ("holm", "benjamini_hochberg", "holm_by_rater", "benjamini_hochberg_by_rater", "family")
 NUMBERS = ("value", "low", "high", "df", "p", "permutation", *CORRECTED, "n")
 COLUMNS = ("part", "of", "figure", "group", "other", "category", *NUMBERS, "p_by", "why", "signature")
-# The part that is of all ratings, and that of what is told of raters.
+# Names of the part of all ratings, and of the part about raters.
 WHOLE, RATERS = "whole", "raters"
 QUARTILES = ("lower quartile", "median", "upper quartile")
-# The figures of a spread, by what they are called.
+# Figures of an intraclass correlation by name.
 SPREAD = {"intraclass correlation": "icc", "design effect": "design_effect", "ratings a rater": "ratings_a_rater"}
 Records = Iterator[dict[str, Any]]
 
 
 def record(figure: str, **values: Any) -> dict[str, Any]:
-    """A record of one figure; what is not said is None."""
+    """A record of one figure; omitted columns are None."""
     return dict.fromkeys(COLUMNS) | {"part": WHOLE, "figure": figure} | values
 
 
 def _figures(of: object, names: Mapping[str, str], **about: Any) -> Records:
-    """A record for each of some attributes, by what they are called."""
+    """A record for each of some attributes, by name."""
     yield from (record(figure, **about, value=getattr(of, name)) for figure, name in names.items())
 
 
-def _of_part(column: str, part: Part, studied: Studied) -> Records:
-    """The counts, shares, tests and gains of a part."""
+def _of_part(column: str, part: StudyPart, studied: StudyReport) -> Records:
+    """Counts, shares, tests and gains of a part."""
     where = {"part": column, "of": part.name}
     for group, counts, shares in zip(studied.groups, part.counts, part.shares, strict=True):
         for label, count, share in zip(studied.labels, counts, shares, strict=True):
             about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": studied.signature}
             yield record("count", **about, value=count)
             yield record("share", **about, value=share)
-    for kind, of, test, one in part.tests():
+    for kind, of, test, corrected in part.tests():
         about = {**where, **of}
-        if isinstance(one, Gain):
+        if isinstance(corrected, Gain):
             about |= {"other": studied.groups[0].name}
-            yield record("gain", **about, n=test.n, why=one.why, signature=one.signature, value=one.gain, low=one.low, high=one.high)
-        yield from _of_test(kind, test, vars(one) if one else {}, **about)
+            interval = {"value": corrected.gain, "low": corrected.low, "high": corrected.high}
+            yield record("gain", **about, n=test.n, why=corrected.why, signature=corrected.signature, **interval)
+        yield from _of_test(kind, test, vars(corrected) if corrected else {}, **about)
 
 
 def _of_test(name: str, test: ChiSquaredTest, corrected: Mapping[str, Any], **about: Any) -> Records:
-    """The figures of a test; ``corrected`` has the p-values that correct its own. A test over raters has fewer figures."""
-    told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
-    p = {one: getattr(test, one) for one in ("df", "p", "permutation", "p_by")} | {one: corrected.get(one) for one in CORRECTED}
+    """Figures of a test; ``corrected`` has its corrected p-values. A test over raters has fewer figures."""
+    shared = {**about, "n": test.n, "why": test.why, "signature": test.signature}
+    p = {name: getattr(test, name) for name in ("df", "p", "permutation", "p_by")} | {name: corrected.get(name) for name in CORRECTED}
     statistic = "Kruskal-Wallis" if test.p_by == "kruskal-wallis" else "chi-squared"
-    yield record(f"{name}: {statistic}", **told, **p, value=test.statistic)
+    yield record(f"{name}: {statistic}", **shared, **p, value=test.statistic)
     if test.n is not None or test.v is not None:
-        yield record(f"{name}: Cramér's V", **told, value=test.v)
+        yield record(f"{name}: Cramér's V", **shared, value=test.v)
     if test.n is not None:
-        yield record(f"{name}: least expected count", **told, value=test.least_expected)
+        yield record(f"{name}: least expected count", **shared, value=test.least_expected)
 
 
-def _of_raters(figure: str, of: str, table: Balanced | Attention, groups: Groups, signature: str) -> Records:
-    """How many raters of each group have each value, or why that is not told."""
+def _of_raters(figure: str, of: str, table: ColumnBalance | AttentionChecks, groups: Groups, signature: str) -> Records:
+    """Number of raters of each group with each value, or why it is suppressed."""
     about = {"part": RATERS, "of": of, "signature": signature}
     if table.why is not None:
         yield record(figure, **about, why=table.why)
@@ -248,14 +248,14 @@ def _of_raters(figure: str, of: str, table: Balanced | Attention, groups: Groups
 
 
 def _of_balance(balance: Balance) -> Records:
-    """The counts and medians of each column by group, and its test."""
-    for one in balance.columns:
-        yield from _of_raters("balance", one.column, one, balance.groups, balance.signature)
-        for (group, _), quartiles in zip(balance.groups, one.quartiles, strict=bool(one.quartiles)):
+    """Counts and quartiles of each column by group, and its test."""
+    for column in balance.columns:
+        yield from _of_raters("balance", column.column, column, balance.groups, balance.signature)
+        for (group, _), quartiles in zip(balance.groups, column.quartiles, strict=bool(column.quartiles)):
             for name, value in zip(QUARTILES, quartiles, strict=True):
-                yield record(name, part=RATERS, of=one.column, signature=balance.signature, group=group, value=value)
-        if one.test is not None:
-            yield from _of_test("balance", one.test, {"holm": one.holm}, part=RATERS, of=one.column)
+                yield record(name, part=RATERS, of=column.column, signature=balance.signature, group=group, value=value)
+        if column.test is not None:
+            yield from _of_test("balance", column.test, {"holm": column.holm}, part=RATERS, of=column.column)
 
 
 def _notes(notes: Sequence[str], signature: str, part: str = WHOLE) -> Records:
@@ -263,36 +263,36 @@ def _notes(notes: Sequence[str], signature: str, part: str = WHOLE) -> Records:
 
 
 @dataclass(frozen=True, repr=False)
-class Studied(LongForm):
-    """A study between subjects: the whole, its parts by column, how alike a rater's ratings are, and what could have been seen.
+class StudyReport(LongForm):
+    """Report of a between-subjects study: all ratings, parts by column, intraclass correlations and power.
 
-    ``null_point`` is the point above which ``alpha`` of the omnibus statistics lie when raters are exchanged. Where raters differ, in
-    severity or because their groups do, it is above chi-squared's own (``null_point_if_independent``). ``notes`` is what to mind.
+    ``null_point`` is the 1 - ``alpha`` quantile of the omnibus statistic under permutation of raters; ``null_point_if_independent`` is
+    chi-squared's own, which is smaller if raters differ.
     """
 
     columns, numbers = (*KEYS, *COLUMNS), NUMBERS
     settings: Mapping[str, Any]
-    groups: tuple[Group, ...]
+    groups: tuple[StudyGroup, ...]
     labels: tuple[str, ...]
-    whole: Part
-    parts: Mapping[str, tuple[Part, ...]]
-    spreads: tuple[Spread, ...]
+    whole: StudyPart
+    parts: Mapping[str, tuple[StudyPart, ...]]
+    spreads: tuple[IntraclassCorrelation, ...]
     null_point: float | None
     null_point_if_independent: float | None
-    power: Powered
+    power: PowerAnalysis
     balance: Balance | None
-    attention: Attention | None
+    attention: AttentionChecks | None
     notes: tuple[str, ...]
     signature: str
 
     @property
     def headline(self) -> dict[str, Gain]:
         """By group its gain over the baseline in the highest category, with its interval and p-values."""
-        return {one.group: one for one in self.whole.gains if one.category == self.labels[-1]}
+        return {gain.group: gain for gain in self.whole.gains if gain.category == self.labels[-1]}
 
     @property
     def no_null_point(self) -> str | None:
-        """Why there is no point above which the statistics of exchanged raters lie."""
+        """Reason why there is no ``null_point``, or None."""
         if self.null_point is not None:
             return None
         if not self.settings["permutations"]:
@@ -300,17 +300,17 @@ class Studied(LongForm):
         return self.whole.omnibus.why if self.whole.omnibus.statistic is None else "no two groups have raters that can be permuted"
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; what is not defined is null, with its reason in ``why``, or beside the figure in ``no_null_point``."""
-        # What is told of raters does not say how many of them a test has.
-        found = asdict(self, dict_factory=lambda pairs: {name: value for name, value in pairs if (name, value) != ("n", None)})
-        return self._with_provenance(found | {"no_null_point": self.no_null_point})
+        """Everything as JSON values; undefined values are null, with a reason in ``why`` or ``no_null_point``."""
+        # Tests over raters do not reveal their number.
+        fields = asdict(self, dict_factory=lambda pairs: {name: value for name, value in pairs if (name, value) != ("n", None)})
+        return self._with_provenance(fields | {"no_null_point": self.no_null_point})
 
     def _records(self) -> Records:
         for group in self.groups:
-            yield from _figures(group, {one: one for one in ("raters", "ratings", "items")}, group=group.name, signature=self.signature)
+            yield from _figures(group, {name: name for name in ("raters", "ratings", "items")}, group=group.name, signature=self.signature)
         for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
-            for one in parts:
-                yield from _of_part(column, one, self)
+            for part in parts:
+                yield from _of_part(column, part, self)
         for spread in self.spreads:
             about = {"group": spread.group, "category": spread.category, "why": spread.why, "signature": spread.signature}
             yield from _figures(spread, SPREAD, **about)

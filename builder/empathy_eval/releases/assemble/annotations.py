@@ -18,8 +18,8 @@ from empathy_eval.design.canary import in_json
 from empathy_eval.design.dataset import JUDGED, SPLITS, column, file_of, split_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
-from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
-from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of, told
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
+from empathy_eval.raters.judges.cases import Case, cases_of, describe_source, dialogues_of
 from empathy_eval.raters.judges.replay import Replay
 
 # What a row of each config is called in the provenance.
@@ -37,7 +37,7 @@ class IncludedAnnotations:
     said: dict[str, Any]
 
 
-def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[Folder]:
+def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[AnnotationFolder]:
     """Finished annotations, by rubric and judge.
 
     A judge that they name as ``module:name`` is code, which is run to know its requests: it must be among the ``trusted``.
@@ -46,7 +46,7 @@ def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[Fol
         InputError: if some are not there, not whole or not finished, are by code that is not trusted, or two of them are by one judge and
             rubric; all at once.
     """
-    found, problems = list[Folder](), list[Problem]()
+    found, problems = list[AnnotationFolder](), list[Problem]()
     for path in folders:
         try:
             one = read_annotations(path)
@@ -73,7 +73,7 @@ def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[Fol
     return sorted(found, key=lambda one: (one.rubric, one.teacher))
 
 
-def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str, Any]) -> dict[str, Any]:
+def add_annotations(folder: Path, annotations: Sequence[AnnotationFolder], facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the configs of annotations into a release whose data is written, and their requests into its provenance.
 
     Returns what its manifest says otherwise than ``facts`` do: ``annotations``, and ``counts`` by config and split.
@@ -92,7 +92,7 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str
     return {"counts": facts["counts"] | _write(folder, taken, in_json(facts)), "annotations": [one.said for one in taken]}
 
 
-def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> IncludedAnnotations:
+def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Catalogue) -> IncludedAnnotations:
     """The cases that are of texts of this release; those of turns and dialogues that it does not have are left out."""
     said = said_of(annotations)
     check(said, "annotated_by", annotations.path)
@@ -100,9 +100,9 @@ def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -
     by_place = {(one.dialogue_id, one.turn): one for one in annotations.cases}
     cases = released_cases(folder, said, by_place.keys())
     pairs = [(by_place[case.dialogue_id, case.turn], case) for case in cases]
-    others = [one.pair_id or one.dialogue_id for one, case in pairs if not replay.fits(one, case)]
+    others = [one.pair_id or one.dialogue_id for one, case in pairs if not replay.matches(one, case)]
     if others or not pairs:
-        judged = told(said["release"])
+        judged = describe_source(said["release"])
         shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
         what = (
             f"annotates {judged}, but {name} has other texts at {shown}"
@@ -118,7 +118,7 @@ def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -
     return IncludedAnnotations(tuple(kept), said | told_of(kept) | {"cases": len(kept), "left_out": left_out})
 
 
-def said_of(annotations: Folder) -> dict[str, Any]:
+def said_of(annotations: AnnotationFolder) -> dict[str, Any]:
     """What a manifest says of annotations before it is known which of them are taken."""
     header = annotations.header
     made = header["configuration"]

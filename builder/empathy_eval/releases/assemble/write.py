@@ -20,8 +20,8 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.raters.judges.annotations import Folder
-from empathy_eval.raters.judges.judge_section import people_told
+from empathy_eval.raters.judges.annotations import AnnotationFolder
+from empathy_eval.raters.judges.judge_section import human_section
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.releases.assemble.annotations import add_annotations, read_all
@@ -142,10 +142,10 @@ def _check_names(version: str, date: str | None) -> None:
         raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
 
 
-def _judged(folder: Path, judged: Sequence[Folder], facts: dict[str, Any], reviews: Path | None) -> dict[str, Any]:
+def _judged(folder: Path, judged: Sequence[AnnotationFolder], facts: dict[str, Any], reviews: Path | None) -> dict[str, Any]:
     """Adds annotations; returns what the manifest says of them, and of how they go with what people said."""
     told = add_annotations(folder, judged, facts)
-    return told | (people_told(folder, facts | told, reviews) if reviews else {})
+    return told | (human_section(folder, facts | told, reviews) if reviews else {})
 
 
 def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:

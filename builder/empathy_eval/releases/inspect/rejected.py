@@ -15,8 +15,8 @@ from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.outcomes import Candidate, Outcome
 from empathy_eval.generation.replay_item import Known, Retracer, Trace
-from empathy_eval.raters.judges.annotations import Annotated, Folder, read_annotations
-from empathy_eval.raters.judges.cases import told
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
+from empathy_eval.raters.judges.cases import describe_source
 from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
 from empathy_eval.releases.inspect.requests import answered, flaws_of, keys_about, refused_texts, rows_about, text_of
 from empathy_eval.releases.inspect.shown import RefusedText, ShownItem, ShownRequest
@@ -51,12 +51,12 @@ def show_judged(folder: Path, name: str, ledger: Path | None) -> ShownItem:
         raise unknown(said.name if isinstance(said, TextAddress) else said, named, places)
     rows = {one: tuple(row for row in (asdict(made) for made in getattr(case, one)) if _of(row, key)) for one in ROWS}
     asked = tuple(one for one in _asked(case, ledger or folder / LEDGER) if key in (None, one.key))
-    notes = (NOT_HERE.format(told(judged.header["configuration"]["release"])),)
+    notes = (NOT_HERE.format(describe_source(judged.header["configuration"]["release"])),)
     known = {one: found for one, found in rows.items() if found}
     return ShownItem(key or name, named, case.status, case.reasons, asked=asked, said=known, notes=notes)
 
 
-def refused_by(judged: Folder, ledger: Path | None) -> Iterator[RefusedText]:
+def refused_by(judged: AnnotationFolder, ledger: Path | None) -> Iterator[RefusedText]:
     """The answers of a judge that were not taken."""
     for case in judged.cases:
         texts = {one.key: one for one in _asked(case, ledger or judged.path / LEDGER)} if case.failures else {}

@@ -72,7 +72,7 @@ def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers
     yield from _unsent(where, said)
     asked = ledgers.judged()
     shown = {one["pair_id"] for one in said["says"]["examples"]}
-    answered = replay.again(one for one in released_cases(folder, said, rows.keys() | asked) if one.pair_id not in shown)
+    answered = replay.replayed(one for one in released_cases(folder, said, rows.keys() | asked) if one.pair_id not in shown)
     by_place: dict[Place, Annotated] = {(one.dialogue_id, one.turn): one for one in answered}
     if not any(by_place[place].status == "accepted" for place in rows if place in by_place):
         yield Finding(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")

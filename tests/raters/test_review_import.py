@@ -17,9 +17,9 @@ from empathy_eval.cli import main
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.forms import COLUMNS, TIE
-from empathy_eval.raters.review.import_reviews import Imported, import_reviews, told
+from empathy_eval.raters.review.import_reviews import Imported, import_reviews, import_summary
 from empathy_eval.raters.review.record import training_results
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import ReviewDesign
 from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of, kind_and_cold, written
@@ -31,7 +31,7 @@ TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "revie
 def sent(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A release, and the review of it that was sent out."""
     folder = tmp_path_factory.mktemp("sent") / "review"
-    export_review(released[0], folder, Design(pairs=12, raters=9))
+    export_review(released[0], folder, ReviewDesign(pairs=12, raters=9))
     return released[0], folder
 
 
@@ -132,7 +132,7 @@ def test_importing_again_changes_nothing_byte_for_byte(sent: tuple[Path, Path], 
     assert {name: (tmp_path / name).read_bytes() for name in TABLES} == before
 
 
-def test_who_has_returned_how_much_and_who_nothing_is_told_over_all_imports(
+def test_who_has_returned_how_much_and_who_nothing_is_reported_over_all_imports(
     sent: tuple[Path, Path], take: Take, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     key = key_of(sent[1])
@@ -191,7 +191,7 @@ def colder(code: str, entry: dict[str, Any]) -> dict[str, Any]:
     return {"coherence": 1, "helpfulness": 1, "empathy": 1} if entry["kind"] == "variant" else kind_and_cold(code, entry)
 
 
-def test_a_different_judgement_is_a_named_conflict_and_replaces_only_when_told_to(
+def test_a_different_judgement_is_a_named_conflict_and_replaces_only_on_request(
     sent: tuple[Path, Path], take: Take, tmp_path: Path
 ) -> None:
     (first,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "a")
@@ -362,7 +362,7 @@ def test_every_mistake_is_named_and_nothing_is_taken_from_any_file(
         ({"tag": "", "turn": "x", "comment": "so"}, r'turn: "x" is not of type integer'),
     ],
 )
-def test_what_is_wrong_with_a_strategy_is_told_with_its_own_row(
+def test_what_is_wrong_with_a_strategy_is_reported_with_its_own_row(
     cells: dict[str, str], said: str, sent: tuple[Path, Path], take: Take, tmp_path: Path
 ) -> None:
     (path,) = fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in")
@@ -379,7 +379,7 @@ def test_what_is_wrong_with_a_strategy_is_told_with_its_own_row(
         take(path)
 
 
-def test_all_problems_of_all_files_are_told_at_once(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+def test_all_problems_of_all_files_are_reported_at_once(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
     def both(value: dict[str, Any]) -> None:
         for one, rating in zip((one for one in value["judgements"] if one["kind"] == "variant"), (0, 9), strict=False):
             one["coherence"] = rating
@@ -434,7 +434,7 @@ def test_the_record_names_the_source_of_every_judgement_and_the_training(sent: t
     assert {one["source"] for one in record["judgements"]} == {source}
 
 
-def test_training_and_attention_checks_are_told_by_rater_in_words_in_json_and_in_a_table(
+def test_training_and_attention_checks_are_reported_by_rater_in_words_in_json_and_in_a_table(
     sent: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def returned(rater: str, **training: Any) -> str:
@@ -472,5 +472,5 @@ def test_without_a_result_of_training_or_checks_there_is_no_heading_and_no_table
     take: Take, sent: tuple[Path, Path], tmp_path: Path
 ) -> None:
     done = take(*fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in"))
-    said = told(done, tmp_path / "reviews.json")
+    said = import_summary(done, tmp_path / "reviews.json")
     assert "training" not in said and "attention" not in said and not (tmp_path / "reviews.checks.csv").exists()

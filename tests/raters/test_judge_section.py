@@ -1,4 +1,4 @@
-"""What a report tells of judges: figures of a release against those of the folders, and against ones derived by hand."""
+"""Section on judges in a report: figures of a release against those of the folders, and against hand-derived ones."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from empathy_eval.design.dataset import column, pair_id, read_manifest
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.judges.agreeing import agreement_of
-from empathy_eval.raters.judges.annotations import Annotated, Folder, Judged, read_annotations
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, NamedStrategy, read_annotations
 from empathy_eval.raters.judges.estimator import reckoning_of
-from empathy_eval.raters.judges.judge_quality import Beside, worth_of
-from empathy_eval.raters.judges.judge_section import _beside, released_annotations
+from empathy_eval.raters.judges.judge_quality import ComparedWith, judge_quality
+from empathy_eval.raters.judges.judge_section import _others, released_annotations
 from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
@@ -66,7 +66,7 @@ def test_the_report_has_the_figures_that_annotate_prints(light: Path, folders: l
     read = dict(zip(RUBRICS, map(read_annotations, folders), strict=True))
     assert list(told) == ["judge/strategies", "judge/teacher", "judge/warmer"]
     for name, beside in (("teacher", (read["warmer"],)), ("warmer", ()), ("strategies", ())):
-        printed = json.loads(json.dumps(worth_of(read[name], light, Beside(beside)).to_json()))
+        printed = json.loads(json.dumps(judge_quality(read[name], light, ComparedWith(beside)).to_json()))
         for key in ("together", "preferences", "strategies", "unannotated"):
             assert told[f"judge/{name}"][key] == printed[key]
         for row in printed["criteria"]:
@@ -127,11 +127,11 @@ def test_a_release_that_does_not_hold_what_it_should_is_refused_in_words(judged:
         released_annotations(copy, read_manifest(copy))
 
 
-def naming(release_dir: Path, rows: list[tuple[str, str, str, str]]) -> Folder:
+def naming(release_dir: Path, rows: list[tuple[str, str, str, str]]) -> AnnotationFolder:
     """Strategies from (pair, variant, named, most likely)."""
     taxonomy = [one.abbreviation for one in load_taxonomy().strategies]
     cases = [
-        Annotated(name[:8], int(name[-2:]), name, "accepted", strategies=(Judged(variant, 0, named, "k", shares, "k"),))
+        Annotated(name[:8], int(name[-2:]), name, "accepted", strategies=(NamedStrategy(variant, 0, named, "k", shares, "k"),))
         for name, variant, named, likely in rows
         for shares in [{one: 0.3 if one == likely else 0.05 for one in taxonomy}]
     ]
@@ -139,10 +139,10 @@ def naming(release_dir: Path, rows: list[tuple[str, str, str, str]]) -> Folder:
         "judge": {"kind": "openai", "model": "m"}, "rubric": "strategies", "rubric_hash": "s1-0", "samples_of_a_text": 1,
         "release": {"name": "demo", "version": "0.1.0", "seal": read_manifest(release_dir)["seal"]},
     }  # fmt: skip
-    return Folder(Path("m"), {"configuration": configuration, "rubric": {"kind": "strategies"}, "summary": {}}, tuple(cases))
+    return AnnotationFolder(Path("m"), {"configuration": configuration, "rubric": {"kind": "strategies"}, "summary": {}}, tuple(cases))
 
 
-def test_judged_strategies_stand_beside_planned_ones_part_by_part(light: Path) -> None:
+def test_judged_strategies_are_compared_with_planned_ones_part_by_part(light: Path) -> None:
     taxonomy = load_taxonomy()
     names = dict.fromkeys(name.rpartition("-t")[0] for name in column(light, "pairs", "pair_id"))
     planned = planned_in(light)
@@ -206,10 +206,10 @@ def test_agree_needs_the_release_that_has_the_plan(light: Path, folders: list[Pa
     assert "there are only tags" in capsys.readouterr().err
 
 
-def test_reward_models_stand_beside_preferences_and_not_beside_each_other() -> None:
-    def judged(kind: str, rubric_hash: str) -> Folder:
-        return Folder(Path(), {"configuration": {"rubric_hash": rubric_hash}, "rubric": {"kind": kind}}, ())
+def test_reward_models_are_compared_with_preferences_and_not_beside_each_other() -> None:
+    def judged(kind: str, rubric_hash: str) -> AnnotationFolder:
+        return AnnotationFolder(Path(), {"configuration": {"rubric_hash": rubric_hash}, "rubric": {"kind": kind}}, ())
 
     one, other, warmer, rated = (judged(*what) for what in (("reward", "r"), ("reward", "r"), ("preference", "p"), ("rating", "t")))
     all_of_them = (one, other, warmer, rated)
-    assert _beside(one, all_of_them) == (warmer,) and _beside(rated, all_of_them) == (warmer,) and _beside(warmer, all_of_them) == ()
+    assert _others(one, all_of_them) == (warmer,) and _others(rated, all_of_them) == (warmer,) and _others(warmer, all_of_them) == ()

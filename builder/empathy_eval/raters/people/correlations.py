@@ -1,4 +1,4 @@
-"""Scores against people: how far every metric, shortcut and file of scores goes with what people rated, and every two of them apart."""
+"""Correlation of metrics, shortcuts and score files with people's ratings, and the differences of every two of them."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
-from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.ensembles import Ensemble, OnPairs, text_of, turned
+from empathy_eval.raters.agreement.table import RatingTable
+from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy, oriented, text_of
 from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, RatedScores, of_means, resampled, varies
 from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
 from empathy_eval.statistics.ranking import holm_corrected
 from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
 
-# Why there is no interval where nothing can be drawn.
-ALONE = "no interval: there is one rater, and all that was rated hangs together"
+# Reason for a missing interval if nothing can be resampled.
+NOTHING_TO_DRAW = "no interval: there is one rater, and all that was rated hangs together"
 FORM_SETTINGS = dict(zip(FORMS, ("raw", "within-rater", "within-context", "partial,given:length({length})"), strict=True))
 NUMBERS = ("value", "low", "high", "p", "holm", "items")
-# What is told of a row in an ensemble, a record each.
+# Figures of a row in an ensemble, a record each.
 MEMBER = ("r", "weight", "low", "high", "clipped")
 RECORD = ("table", "criterion", "form", "metric", "other", "figure", *NUMBERS, "why", "signature", "told")
 
 
 @dataclass(frozen=True)
-class Row:
-    """A metric against people in one form: its figures ``r``, ``rho`` and ``tau_b``, which say when they are not defined."""
+class CorrelationRow:
+    """Correlation of a metric with people in one form: ``r``, ``rho`` and ``tau_b``, with reasons if undefined."""
 
     metric: str
     form: str
@@ -48,7 +48,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Gap:
+class Difference:
     """The figure of one row minus that of another, on the same ratings and resamples."""
 
     one: str
@@ -60,21 +60,21 @@ class Gap:
 
 
 @dataclass(frozen=True)
-class Systems:
-    """The figures of the means of systems, by row; without intervals, for few systems decide nothing."""
+class SystemCorrelations:
+    """Correlations of the means of systems, by row; without intervals, because systems are few."""
 
     names: tuple[str, ...]
     figures: Mapping[str, Mapping[str, Measure]]
 
     @property
     def told(self) -> str:
-        """What is to be said of them."""
+        """Note on these figures."""
         return f"{len(self.names)} systems are too few to decide anything, so the figures have no interval"
 
 
 @dataclass(frozen=True)
-class Criterion:
-    """All figures on one criterion, over so many ratings of so many texts; texts are drawn by their ``unit``."""
+class CriterionCorrelations:
+    """All figures on one criterion, over so many ratings of so many texts; texts are resampled by their ``unit``."""
 
     criterion: str
     ratings: int
@@ -82,20 +82,20 @@ class Criterion:
     raters: int
     units: int
     unit: str
-    rows: tuple[Row, ...]
-    gaps: tuple[Gap, ...]
-    systems: Systems | None
+    rows: tuple[CorrelationRow, ...]
+    gaps: tuple[Difference, ...]
+    systems: SystemCorrelations | None
 
 
 @dataclass(frozen=True, repr=False)
 class AgainstPeople(LongForm):
-    """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``.
+    """Scores against people; ``left_out`` ratings are of texts without a score in some row: ``lacking`` counts them by row.
 
-    With ``ensembles`` all else is of the test split, and ``on_pairs`` is what they and their rows reach on the pairs of a release.
+    With ``ensembles`` all else is of the test split, and ``on_pairs`` is the accuracy of them and their rows on the pairs of a release.
     """
 
     columns, numbers = (*KEYS, *RECORD), NUMBERS
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[CriterionCorrelations, ...]
     ratings: int
     left_out: int
     lacking: Mapping[str, int]
@@ -103,53 +103,54 @@ class AgainstPeople(LongForm):
     faults: tuple[MetricFault, ...]
     told: tuple[str, ...] = ()
     ensembles: tuple[Ensemble, ...] = ()
-    on_pairs: tuple[OnPairs, ...] = ()
+    on_pairs: tuple[PairAccuracy, ...] = ()
 
     @property
     def headline(self) -> dict[tuple[str, str], Measure]:
         """By criterion and metric Pearson's r with people in the first form, over all ratings as they are, with its interval."""
-        return {(one.criterion, row.metric): row.figures["r"] for one in self.criteria for row in one.rows if row.form == one.rows[0].form}
+        rows = ((criterion.criterion, row) for criterion in self.criteria for row in criterion.rows if row.form == criterion.rows[0].form)
+        return {(criterion, row.metric): row.figures["r"] for criterion, row in rows}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
-        plain = asdict(self) | {"faults": [str(one) for one in self.faults]}
-        for one, found in zip(self.criteria, plain["criteria"], strict=True):
-            if one.systems:
-                found["systems"]["told"] = one.systems.told
+        """Everything as JSON values; undefined values are null, with a reason in ``why``."""
+        plain = asdict(self) | {"faults": [str(fault) for fault in self.faults]}
+        for criterion, plain_criterion in zip(self.criteria, plain["criteria"], strict=True):
+            if criterion.systems:
+                plain_criterion["systems"]["told"] = criterion.systems.told
         return self._with_provenance(plain)
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in self.criteria:
-            for row in one.rows:
+        for criterion in self.criteria:
+            for row in criterion.rows:
                 for figure, measure in row.figures.items():
-                    yield _record("figures", measure, criterion=one.criterion, form=row.form, metric=row.metric, figure=figure)
-            for gap in one.gaps:
+                    yield _record("figures", measure, criterion=criterion.criterion, form=row.form, metric=row.metric, figure=figure)
+            for gap in criterion.gaps:
                 about = {"form": gap.form, "metric": gap.one, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
-                yield _record("differences", gap.difference, criterion=one.criterion, **about)
-            for name, figures in one.systems.figures.items() if one.systems else ():
-                told = one.systems.told if one.systems else ""
+                yield _record("differences", gap.difference, criterion=criterion.criterion, **about)
+            for name, figures in criterion.systems.figures.items() if criterion.systems else ():
+                note = criterion.systems.told if criterion.systems else ""
                 for figure, measure in figures.items():
-                    yield _record("systems", measure, criterion=one.criterion, metric=name, figure=figure, told=told)
-        for made in self.ensembles:
-            for member in made.members:
-                about = {"criterion": made.criterion, "metric": made.name, "other": member.row, "signature": made.signature}
+                    yield _record("systems", measure, criterion=criterion.criterion, metric=name, figure=figure, told=note)
+        for ensemble in self.ensembles:
+            for member in ensemble.members:
+                about = {"criterion": ensemble.criterion, "metric": ensemble.name, "other": member.row, "signature": ensemble.signature}
                 for figure in MEMBER:
-                    yield _record("ensembles", **about, figure=figure, value=getattr(member, figure), items=made.texts)
+                    yield _record("ensembles", **about, figure=figure, value=getattr(member, figure), items=ensemble.texts)
         for pair in self.on_pairs:
             about = {"metric": pair.row, "form": pair.contrast, "figure": "accuracy", "signature": pair.signature}
             yield _record("on pairs", pair.accuracy, **about, items=pair.pairs)
         lacking = [f"{name} has no score of the texts of {count} ratings" for name, count in self.lacking.items()]
-        for table, some in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
-            yield from (_record(table, told=str(one)) for one in some)
+        for table, texts in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
+            yield from (_record(table, told=str(text)) for text in texts)
 
 
-def _record(table: str, found: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
-    values = {name: value for name, value in asdict(found).items() if name in RECORD and value is not None} if found else {}
+def _record(table: str, figure_of: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
+    values = {name: value for name, value in asdict(figure_of).items() if name in RECORD and value is not None} if figure_of else {}
     return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values | about
 
 
-def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
-    """Refuses ratings of items that are none of the texts.
+def refuse_unknown_items(table: RatingTable, texts_known: Sequence[str], where: str) -> None:
+    """Refuse ratings of unknown items.
 
     Raises:
         InputError: that names them.
@@ -161,76 +162,78 @@ def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
     refuse([*(Problem(where, f'"{item}" is rated, but is not an item of the texts', fix) for item in stray[:MOST_PROBLEMS]), *more])
 
 
-def against_people(
+def correlate_with_people(
     scores: CustomScores,
-    table: Table,
+    table: RatingTable,
     chance: ResamplingSettings,
     unit: str = "context",
     beside: Mapping[str, Sequence[MetricColumn]] = MappingProxyType({}),
 ) -> AgainstPeople:
-    """How far every column of scores goes with the ratings of the same texts, on each criterion.
+    """Correlate every column of scores with the ratings of the same texts, on each criterion.
 
-    All rows are over the same ratings: those of texts that every column has a score of. Scores of which lower is better are turned round.
-    ``unit`` is what texts are drawn by, said in the settings; ``beside`` has columns more for a criterion, made of the others.
+    All rows use the same ratings: those of texts that have a score in every column. Scores of which lower is better are negated. ``unit``
+    is what texts are resampled by, for the signature; ``beside`` has further columns by criterion, computed from the others.
 
     Raises:
-        InputError: for a rated item that is none of the texts, columns of one name, and if no rated text has a score by all.
+        InputError: for a rated item that is none of the texts, columns of one name, and if no rated text has a score in every column.
     """
-    rated_items(table, scores.texts.items, "ratings")
-    names = [one.metric.name for one in scores.columns]
-    if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+    refuse_unknown_items(table, scores.texts.items, "ratings")
+    names = [column.metric.name for column in scores.columns]
+    if twice := [name for index, name in enumerate(names) if name in names[:index]]:
         raise input_error("scores", f'there are two rows with the name "{twice[0]}"', "give a file of scores a name of its own")
-    everywhere = np.all([one.there for one in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
+    everywhere = np.all([column.there for column in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
     text = text_of(scores.texts, table)
     kept = everywhere[text]
     if not kept.any():
         raise input_error("scores", "no rated text has a score by every row", "leave out the metric or the file that lacks scores")
-    criteria = list[Criterion]()
+    criteria = list[CriterionCorrelations]()
     for number, name in enumerate(table.criteria):
         if (of_criterion := kept & (table.criterion == number)).any():
             columns = replace(scores, columns=(*scores.columns, *beside.get(name, ())))
             criteria.append(_criterion(name, columns, _rated(scores.texts, table, text, of_criterion), chance, unit))
-    lacking = {one.metric.name: int((~one.there[text]).sum()) for one in scores.columns if not one.there[text].all()}
+    lacking = {column.metric.name: int((~column.there[text]).sum()) for column in scores.columns if not column.there[text].all()}
     return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
 
 
-def _rated(texts: CustomTexts, table: Table, text: Codes, kept: Array) -> RatedScores:
+def _rated(texts: CustomTexts, table: RatingTable, text: Codes, kept: Array) -> RatedScores:
     rows = np.flatnonzero(kept)
 
     def numbered(names: Sequence[str]) -> Codes:
-        number = {name: place for place, name in enumerate(dict.fromkeys(names))}
+        number = {name: index for index, name in enumerate(dict.fromkeys(names))}
         return np.array([number[name] for name in names], dtype=np.int64)[text[rows]]
 
     rater, unit = (np.unique(codes, return_inverse=True)[1].astype(np.int64) for codes in (table.rater[rows], numbered(texts.units)))
     return RatedScores(text[rows], rater, unit, numbered(texts.contexts_of), table.rating[rows])
 
 
-def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: ResamplingSettings, unit: str) -> Criterion:
+def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: ResamplingSettings, unit: str) -> CriterionCorrelations:
     draws = Pigeonhole.of(rated.rater, rated.unit, chance.resamples, chance.seed)
-    # 0 where there is no score: no rating is of such a text.
-    columns = [np.where(np.isnan(own := turned(one.scores, one.metric.higher_is_better)), 0.0, own) for one in scores.columns]
+    # 0 for a missing score, because no rating is of such a text.
+    columns = [np.where(np.isnan(own := oriented(column.scores, column.metric.higher_is_better)), 0.0, own) for column in scores.columns]
     length = Length(scores.texts.language)
     lengths = np.array([length.score(text) for text in scores.texts.replies])
-    found = resampled(rated, columns, lengths, draws)
-    rows, gaps, names = list[Row](), list[Gap](), [one.metric.name for one in scores.columns]
+    values_of = resampled(rated, columns, lengths, draws)
+    rows, gaps, names = list[CorrelationRow](), list[Difference](), [column.metric.name for column in scores.columns]
     texts = len(np.unique(rated.text))
     for form in FORMS:
-        said = FORM_SETTINGS[form].format(length=length.signature)
-        how = (signature_line(form=said, r="pearson", rho="spearman,midranks", tau="kendall,b"), draws.signature(unit))
-        for column, values, own in zip(scores.columns, found[form], columns, strict=True):
+        setting = FORM_SETTINGS[form].format(length=length.signature)
+        how = (signature_line(form=setting, r="pearson", rho="spearman,midranks", tau="kendall,b"), draws.signature(unit))
+        for column, values, own in zip(scores.columns, values_of[form], columns, strict=True):
             sign = ["sign:turned-round"] if column.metric.higher_is_better is False else []
             signature = "|".join([column.metric.signature, *sign, *how])
             why = _why(form, rated, own, lengths)
-            figures = {which: Measure.of(values[:, place], texts, "rated", why, signature) for place, which in enumerate(NAMES)}
+            figures = {which: Measure.of(values[:, index], texts, "rated", why, signature) for index, which in enumerate(NAMES)}
             if not draws.drawn:
-                figures = {name: one if one.value is None else replace(one, why=ALONE) for name, one in figures.items()}
-            rows.append(Row(column.metric.name, form, figures, column.metric.higher_is_better))
-        gaps += _gaps(form, names, found[form], draws, how)
-    return Criterion(name, len(rated), texts, draws.raters, draws.units, unit, tuple(rows), tuple(gaps), _systems(scores, rated, columns))
+                defined = {name: measure for name, measure in figures.items() if measure.value is not None}
+                figures |= {name: replace(measure, why=NOTHING_TO_DRAW) for name, measure in defined.items()}
+            rows.append(CorrelationRow(column.metric.name, form, figures, column.metric.higher_is_better))
+        gaps += _differences(form, names, values_of[form], draws, how)
+    systems = _systems(scores, rated, columns)
+    return CriterionCorrelations(name, len(rated), texts, draws.raters, draws.units, unit, tuple(rows), tuple(gaps), systems)
 
 
 def _why(form: str, rated: RatedScores, scores: Array, lengths: Array) -> str:
-    """Why a figure of this form is not defined, if it is not."""
+    """Reason why a figure of this form is undefined, if it is."""
     groups, own, long = rated.groups(form), scores[rated.text], lengths[rated.text]
     within = {BY_RATER: " within every rater", IN_CONTEXT: " within every context"}.get(form, "")
     if form in (BY_RATER, IN_CONTEXT) and not varies(rated.text, groups):
@@ -242,20 +245,20 @@ def _why(form: str, rated: RatedScores, scores: Array, lengths: Array) -> str:
     return "all texts are of one length" if not varies(long, groups) else "the scores or the ratings depend on length alone"
 
 
-def _gaps(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[Gap]:
-    """Every two rows, on the same resamples; p-values are corrected over all of them, a coefficient by itself."""
+def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[Difference]:
+    """Differences of every two rows, on the same resamples; p-values are corrected over all of them, each coefficient by itself."""
     line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.freedom}|{how[1]}"
-    made = list[Gap]()
+    gaps = list[Difference]()
     for number, which in enumerate(NAMES):
-        twos = [(one, other, values[one, :, number] - values[other, :, number]) for one, other in combinations(range(len(names)), 2)]
-        known = [(names[one], names[other], gap) for one, other, gap in twos if np.isfinite(gap[0])]
-        found = holm_corrected([_tested(gap, draws) for *_, gap in known], PLACES)
-        made += [Gap(one, other, form, which, gap, line) for (one, other, _), gap in zip(known, found, strict=True)]
-    return made
+        twos = [(first, other, values[first, :, number] - values[other, :, number]) for first, other in combinations(range(len(names)), 2)]
+        known = [(names[first], names[other], gap) for first, other, gap in twos if np.isfinite(gap[0])]
+        corrected = holm_corrected([_tested(gap, draws) for *_, gap in known], PLACES)
+        gaps += [Difference(first, other, form, which, gap, line) for (first, other, _), gap in zip(known, corrected, strict=True)]
+    return gaps
 
 
 def _tested(values: Array, draws: Pigeonhole) -> Tested:
-    """A difference with the interval and the p-value of the spread of its resamples and Student's distribution."""
+    """A difference with its interval and p-value from the spread of its resamples and Student's distribution."""
     value, drawn = round(float(values[0]), PLACES) + 0.0, values[1:][np.isfinite(values[1:])]
     if draws.freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
         return Tested(value)
@@ -265,20 +268,20 @@ def _tested(values: Array, draws: Pigeonhole) -> Tested:
     return Tested(value, low, high, round(p, PLACES))
 
 
-def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array]) -> Systems | None:
-    """The means of systems beside each other; None where texts have no system."""
+def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array]) -> SystemCorrelations | None:
+    """Correlations of the means of systems; None if texts have no system."""
     systems = np.array(scores.texts.systems)[rated.text]
     names = sorted(set(systems.tolist()))
     if names == [""]:
         return None
     ratings = np.array([rated.rating[systems == name].mean() for name in names])
-    # The same ratings as everywhere: a text counts as often as it was rated.
-    means = [np.array([one[rated.text[systems == name]].mean() for name in names]) for one in columns]
+    # Weighted by ratings, as all figures: a text counts as often as it was rated.
+    means = [np.array([column[rated.text[systems == name]].mean() for name in names]) for column in columns]
     line = signature_line(level="system", mean="over-ratings", r="pearson", rho="spearman,midranks", tau="kendall,b", systems=len(names))
-    # Of two means every correlation is 1 or -1, whatever they are.
+    # The correlation of two points is always 1 or -1.
     few = len(names) < 3
     why = ("only one system" if len(names) < 2 else "only two systems") if few else "all means are alike"
-    found = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
+    coefficients = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
 
     def measure(value: float, metric: Metric) -> Measure:
         signature = f"{metric.signature}|{line}"
@@ -287,5 +290,6 @@ def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array])
         return Measure(round(float(value), PLACES) + 0.0, None, None, len(names), None, signature)
 
     metrics = [column.metric for column in scores.columns]
-    rows = zip(metrics, found, strict=True)
-    return Systems(tuple(names), {one.name: dict(zip(NAMES, (measure(value, one) for value in row), strict=True)) for one, row in rows})
+    rows = zip(metrics, coefficients, strict=True)
+    figures = {metric.name: {name: measure(row[index], metric) for index, name in enumerate(NAMES)} for metric, row in rows}
+    return SystemCorrelations(tuple(names), figures)

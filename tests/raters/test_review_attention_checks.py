@@ -1,4 +1,4 @@
-"""Planted tags: who looks is seen, and nothing planted gets anywhere else."""
+"""Attention checks: attentive raters are recognised, and planted tags get nowhere else."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from empathy_eval.commands.review import review_import
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.record import corrections, decisions, planted_found, read_record
-from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.sheets import plant
+from empathy_eval.raters.review.record import attention_results, corrections, decisions, read_record
+from empathy_eval.raters.review.sample import ReviewDesign
+from empathy_eval.raters.review.sheets import plant_attention_checks
 from empathy_eval.releases.assemble.write import Released
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from tests.doubles.raters import FORMS, fill, items_of, key_of, kind_and_cold
 
 PHASE = {one.name: one.phase for one in load_taxonomy().strategies}
-DESIGN = Design(pairs=0, raters=4, planted=5)
+DESIGN = ReviewDesign(pairs=0, raters=4, planted=5)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +77,7 @@ def test_the_record_says_who_found_them_and_they_are_no_fault_of_a_dialogue(form
     key = key_of(sent[1])
     of = {rater: len(planted_of(items_of(key, rater).values())) for rater in ("rater-01", "rater-02")}
     assert min(of.values()) > 0
-    assert planted_found(record) == {"rater-01": (of["rater-01"], of["rater-01"]), "rater-02": (0, of["rater-02"])}
+    assert attention_results(record) == {"rater-01": (of["rater-01"], of["rater-01"]), "rater-02": (0, of["rater-02"])}
     assert corrections(record) == [] and not any(one.removed for one in decisions(record))
     assert len((tmp_path / "reviews.tags.csv").read_text().splitlines()) == 1
     tags = {(one["dialogue_id"], str(tag["turn"])): tag for one in record["judgements"] for tag in one["tags"]}
@@ -96,7 +96,7 @@ def test_the_summary_says_how_many_each_rater_found(sent: tuple[Path, Path], tmp
     assert json.loads(capsys.readouterr().out)["planted"] == {"rater-01": {"found": count, "of": count}}
 
 
-def test_a_planted_tag_is_not_corrected_to_itself(sent: tuple[Path, Path], tmp_path: Path) -> None:
+def test_a_attention_check_is_not_corrected_to_itself(sent: tuple[Path, Path], tmp_path: Path) -> None:
     def itself(code: str, entry: dict[str, Any]) -> dict[str, Any]:
         wrong = [
             {"turn": int(place), "right": False, "strategy": turn["planted"]} for place, turn in entry["turns"].items() if "planted" in turn
@@ -108,28 +108,28 @@ def test_a_planted_tag_is_not_corrected_to_itself(sent: tuple[Path, Path], tmp_p
         review_import(sent[0], files, key=sent[1] / "key.json", reviews=tmp_path / "reviews.json")
 
 
-def test_the_same_review_without_planted_tags_shows_the_true_ones(sent: tuple[Path, Path], tmp_path: Path) -> None:
-    made = export_review(sent[0], tmp_path / "review", Design(pairs=0, raters=4))
+def test_the_same_review_without_attention_checks_shows_the_true_ones(sent: tuple[Path, Path], tmp_path: Path) -> None:
+    made = export_review(sent[0], tmp_path / "review", ReviewDesign(pairs=0, raters=4))
     true = {code: {place: turn["strategy"] for place, turn in one["turns"].items()} for code, one in key_of(sent[1])["items"].items()}
     assert {code: {place: turn["strategy"] for place, turn in one["turns"].items()} for code, one in made.key["items"].items()} == true
     assert not planted_of(made.key["items"].values())
 
 
-def test_keys_and_records_of_a_time_without_planted_tags_are_read(released: tuple[Path, Released], tmp_path: Path) -> None:
-    export_review(released[0], tmp_path / "review", Design(pairs=0, raters=4))
+def test_keys_and_records_of_a_time_without_attention_checks_are_read(released: tuple[Path, Released], tmp_path: Path) -> None:
+    export_review(released[0], tmp_path / "review", ReviewDesign(pairs=0, raters=4))
     path = tmp_path / "review" / "key.json"
     key = json.loads(path.read_text())
     del key["settings"]["planted"]
     path.write_text(json.dumps(key))
     files = fill(tmp_path / "review", "rater-01", "page", kind_and_cold, tmp_path / "in")
     taken = review_import(released[0], files, key=path, reviews=tmp_path / "reviews.json")
-    assert "planted" not in json.dumps(taken.record) and planted_found(taken.record) == {}
+    assert "planted" not in json.dumps(taken.record) and attention_results(taken.record) == {}
     assert read_record(tmp_path / "reviews.json") == taken.record
 
 
-def test_more_planted_tags_than_turns_are_refused(released: tuple[Path, Released], tmp_path: Path) -> None:
+def test_more_attention_checks_than_turns_are_refused(released: tuple[Path, Released], tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r'--planted: "1000" is too many: the dialogues that are drawn have \d+ turns'):
-        export_review(released[0], tmp_path / "review", Design(pairs=0, raters=4, planted=1000))
+        export_review(released[0], tmp_path / "review", ReviewDesign(pairs=0, raters=4, planted=1000))
     assert not list(tmp_path.iterdir())
 
 
@@ -140,8 +140,8 @@ def test_as_many_as_asked_for_are_planted_evenly_and_the_same_each_time(sizes: l
 
     count = data.draw(st.integers(0, sum(sizes)))
     first, again = dialogues(), dialogues()
-    plant(first, count, seed)
-    plant(again, count, seed)
+    plant_attention_checks(first, count, seed)
+    plant_attention_checks(again, count, seed)
     assert first == again
     found = {name: sum("planted" in turn for turn in turns) for name, turns in first.items()}
     assert sum(found.values()) == count

@@ -18,8 +18,8 @@ from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count
-from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.against import AgainstPeople, Criterion, Row, against_people
+from empathy_eval.raters.agreement.table import RatingTable
+from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations, correlate_with_people
 from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, RatedScores, resampled
 from empathy_eval.statistics.resampling import Pigeonhole, student_p
 from scipy import stats
@@ -53,14 +53,14 @@ def put(
         )
         for name, values in columns.items()
     ]
-    return against_people(CustomScores(texts, tuple(made), (), ()), Table.of(ratings), chance)
+    return correlate_with_people(CustomScores(texts, tuple(made), (), ()), RatingTable.of(ratings), chance)
 
 
-def row(found: Criterion, metric: str, form: str) -> Row:
+def row(found: CriterionCorrelations, metric: str, form: str) -> CorrelationRow:
     return next(one for one in found.rows if (one.metric, one.form) == (metric, form))
 
 
-def numbers(found: Row) -> list[float | None]:
+def numbers(found: CorrelationRow) -> list[float | None]:
     return [found.figures[name].value for name in NAMES]
 
 
@@ -249,7 +249,7 @@ def test_what_does_not_vary_is_not_defined_and_no_number_is_nan(why: str) -> Non
     assert not found.criteria[0].gaps
 
 
-def test_one_rater_one_text_and_texts_that_stand_alone_are_said() -> None:
+def test_one_rater_one_text_and_texts_that_stand_alone_are_reported() -> None:
     one_text = put(texts_of(["a"], [3]), {"m": [1]}, [("i0", "ann", 1), ("i0", "bob", 2)]).criteria[0]
     assert str(row(one_text, "m", RAW).figures["r"]) == "not defined: only one item rated"
     one_rater = put(texts_of(list("abcd"), [3, 5, 4, 4]), {"m": [1, 3, 2, 4]}, [(f"i{p}", "ann", p) for p in range(4)]).criteria[0]

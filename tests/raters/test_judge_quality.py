@@ -1,4 +1,4 @@
-"""What a judge is worth: every figure against one derived by hand, and the whole through a scripted judge."""
+"""Quality of a judge: every figure against a hand-derived one, and the whole through a scripted judge."""
 
 from __future__ import annotations
 
@@ -18,9 +18,16 @@ from empathy_eval.design.rubrics import Criterion, Rubric, Scale, load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, audit
 from empathy_eval.raters.agreement import Measure
-from empathy_eval.raters.judges.annotating import Annotating, Design, annotations_of, judge_of
-from empathy_eval.raters.judges.annotations import Annotated, Comparison, Folder, Judged, Rating
-from empathy_eval.raters.judges.judge_quality import Beside, CriterionWorth, Worth, beside_of, shown, worth_of
+from empathy_eval.raters.judges.annotating import Annotating, AnnotationPlan, annotations_of, judge_of
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, Comparison, NamedStrategy, Rating
+from empathy_eval.raters.judges.judge_quality import (
+    ComparedWith,
+    CriterionQuality,
+    JudgeQuality,
+    judge_quality,
+    quality_text,
+    read_compared,
+)
 from empathy_eval.raters.review.sheets import text_hash
 
 from tests.doubles.server import Behaviour, Server, running
@@ -34,16 +41,16 @@ def rubric(*criteria: Criterion, kind: str = "rating") -> Rubric:
     return Rubric("mine", "Mine", "nobody", kind, "reply", criteria=criteria)
 
 
-def folder(of: Rubric, cases: list[Annotated], teacher: str = "m", samples: int = 1, **summary: Any) -> Folder:
+def folder(of: Rubric, cases: list[Annotated], teacher: str = "m", samples: int = 1, **summary: Any) -> AnnotationFolder:
     configuration = {
         "judge": {"kind": "openai", "model": teacher}, "rubric": of.name, "rubric_hash": of.hash, "samples_of_a_text": samples,
         "release": {"name": "demo", "version": "0.1.0", "seal": "s1-0"},
     }  # fmt: skip
     told = {"missing": 0, "unannotated_by_reason": {}, "usage": {}, **summary}
-    return Folder(Path(teacher), {"configuration": configuration, "rubric": asdict(of), "summary": told}, tuple(cases))
+    return AnnotationFolder(Path(teacher), {"configuration": configuration, "rubric": asdict(of), "summary": told}, tuple(cases))
 
 
-def rated(of: Rubric, values: Values, **more: Any) -> Folder:
+def rated(of: Rubric, values: Values, **more: Any) -> AnnotationFolder:
     """From the samples of (pair, variant, criterion)."""
     made: dict[str, list[Rating]] = {}
     for (pair, variant, criterion), samples in values.items():
@@ -53,7 +60,7 @@ def rated(of: Rubric, values: Values, **more: Any) -> Folder:
     return folder(of, cases, samples=max(map(len, values.values())), **more)
 
 
-def preferred(rows: list[tuple[str, str, str, str, str]], **more: Any) -> Folder:
+def preferred(rows: list[tuple[str, str, str, str, str]], **more: Any) -> AnnotationFolder:
     """From (pair, first by name, second, winner, winner of the other order)."""
     made: dict[str, list[Comparison]] = {}
     for pair, *rest in rows:
@@ -62,7 +69,7 @@ def preferred(rows: list[tuple[str, str, str, str, str]], **more: Any) -> Folder
     return folder(rubric(Criterion("warmer", "Which?"), kind="preference"), cases, **more)
 
 
-def only(worth: Worth) -> CriterionWorth:
+def only(worth: JudgeQuality) -> CriterionQuality:
     (one,) = worth.criteria
     return one
 
@@ -84,16 +91,16 @@ def test_alpha_over_samples_is_krippendorffs_and_null_with_one_sample(light: Pat
     """Of (0, 0), (1, 1), (0, 1): observed 2 / 6, expected 2 * 3 * 3 / 30, so alpha is 1 - (1 / 3) / (3 / 5) = 4 / 9."""
     one, two, three = three_pairs(light)
     texts = {(one, "apathetic", "warm"): [0.0, 0.0], (two, "apathetic", "warm"): [1.0, 1.0], (three, "reference", "warm"): [0.0, 1.0]}
-    found = only(worth_of(rated(rubric(WARM), texts), light)).with_itself
+    found = only(judge_quality(rated(rubric(WARM), texts), light)).with_itself
     assert (value(found), found.items) == (round(4 / 9, 6), 3) and found.low is not None
     # A single dialogue has no spread.
-    alone = only(worth_of(rated(rubric(WARM), {(one, name, "warm"): some for (_, name, _), some in texts.items()}), light)).with_itself
+    alone = only(judge_quality(rated(rubric(WARM), {(one, name, "warm"): some for (_, name, _), some in texts.items()}), light)).with_itself
     assert alone.value is not None and alone.low is None
     # Any other scale is the same numbers stretched.
     stretched = {key: [1 + 4 * one for one in some] for key, some in texts.items()}
     low = Criterion("warm", "How warm?", FIVE, {}, "low")
-    assert value(only(worth_of(rated(rubric(low), stretched), light)).with_itself) == round(4 / 9, 6)
-    single = only(worth_of(rated(rubric(WARM), {key: some[:1] for key, some in texts.items()}), light)).with_itself
+    assert value(only(judge_quality(rated(rubric(low), stretched), light)).with_itself) == round(4 / 9, 6)
+    single = only(judge_quality(rated(rubric(WARM), {key: some[:1] for key, some in texts.items()}), light)).with_itself
     assert (single.value, single.why) == (None, "only one sample")
 
 
@@ -103,10 +110,10 @@ def test_judges_agree_by_their_means_over_samples(light: Path) -> None:
     mine = rated(rubric(WARM), dict(zip(places, [[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]], strict=True)))
     # A text that only one of them rated changes nothing.
     theirs = dict(zip([*places, (one, "reference", "warm")], [[0.0], [1.0], [1.0], [0.5]], strict=True))
-    beside = Beside((rated(rubric(WARM), theirs, teacher="other"),))
-    found = only(worth_of(mine, light, beside)).with_judges
+    beside = ComparedWith((rated(rubric(WARM), theirs, teacher="other"),))
+    found = only(judge_quality(mine, light, beside)).with_judges
     assert found and (value(found), found.items) == (round(4 / 9, 6), 3) and "|beside:other|" in found.signature
-    assert only(worth_of(mine, light)).with_judges is None
+    assert only(judge_quality(mine, light)).with_judges is None
 
 
 def test_decisions_agree_with_the_sign_of_values_and_ties_are_half(light: Path) -> None:
@@ -122,11 +129,11 @@ def test_decisions_agree_with_the_sign_of_values_and_ties_are_half(light: Path) 
         (one, "empathetic", "reference", "empathetic", "empathetic"),  # the reference has no value
         (two, "apathetic", "empathetic", "empathetic", "apathetic"),  # not consistent
     ]
-    beside = Beside((preferred([*rows, (one, "apathetic", "empathetic", "empathetic", "empathetic")], teacher="p"),))
-    found = only(worth_of(rated(rubric(WARM), values), light, beside)).with_decisions["p, mine"]
+    beside = ComparedWith((preferred([*rows, (one, "apathetic", "empathetic", "empathetic", "empathetic")], teacher="p"),))
+    found = only(judge_quality(rated(rubric(WARM), values), light, beside)).with_decisions["p, mine"]
     assert (value(found), found.items) == ((1 + 0 + 0.5 + 1) / 4, 4)
     low = Criterion("warm", "How cold?", SHARE, {}, "low")
-    turned = only(worth_of(rated(rubric(low), values), light, beside)).with_decisions["p, mine"]
+    turned = only(judge_quality(rated(rubric(low), values), light, beside)).with_decisions["p, mine"]
     assert value(turned) == (0 + 1 + 0.5 + 0) / 4
 
 
@@ -155,13 +162,13 @@ def test_kappa_and_spearman_with_people_are_on_their_scale_with_halves_up(light:
     # A text that has changed since it was rated, and a rejected one, are none of these.
     changed = review(light, [(one, "near_empathetic", 1), (one, "apathetic", 3)], text="0" * 12)["judgements"]
     record["judgements"] += changed + review(light, [(two, "far_apathetic", 3)], attempt=0)["judgements"]
-    empathy, warm = worth_of(rated(of, values), light, Beside((), record)).criteria
+    empathy, warm = judge_quality(rated(of, values), light, ComparedWith((), record)).criteria
     assert {name: (value(one), one.items) for name, one in empathy.with_people.items()} == {"kappa": (0.8, 4), "spearman": (0.8, 4)}
     assert warm.with_people == {}
     # The judge's ranks 1.5, 1.5, 3, 4 and people's 1, 3, 4, 2: 1 over the root of 4.5 times 5.
     tied = rated(of, {**values, **{(*place, "empathy"): [number] for place, number in zip(places, (1.0, 1.0, 3.0, 5.0), strict=True)}})
-    assert value(worth_of(tied, light, Beside((), record)).criteria[0].with_people["spearman"]) == round(1 / (4.5 * 5) ** 0.5, 6)
-    nobody = worth_of(rated(of, values), light, Beside((), {"judgements": []})).criteria[0].with_people
+    assert value(judge_quality(tied, light, ComparedWith((), record)).criteria[0].with_people["spearman"]) == round(1 / (4.5 * 5) ** 0.5, 6)
+    nobody = judge_quality(rated(of, values), light, ComparedWith((), {"judgements": []})).criteria[0].with_people
     assert {(one.value, one.why) for one in nobody.values()} == {(None, "no item in common")}
 
 
@@ -171,16 +178,18 @@ def test_flow_and_content_are_correlated_where_both_are_there(light: Path) -> No
     of = rubric(*(Criterion(name, "?", SHARE, {}, "high") for name in ("flow", "content")))
     columns = {"flow": (0.0, 0.5, 1.0), "content": (0.0, 1.0, 0.5)}
     values = {(pair, "reference", name): [row[place]] for name, row in columns.items() for place, pair in enumerate(pairs)}
-    found = worth_of(rated(of, values), light).together
+    found = judge_quality(rated(of, values), light).together
     assert found and (value(found), found.items) == (0.5, 3)
-    flat = worth_of(rated(of, values | {(pair, "reference", "flow"): [0.1] for pair in pairs}), light).together
+    flat = judge_quality(rated(of, values | {(pair, "reference", "flow"): [0.1] for pair in pairs}), light).together
     assert flat and (flat.value, flat.why) == (None, "one of the two is the same for all items")
-    assert worth_of(rated(rubric(WARM), {(pairs[0], "reference", "warm"): [0.1]}), light).together is None
+    assert judge_quality(rated(rubric(WARM), {(pairs[0], "reference", "warm"): [0.1]}), light).together is None
 
 
 def test_the_grid_counts_values_of_all_samples(light: Path) -> None:
     one, two, _ = three_pairs(light)
-    found = only(worth_of(rated(rubric(WARM), {(one, "reference", "warm"): [0.1, 0.3], (two, "reference", "warm"): [0.35, 0.3]}), light))
+    found = only(
+        judge_quality(rated(rubric(WARM), {(one, "reference", "warm"): [0.1, 0.3], (two, "reference", "warm"): [0.35, 0.3]}), light)
+    )
     assert (value(found.on_grid), value(found.distinct), found.texts) == (0.75, 3, 2)
 
 
@@ -190,19 +199,19 @@ def test_stance_is_judged_at_equal_closeness_with_ties_half(light: Path) -> None
     for pair, numbers in ((one, (0.9, 0.1, 0.9, 0.1)), (two, (0.5, 0.5, 0.2, 0.8)), (three, (0.6, 0.4, 0.7, None))):
         cells = zip((*NEAR, *FAR), numbers, strict=True)
         values |= {(pair, name, "warm"): [number] for name, number in cells if number is not None}
-    found = only(worth_of(rated(rubric(WARM), values), light)).stance["judge"]
+    found = only(judge_quality(rated(rubric(WARM), values), light)).stance["judge"]
     # Of the first both, of the second a tie and none, of the third the near one; its far one lacks a text.
     assert (value(found), found.items) == (round((1 + 1 + 0.5 + 0 + 1) / 5, 6), 5)
     low = Criterion("warm", "How cold?", SHARE, {}, "low")
-    assert value(only(worth_of(rated(rubric(low), values), light)).stance["judge"]) == round((0 + 0 + 0.5 + 1 + 0) / 5, 6)
+    assert value(only(judge_quality(rated(rubric(low), values), light)).stance["judge"]) == round((0 + 0 + 0.5 + 1 + 0) / 5, 6)
     without = {key: some for key, some in values.items() if key[1] in ("apathetic", "empathetic")}
-    assert only(worth_of(rated(rubric(WARM), without), light)).stance == {}
+    assert only(judge_quality(rated(rubric(WARM), without), light)).stance == {}
 
 
 def test_shortcuts_on_all_pairs_are_those_of_the_audit_and_else_of_the_very_same_pairs(light: Path) -> None:
     names = column(light, "controls", "pair_id")
     values = {(pair, name, "warm"): [0.5] for pair in names for name in CELLS}
-    stance = only(worth_of(rated(rubric(WARM), values), light)).stance
+    stance = only(judge_quality(rated(rubric(WARM), values), light)).stance
     expected = {one.name: one.accuracy for one in next(one for one in audit(light).contrasts if one.contrast == STANCE).shortcuts}
     for name in ("length", WORDS_ALONE):
         row = expected[name]
@@ -214,7 +223,7 @@ def test_shortcuts_on_all_pairs_are_those_of_the_audit_and_else_of_the_very_same
     pair = three_pairs(light)[0]
     gaps = [len(words(texts[kind][pair])) - len(words(texts[cold][pair])) for kind, cold in (NEAR, FAR)]
     longer = [1 if gap > 0 else 0.5 if gap == 0 else 0 for gap in gaps]
-    some = only(worth_of(rated(rubric(WARM), {key: one for key, one in values.items() if key[0] == pair}), light)).stance
+    some = only(judge_quality(rated(rubric(WARM), {key: one for key, one in values.items() if key[0] == pair}), light)).stance
     assert value(some["length"]) == sum(longer) / 2 and some["length"].why == "no interval: all is of one dialogue"
 
 
@@ -228,7 +237,7 @@ def test_preferences_say_first_places_flips_and_who_wins(light: Path) -> None:
         (two, "empathetic", "far_apathetic", "far_apathetic", "empathetic"),
         (three, "empathetic", "far_apathetic", "far_apathetic", "far_apathetic"),
     ]
-    worth = worth_of(preferred(rows), light)
+    worth = judge_quality(preferred(rows), light)
     found = worth.preferences
     assert found and (value(found["first"]), value(found["flipped"])) == (round((1 + 2 + 0 + 1 + 0 + 1) / 12, 6), 3 / 6)
     assert {two: {name: value(one) for name, one in some.items()} for two, some in found["won"].items()} == {
@@ -253,10 +262,10 @@ def test_named_strategies_are_held_against_the_planned_ones(light: Path) -> None
     for pair, chance in zip(pairs, (0.5, 0.2), strict=True):
         ideal = {one.abbreviation: (1 - chance) / 14 for one in taxonomy.strategies} | {near[pair]: chance}
         said = {"reference": near[pairs[0]], "empathetic": far[pair], "far_apathetic": near[pair]}
-        judged = tuple(Judged(name, 0, one, "k", ideal, "k") for name, one in said.items())
+        judged = tuple(NamedStrategy(name, 0, one, "k", ideal, "k") for name, one in said.items())
         cases.append(Annotated(pair.partition("-t")[0], 1, pair, "accepted", strategies=judged))
     of = rubric(kind="strategies")
-    found = worth_of(folder(of, cases), light).strategies
+    found = judge_quality(folder(of, cases), light).strategies
     assert found and value(found["ideal"]) == 0.35 and found["ideal"].items == 2
     accuracy = {name: value(one["accuracy"]) for name, one in found["named"].items()}
     assert accuracy == {"all": 0.5, "reference": 0.5, "empathetic": 1.0, "far_apathetic": 0.0}
@@ -264,11 +273,11 @@ def test_named_strategies_are_held_against_the_planned_ones(light: Path) -> None
     assert (value(found["named"]["reference"]["kappa"]), value(found["named"]["empathetic"]["kappa"])) == (0.0, 1.0)
 
 
-def test_what_is_unannotated_and_used_is_told_and_every_figure_is_signed(light: Path) -> None:
+def test_what_is_unannotated_and_used_is_reported_and_every_figure_is_signed(light: Path) -> None:
     summary = {"missing": 2, "unannotated_by_reason": {"rating: criterion_missing": 3}, "usage": {"m": {"input_tokens": 7}}}
     one, *_ = three_pairs(light)
     made = rated(rubric(WARM), {(one, "apathetic", "warm"): [0.5], (one, "near_empathetic", "warm"): [0.6]}, **summary)
-    told = worth_of(made, light).to_json()
+    told = judge_quality(made, light).to_json()
     assert (told["missing"], told["unannotated"], told["usage"]) == tuple(summary.values())
     json.dumps(told, allow_nan=False)
     (criterion,) = told["criteria"]
@@ -277,15 +286,15 @@ def test_what_is_unannotated_and_used_is_told_and_every_figure_is_signed(light: 
         assert figure["signature"].startswith(f"teacher:m|rubric:mine|rubric_hash:{rubric(WARM).hash}|samples:1|n:{items}|")
 
 
-def test_nothing_said_at_all_is_told_without_figures(light: Path) -> None:
+def test_nothing_said_at_all_is_reported_without_figures(light: Path) -> None:
     for made in (folder(rubric(WARM), []), folder(rubric(kind="strategies"), []), preferred([])):
-        worth = worth_of(made, light)
+        worth = judge_quality(made, light)
         json.dumps(worth.to_json(), allow_nan=False)
-        assert "nan" not in shown(worth)
+        assert "nan" not in quality_text(worth)
 
 
 def config_of(release: Path, of: Rubric) -> Annotating:
-    return annotations_of(release, of, judge_of("m", "http://localhost:1/v1"), Design(1)).config
+    return annotations_of(release, of, judge_of("m", "http://localhost:1/v1"), AnnotationPlan(1)).config
 
 
 class Scripted(Server):
@@ -384,6 +393,6 @@ def test_annotations_of_another_release_do_not_go_beside(light: Path, tmp_path: 
     other = folder(load_rubric("teacher"), [])
     monkeypatch.setattr("empathy_eval.raters.judges.judge_quality.read_annotations", lambda path: other)
     with pytest.raises(InputError, match=r"is of another release, demo 0\.1\.0"):
-        beside_of(config_of(light, load_rubric("teacher")), tmp_path, [tmp_path / "b"], None)
+        read_compared(config_of(light, load_rubric("teacher")), tmp_path, [tmp_path / "b"], None)
     other.header["configuration"]["release"]["seal"] = read_manifest(light)["seal"]
-    assert beside_of(config_of(light, load_rubric("teacher")), tmp_path, [tmp_path / "b"], None).folders == (other,)
+    assert read_compared(config_of(light, load_rubric("teacher")), tmp_path, [tmp_path / "b"], None).folders == (other,)
