@@ -91,7 +91,7 @@ def write_build(folder: Path, dialogues: int) -> None:
     raw["models"] = {role: {"kind": "given", "model": model.name, "endpoint": model.endpoint} for role in raw["models"]}
     path.write_text(yaml.safe_dump(raw), encoding="utf-8")
     recipe = Recipe(load_configuration(path), load_catalogue(), load_prompts())
-    build(recipe.with_own(dict.fromkeys(raw["models"], model)), folder)
+    build(recipe.with_custom(dict.fromkeys(raw["models"], model)), folder)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 from empathy_eval.base.hashing import digest
-from empathy_eval.base.tabular import Writer
+from empathy_eval.base.tabular import TableWriter
 from empathy_eval.base.text import WORD
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, pair_id, split_of
@@ -51,7 +51,7 @@ def write_pairs(folder: Path, dialogues: int, controls: int) -> None:
     frequency = np.cumsum(1 / (1 + np.arange(VOCABULARY)))
     with contextlib.ExitStack() as stack:
         files = {
-            (config, split): stack.enter_context(Writer(file_of(folder, config, split), COLUMNS[config]))
+            (config, split): stack.enter_context(TableWriter(file_of(folder, config, split), COLUMNS[config]))
             for config in ("pairs", "controls")
             for split in SPLITS
         }

@@ -6,7 +6,7 @@ The names below are the public face; ``docs/python.md`` shows each. They are loa
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.printed import printed_by
+from empathy_eval.base.printed import register_tables
 from empathy_eval.base.version import __version__
 
 if TYPE_CHECKING:
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     from empathy_eval.commands.study import study
     from empathy_eval.commands.train import train
     from empathy_eval.commands.verify import verify
-    from empathy_eval.completions.models.own import TextModel
+    from empathy_eval.completions.models.custom import TextModel
     from empathy_eval.completions.requests import Completion, Flaw, Model, NoAnswer
     from empathy_eval.design.recipe import Recipe, load_recipe
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import ReleaseTables
-    from empathy_eval.generation.checks.own import Check
+    from empathy_eval.generation.checks.custom import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
     from empathy_eval.raters.people.correlations import AgainstPeople
     from empathy_eval.raters.study.power import study_plan
@@ -53,12 +53,12 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
         "commands.ledger": ("ledger_export", "ledger_import", "ledger_merge", "ledger_show"),
         "commands.review": ("review_export", "review_import"),
         "commands.show": ("show_rejected",),
-        "completions.models.own": ("TextModel",),
+        "completions.models.custom": ("TextModel",),
         "completions.requests": ("Completion", "Flaw", "Model", "NoAnswer"),
         "design.recipe": ("Recipe", "load_recipe"),
         "evaluation.external.custom_means": ("CustomTextResults",),
         "evaluation.inversion.results": ("ReleaseTables",),
-        "generation.checks.own": ("Check",),
+        "generation.checks.custom": ("Check",),
         "metrics.protocol": ("MeanMetric", "Metric"),
         "raters.people.correlations": ("AgainstPeople",),
         "raters.study.power": ("study_plan",),
@@ -74,7 +74,7 @@ _TABLES = {
     "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
     "TrainedModel": ("train", "model_table"),
 }  # fmt: skip
-printed_by({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
+register_tables({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
     "__version__", "AgainstPeople", "Check", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError", "JobError",
     "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "diff",

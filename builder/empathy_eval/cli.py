@@ -14,7 +14,7 @@ from typing import Any, TextIO, cast
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, Tracebacks, nearest
 from empathy_eval.base.paths import check_paths, paths_in, paths_reached
-from empathy_eval.base.streams import PlainOutput, take_streams, unwritten
+from empathy_eval.base.streams import PlainOutput, protect_streams, write_failure
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
     agree,
@@ -96,7 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = make_parser().parse_args(arguments)
     Tracebacks.shown = bool(options.traceback)
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
-        plugins.BESIDE[:] = [str(Path.cwd())]
+        plugins.EXTRA_PATH[:] = [str(Path.cwd())]
     try:
         check_paths(paths_in(vars(options).values(), (Path,)))
         with paths_reached(), _plainly():
@@ -130,7 +130,7 @@ def entry() -> None:
     """
     # Arrow's own pool keeps what it has freed. Arrow reads this when it is loaded, so it is set before any verb is.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
-    take_streams()
+    protect_streams()
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
             signal.signal(getattr(signal, name), signal.default_int_handler)
@@ -138,7 +138,7 @@ def entry() -> None:
         status = main()
     except SystemExit as error:  # argparse has printed help or usage
         status = error.code if isinstance(error.code, int) else 0
-    if problem := unwritten(sys.stdout):
+    if problem := write_failure(sys.stdout):
         _tell(str(problem))
         status = status or 1
     sys.exit(status)

@@ -19,7 +19,7 @@ from typing import Any
 
 import empathy_eval
 import yaml
-from empathy_eval.base.dataclass_json import json_name
+from empathy_eval.base.json_text import json_name
 from empathy_eval.cli import VERBS, make_parser
 
 HERE = Path(__file__).resolve().parent

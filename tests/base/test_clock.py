@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from empathy_eval.base.stages import now, span
+from empathy_eval.base.stages import duration_text, now
 
 from tests.doubles.clock import leaping
 
@@ -16,7 +16,7 @@ from tests.doubles.clock import leaping
     [(-1, "0 s"), (0.4, "0 s"), (12.4, "12 s"), (89, "89 s"), (90, "2 min"), (900, "15 min"), (5400, "2 h"), (129_600, "2 d")],
 )
 def test_a_span_is_said_in_the_unit_that_it_has_some_of(seconds: float, words: str) -> None:
-    assert span(seconds) == words
+    assert duration_text(seconds) == words
 
 
 def test_time_is_that_of_the_running_loop_and_of_the_machine_without_one() -> None:

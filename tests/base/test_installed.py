@@ -8,7 +8,7 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import SOURCE, line_for, missing_package, requirements
+from empathy_eval.base.errors import SOURCE, install_line_for, missing_package, requirements
 
 METADATA = """\
 Metadata-Version: 2.4
@@ -33,7 +33,7 @@ def line(folder: Path, extra: str, direct_url: dict[str, Any] | None = None, sou
     (info / "METADATA").write_text(METADATA)
     if direct_url is not None:
         (info / "direct_url.json").write_text(json.dumps(direct_url))
-    return shlex.split(line_for(extra, source, Distribution.at(info)))
+    return shlex.split(install_line_for(extra, source, Distribution.at(info)))
 
 
 def test_in_a_checkout_the_line_installs_the_checkout(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.parsing import DEEPEST, Refused, json_value, yaml_value
+from empathy_eval.base.parsing import DEEPEST, ParseError, json_value, yaml_value
 from empathy_eval.base.schemas import read_json, read_yaml
 from empathy_eval.cli import main
 
@@ -86,7 +86,7 @@ def test_aliases_and_merges_of_a_plain_file_stay_what_they_were() -> None:
     ],
 )
 def test_json_that_no_program_of_ours_writes_is_refused_in_words(text: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(ParseError, match=said):
         json_value(text)
     (tmp_path / "a.json").write_text(text)
     with pytest.raises(InputError) as caught:

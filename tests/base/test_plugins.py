@@ -42,7 +42,7 @@ def offered(folder: Path, package: str, names: dict[str, str], monkeypatch: pyte
 
 def refused(name: str, settings: dict[str, Any] | None = None, built_in: dict[str, str] | None = None) -> str:
     with pytest.raises(InputError) as caught:
-        plugins.made(GROUP, name, settings or {}, built_in)
+        plugins.load(GROUP, name, settings or {}, built_in)
     return str(caught.value)
 
 
@@ -55,12 +55,12 @@ def things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_a_class_or_a_function_is_called_with_its_settings(things: str) -> None:
-    assert plugins.made(GROUP, f"{things}:Thing", {"most": 3}).most == 3
-    assert plugins.made(GROUP, f"{things}:Thing", {}).most == 1
+    assert plugins.load(GROUP, f"{things}:Thing", {"most": 3}).most == 3
+    assert plugins.load(GROUP, f"{things}:Thing", {}).most == 1
 
 
 def test_what_is_no_class_is_taken_as_it_is_and_takes_no_settings(things: str) -> None:
-    assert plugins.made(GROUP, f"{things}:ready", {}) == [1, 2]
+    assert plugins.load(GROUP, f"{things}:ready", {}) == [1, 2]
     said = refused(f"{things}:ready", {"most": 3, "least": 1})
     assert 'thing "some_things:ready": is already an instance and takes no most, least' in said and "name its class" in said
 
@@ -86,13 +86,13 @@ def test_what_cannot_be_had_is_told_by_its_name(things: str, name: str, said: st
 
 def test_an_error_that_a_user_can_mend_stays_what_it_is(things: str) -> None:
     with pytest.raises(JobError, match="thing: cannot go on"):
-        plugins.made(GROUP, f"{things}:stops", {})
+        plugins.load(GROUP, f"{things}:stops", {})
 
 
 def test_an_installed_package_makes_a_name_of_it(things: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     offered(tmp_path, "good-things", {"thing": f"{things}:Thing"}, monkeypatch)
-    assert plugins.known(GROUP, ["ours"]) == {"ours": ["empathy-eval"], "thing": ["good-things"]}
-    assert plugins.made(GROUP, "thing", {"most": 2}).most == 2
+    assert plugins.known_names(GROUP, ["ours"]) == {"ours": ["empathy-eval"], "thing": ["good-things"]}
+    assert plugins.load(GROUP, "thing", {"most": 2}).most == 2
     assert "use one of thing, module:name" in refused("thin")
 
 
@@ -105,4 +105,4 @@ def test_a_name_that_two_offer_is_nobodys_and_both_are_named(things: str, tmp_pa
 
 
 def test_our_own_names_need_no_package(things: str) -> None:
-    assert plugins.made(GROUP, "ours", {}, {"ours": f"{things}:ready"}) == [1, 2]
+    assert plugins.load(GROUP, "ours", {}, {"ours": f"{things}:ready"}) == [1, 2]

@@ -1,10 +1,10 @@
 """Stages of a job: told to whoever follows it, and to nobody else."""
 
-from empathy_eval.base.stages import Stages, advance, count, followed, stage
+from empathy_eval.base.stages import Stages, advance, count, stage, track_stages
 
 
 def test_a_job_that_is_followed_tells_its_stage_and_its_count() -> None:
-    with followed() as stages:
+    with track_stages() as stages:
         assert stages == Stages(None)
         stage("writing rows", 3, "dialogues")
         advance()

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import JobError
-from empathy_eval.base.stopping import EAR, Ear, beside_loops, pause, stopped_by_signals
+from empathy_eval.base.stopping import LISTENER, InterruptListener, interruptible_sleep, run_beside_loops, stopped_by_signals
 from empathy_eval.commands.build import build
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Message, Prompts
@@ -82,14 +82,14 @@ def interrupt() -> None:
 
 
 def test_work_is_done_here_where_no_loop_is_running() -> None:
-    assert beside_loops(threading.current_thread) is threading.current_thread()
+    assert run_beside_loops(threading.current_thread) is threading.current_thread()
 
 
 def test_where_a_loop_is_running_the_work_has_a_thread_and_a_loop_of_its_own() -> None:
     async def inner() -> tuple[threading.Thread, int]:
         return threading.current_thread(), 7
 
-    thread, value = within(lambda: beside_loops(lambda: asyncio.run(inner())))
+    thread, value = within(lambda: run_beside_loops(lambda: asyncio.run(inner())))
     assert thread is not threading.current_thread() and value == 7
 
 
@@ -99,7 +99,7 @@ def test_what_the_work_raises_comes_out(error: BaseException) -> None:
         raise error
 
     with pytest.raises(type(error)) as caught:
-        within(lambda: beside_loops(work))
+        within(lambda: run_beside_loops(work))
     assert caught.value is error
 
 
@@ -178,14 +178,14 @@ def test_an_interrupt_before_the_loop_listens_is_not_lost() -> None:
         interrupt()
 
     meanwhile(stop)
-    within(lambda: beside_loops(work))
+    within(lambda: run_beside_loops(work))
     assert [str(one).splitlines()[0] for one in heard] == ["build: stopped by Ctrl-C"]
 
 
 def test_ctrl_c_is_afterwards_what_it_was_before() -> None:
     async def cell() -> None:
         before = signal.getsignal(signal.SIGINT)
-        during = beside_loops(lambda: signal.getsignal(signal.SIGINT))
+        during = run_beside_loops(lambda: signal.getsignal(signal.SIGINT))
         assert during is not before
         assert signal.getsignal(signal.SIGINT) is before
 
@@ -195,21 +195,21 @@ def test_ctrl_c_is_afterwards_what_it_was_before() -> None:
 def test_who_ignores_ctrl_c_still_does() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        assert within(lambda: beside_loops(lambda: signal.getsignal(signal.SIGINT))) is signal.SIG_IGN
+        assert within(lambda: run_beside_loops(lambda: signal.getsignal(signal.SIGINT))) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
 
 
 def test_work_in_another_threads_loop_is_left_in_peace() -> None:
     found = list[Any]()
-    thread = threading.Thread(target=lambda: found.append(within(lambda: beside_loops(lambda: 7))))
+    thread = threading.Thread(target=lambda: found.append(within(lambda: run_beside_loops(lambda: 7))))
     thread.start()
     thread.join(LONG)
     assert found == [7]
 
 
 def test_an_ear_tells_each_who_listens_and_no_longer() -> None:
-    ear, heard = Ear(), list[str]()
+    ear, heard = InterruptListener(), list[str]()
     with ear.open(lambda: heard.append("one")), ear.open(lambda: heard.append("other")):
         ear.interrupt()
     ear.interrupt()
@@ -220,18 +220,18 @@ def test_an_ear_tells_each_who_listens_and_no_longer() -> None:
 
 def test_a_pause_is_a_pause_and_ends_at_an_interrupt() -> None:
     begin = time.monotonic()
-    pause(0.05)
+    interruptible_sleep(0.05)
     assert time.monotonic() - begin >= 0.05
 
     def work() -> None:
-        assert EAR.get() is not None
-        pause(0.01)
+        assert LISTENER.get() is not None
+        interruptible_sleep(0.01)
         meanwhile(interrupt)
-        pause(LONG)
+        interruptible_sleep(LONG)
 
     begin = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
-        within(lambda: beside_loops(work))
+        within(lambda: run_beside_loops(work))
     assert time.monotonic() - begin < LONG / 2
 
 

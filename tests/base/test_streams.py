@@ -6,14 +6,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from empathy_eval.base.streams import Outlet
+from empathy_eval.base.streams import TolerantFile
 from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Ledger
 
 
 def test_the_first_write_that_fails_is_kept_and_what_follows_is_thrown_away() -> None:
     reader, writer = os.pipe()
-    outlet = Outlet(writer, "w", closefd=False)
+    outlet = TolerantFile(writer, "w", closefd=False)
     assert outlet.write(b"read") == 4 and os.read(reader, 9) == b"read"
     os.close(reader)
     assert outlet.write(b"unread") == 6

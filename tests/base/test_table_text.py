@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from empathy_eval.base.table_text import latex, lined, markdown, text_of
+from empathy_eval.base.table_text import aligned, latex, markdown, table_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,7 @@ OTHERS = {"base.table_text", "releases.compare.diff", "commands.publish", "rater
 
 @given(st.integers(1, 5).flatmap(lambda wide: st.lists(st.lists(CELLS, min_size=wide, max_size=wide), min_size=2, max_size=6)))
 def test_every_column_begins_after_the_widest_cell_before_it_and_two_spaces(rows: list[list[str]]) -> None:
-    lines = lined(rows)
+    lines = aligned(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row, line in zip(rows, lines, strict=True):
         place = 0
@@ -29,8 +29,8 @@ def test_every_column_begins_after_the_widest_cell_before_it_and_two_spaces(rows
 
 
 def test_the_columns_that_are_named_are_flush_right() -> None:
-    assert lined([("a", "b", "c"), ("long", "longer", "longest")], right=(1,)) == ["a          b  c", "long  longer  longest"]
-    assert lined([("a", "b", "c"), ("long", "longer", "longest")]) == ["a          b        c", "long  longer  longest"]
+    assert aligned([("a", "b", "c"), ("long", "longer", "longest")], right=(1,)) == ["a          b  c", "long  longer  longest"]
+    assert aligned([("a", "b", "c"), ("long", "longer", "longest")]) == ["a          b        c", "long  longer  longest"]
 
 
 def test_no_other_module_lays_out_a_table_by_widths_that_are_written_down() -> None:
@@ -38,15 +38,15 @@ def test_no_other_module_lays_out_a_table_by_widths_that_are_written_down() -> N
 
 
 def test_a_printed_text_is_markdown_with_its_tables_as_tables() -> None:
-    table = lined([("metric", "value"), ("  a|b", "-0.5")])
-    text = text_of(["", "title", *table, "", "", "a *note*"], ["bleu: case:mixed|eff:no"])
+    table = aligned([("metric", "value"), ("  a|b", "-0.5")])
+    text = table_text(["", "title", *table, "", "", "a *note*"], ["bleu: case:mixed|eff:no"])
     assert text == "title\nmetric  value\n  a|b    -0.5\n\na *note*"
     assert markdown(text.lines) == "title\n\n| metric | value |\n| :--- | ---: |\n| a\\|b | -0.5 |\n\na \\*note\\*\n"
 
 
 def test_the_tables_of_a_printed_text_are_latex_with_caption_notes_and_settings() -> None:
-    first, second = lined([("metric", "p"), ("a_b", "-0.5")]), lined([("x", "y"), ("50 %", "A - B, -2")], right=())
-    made = latex(text_of(["title", *first, "a note & more", "", *second]).lines, ["release 1.0.0"], ["bleu: case:mixed|eff:no"])
+    first, second = aligned([("metric", "p"), ("a_b", "-0.5")]), aligned([("x", "y"), ("50 %", "A - B, -2")], right=())
+    made = latex(table_text(["title", *first, "a note & more", "", *second]).lines, ["release 1.0.0"], ["bleu: case:mixed|eff:no"])
     one, other = made.split(r"\begin{table}")[1:]
     assert r"\caption{title. release 1.0.0.}" in one and r"a\_b & $-$0.5 \\" in one and r"a note \& more\par" in one
     assert r"\caption{release 1.0.0.}" in other and r"50 \% & A - B, $-$2 \\" in other and r"\begin{tabular}{@{}ll@{}}" in other

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from empathy_eval.base.tabular import Writer, table_batches
+from empathy_eval.base.tabular import TableWriter, table_batches
 
 
 def test_rows_lie_in_groups_of_two_thousand_and_are_read_in_their_order(tmp_path: Path) -> None:
     path = tmp_path / "numbers.parquet"
-    with Writer(path, pa.schema([("number", pa.int64())])) as writer:
+    with TableWriter(path, pa.schema([("number", pa.int64())])) as writer:
         for number in range(4001):
             writer.add({"number": number})
     found = pq.read_metadata(path)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from empathy_eval.base.errors import place_of, traceback_text
+from empathy_eval.base.errors import raised_at, traceback_text
 
 MINE = """
 import json
@@ -37,7 +37,7 @@ def raised(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, text: str =
 def test_the_last_line_of_the_users_own_code_is_named_without_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     error = raised(tmp_path, "mine", monkeypatch)
-    assert place_of(error) == " (mine.py:5, in helper)"
+    assert raised_at(error) == " (mine.py:5, in helper)"
     text = traceback_text(error)
     assert text.startswith("Traceback") and "json.loads(text)" in text and "JSONDecodeError" in text
 
@@ -46,7 +46,7 @@ def test_a_module_of_a_package_is_named_as_it_is_in_it(tmp_path: Path, monkeypat
     (tmp_path / "kit").mkdir()
     (tmp_path / "kit" / "__init__.py").write_text("")
     (tmp_path / "kit" / "mine.py").write_text(MINE)
-    assert place_of(raised(tmp_path, "kit.mine", monkeypatch)) == " (kit/mine.py:5, in helper)"
+    assert raised_at(raised(tmp_path, "kit.mine", monkeypatch)) == " (kit/mine.py:5, in helper)"
 
 
 def test_of_an_installed_package_it_is_the_last_line_of_that_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,15 +54,15 @@ def test_of_an_installed_package_it_is_the_last_line_of_that_package(tmp_path: P
     folder.mkdir()
     (folder / "installed_one.py").write_text("import other_one\n\ndef score(text):\n    return other_one.score(text)\n")
     (folder / "other_one.py").write_text(MINE)
-    assert place_of(raised(folder, "installed_one", monkeypatch)) == " (installed_one.py:4, in score)"
+    assert raised_at(raised(folder, "installed_one", monkeypatch)) == " (installed_one.py:4, in score)"
 
 
 def test_of_a_module_that_cannot_be_read_it_is_the_line_of_the_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "unfinished.py").write_text("x = 1\ny = (\n")
-    assert place_of(raised(tmp_path, "unfinished", monkeypatch)) == " (unfinished.py:2)"
+    assert raised_at(raised(tmp_path, "unfinished", monkeypatch)) == " (unfinished.py:2)"
     (tmp_path / "failing.py").write_text("x = 1\nraise OSError('no disk')\n")
-    assert place_of(raised(tmp_path, "failing", monkeypatch)) == " (failing.py:2)"
+    assert raised_at(raised(tmp_path, "failing", monkeypatch)) == " (failing.py:2)"
 
 
 def test_what_no_code_of_others_raised_has_no_place() -> None:
-    assert place_of(ValueError("never raised")) == ""
+    assert raised_at(ValueError("never raised")) == ""

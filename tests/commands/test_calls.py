@@ -12,7 +12,7 @@ from typing import Any
 import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.completions.batch_files import as_json
+from empathy_eval.completions.batch_files import import_report
 
 from tests.conftest import demo_file
 from tests.doubles.raters import fill, key_of, kind_and_cold
@@ -95,7 +95,7 @@ def test_ledgers(built: Path, tmp_path: Path, said: Said) -> None:
     assert by_verb == by_call and by_verb[0]["added"] > 0
     (tmp_path / "answers.jsonl").write_text("")
     taken = ee.ledger_import(ledger, [tmp_path / "answers.jsonl"])
-    assert said("ledger", "import", ledger, tmp_path / "answers.jsonl") == plain({path: as_json(one) for path, one in taken.items()})
+    assert said("ledger", "import", ledger, tmp_path / "answers.jsonl") == plain({path: import_report(one) for path, one in taken.items()})
 
 
 def test_a_call_that_is_given_what_is_wrong_says_so_as_the_verb_does(tmp_path: Path) -> None:

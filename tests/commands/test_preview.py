@@ -8,12 +8,12 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands.preview import estimate_table
 from empathy_eval.completions.requests import Usage
-from empathy_eval.generation.preview import Estimate
+from empathy_eval.generation.preview import RequestEstimate
 
 from tests.conftest import demo_file
 
-PRICED = Estimate("self_chat", "writer", 1200, Usage(3_000_000, 0, 900_000), 12.5, 1.25, True)
-FREE = Estimate("far_empathetic", "a-model-whose-name-is-long", 10, Usage(100, 0, 50), None, 0.5, False)
+PRICED = RequestEstimate("self_chat", "writer", 1200, Usage(3_000_000, 0, 900_000), 12.5, 1.25, True)
+FREE = RequestEstimate("far_empathetic", "a-model-whose-name-is-long", 10, Usage(100, 0, 50), None, 0.5, False)
 
 
 def test_the_estimates_add_up_under_their_columns() -> None:

@@ -25,7 +25,7 @@ from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_er
 from empathy_eval.base.stages import Stages, now, stage
 from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
-from empathy_eval.commands.progress import Display, RunProgress, StageProgress, shortened, shown, staged
+from empathy_eval.commands.progress import Display, RunDisplay, StageDisplay, shortened, shown, staged
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.endpoint_health import EndpointHealth
@@ -35,9 +35,9 @@ from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.build import Run, build, opened, work_through
+from empathy_eval.generation.build import Run, build, opened, run_job
 from empathy_eval.generation.job import Dialogues
-from empathy_eval.generation.summary import Course, Summary
+from empathy_eval.generation.summary import RunProgress, Summary
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.clock import leaping
@@ -65,7 +65,7 @@ class Client:
     async def post(self, path: str, content: bytes) -> httpx2.Response:
         if now() < self.up:
             raise aiohttp.ClientConnectorError(None, OSError()) from ConnectionRefusedError()  # type: ignore[arg-type]
-        self.line.reception.reached()
+        self.line.reception.connection_made()
         await asyncio.sleep(self.seconds)
         said = json.dumps(good_answer(json.loads(content), str(len(content))))
         answer = {
@@ -98,7 +98,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
 
     def gone(client: Client, stop_at: float = float("inf"), stop: JobError = BY_HAND, **changes: Any) -> Any:
         models = {"self_chat": SEEDED, "near": SEEDED, "far": {**FAR, **changes}}
-        job = Dialogues(Recipe(load_configuration(demo_file(tmp_path, models=models)), catalogue, prompts)).found()
+        job = Dialogues(Recipe(load_configuration(demo_file(tmp_path, models=models)), catalogue, prompts)).resolved()
         monkeypatch.setattr(EndpointConnection, "post", client)
         run, lines = Run(), Lines()
 
@@ -110,9 +110,9 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
                 handle.cancel()
 
         async def watched() -> tuple[float, Summary | EmpathyEvalError]:
-            display = Display("build", RunProgress(run.course), lines, terminal=False)
+            display = Display("build", RunDisplay(run.course), lines, terminal=False)
             with opened(job.config, tmp_path / "b", run) as (ledger, budget):
-                work = asyncio.create_task(work_through(job, tmp_path / "b", run, ledger, budget, stopping))
+                work = asyncio.create_task(run_job(job, tmp_path / "b", run, ledger, budget, stopping))
                 while not work.done():
                     display.look()
                     await asyncio.wait({work}, timeout=0.25)
@@ -226,7 +226,7 @@ def test_a_stop_by_a_signal_ends_a_run_that_only_waits_within_two_seconds(tmp_pa
     stopped = list[float]()
 
     def stop() -> None:
-        while not run.course.notable(now()):
+        while not run.course.notices_at(now()):
             time.sleep(0.01)
         stopped.append(time.monotonic())
         os.kill(os.getpid(), signal.SIGINT)
@@ -254,8 +254,8 @@ def test_the_command_ends_with_1_and_standard_output_stays_empty(
     assert said.err.count("\n") == 4 and "for 1 s, since the start: connection refused\n  Fix: " in said.err
 
 
-def course(done: int, total: int, **counts: int) -> Course:
-    return Course(Summary(total, status=Counter(accepted=done)), told=Counter(begun=total, accepted=done, **counts))
+def course(done: int, total: int, **counts: int) -> RunProgress:
+    return RunProgress(Summary(total, status=Counter(accepted=done)), remote_counts=Counter(begun=total, accepted=done, **counts))
 
 
 class Terminal(io.StringIO):
@@ -279,7 +279,7 @@ class Terminal(io.StringIO):
 
 def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them() -> None:
     at, stream, run = 0.0, Terminal(), course(0, 9, expected=90)
-    display = Display("build", RunProgress(run), stream, terminal=True, clock=lambda: at)
+    display = Display("build", RunDisplay(run), stream, terminal=True, clock=lambda: at)
     display.look()
     assert stream.screen() == ["build: 0 of 9 dialogues (9 begun), 0 of about 90 requests"]
     run.notices = (Notice("a", "home: connection refused, trying for 60 s"),)
@@ -288,7 +288,7 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
         "build: 0 of 9 dialogues (9 begun), 0 of about 90 requests",
         "build: home: connection refused, trying for 60 s",
     ]
-    at, run.told = 30.0, Counter(begun=9, expected=90, answered=30)
+    at, run.remote_counts = 30.0, Counter(begun=9, expected=90, answered=30)
     display.look()
     assert stream.screen()[0] == "build: 0 of 9 dialogues (9 begun), 30 of about 90 requests, 1 a second, 60 s l…"
     display.handle(logging.makeLogRecord({"msg": "endpoint home:\x1b[2J slower", "levelno": logging.WARNING}))
@@ -301,15 +301,15 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     display.finish()
     assert len(stream.screen()) == 2 and stream.getvalue().endswith("\n")
     wide = Terminal()
-    Display("b", RunProgress(Course(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
+    Display("b", RunDisplay(RunProgress(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
     assert wide.screen() == ["b: getting ready", "b: " + "x" * 75 + "…"]
     assert shortened("中" * 40, 81) == "中" * 40 and shortened("中" * 40, 80) == "中" * 39 + "…"
     assert shortened("a中中中", 7) == "a中中…" and shortened("", 80) == ""
 
 
 def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
-    at, stream, run = 0.0, io.StringIO(), Course()
-    display = Display("build", RunProgress(run), stream, terminal=False, clock=lambda: at)
+    at, stream, run = 0.0, io.StringIO(), RunProgress()
+    display = Display("build", RunDisplay(run), stream, terminal=False, clock=lambda: at)
     for tenth in range(1250):
         at = tenth / 10
         run.summary = Summary(5) if at >= 3 else None
@@ -322,11 +322,11 @@ def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
 
 def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> None:
     at, stream, reception = 0.0, io.StringIO(), EndpointHealth(load_configuration(Path("release/full.yaml")).models["far"])
-    display = Display("build", RunProgress(Course(desks=(reception,))), stream, terminal=False, clock=lambda: at)
+    display = Display("build", RunDisplay(RunProgress(endpoints=(reception,))), stream, terminal=False, clock=lambda: at)
     reception.again[0] = 1e9
     for second in range(200):
         at = float(second)
-        reception.silent(f"refused with 503: request {second}, try again in {second / 7} s")
+        reception.no_answer_received(f"refused with 503: request {second}, try again in {second / 7} s")
         display.look()
     assert stream.getvalue().count("refused with 503") == 4
 
@@ -335,9 +335,9 @@ def test_a_batch_that_is_waited_for_a_budget_and_refusals_have_their_words() -> 
     run = course(4, 4, expected=40, answered=41, replayed=44, rejected=1, refused=7, missing=2)
     run.spent = Spent(1234, 0)
     told = "4 of 4 dialogues, 41 of 41 requests (41 from the ledger), 1,234 tokens, 1 rejected, 2 missing, 7 answers not accepted"
-    assert RunProgress(run).state(0.0) == told
+    assert RunDisplay(run).state(0.0) == told
     run.batch = (3, 20_000)
-    assert RunProgress(run).state(0.0) == "3 of 20,000 requests in batches are done"
+    assert RunDisplay(run).state(0.0) == "3 of 20,000 requests in batches are done"
 
 
 def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -346,7 +346,7 @@ def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: py
             raise BrokenPipeError
 
     monkeypatch.setattr("sys.stderr", Closed())
-    with shown("build", RunProgress(course(0, 1))):
+    with shown("build", RunDisplay(course(0, 1))):
         for _ in range(2):
             logging.getLogger("empathy_eval.x").warning("it is slower")
             time.sleep(0.2)
@@ -365,7 +365,7 @@ def test_a_run_says_what_it_waits_for_after_a_signal(tmp_path: Path, catalogue: 
                 time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGINT)
             while not said:
-                said.extend(one.words for one in run.course.notable(now()) if one.key == "stop")
+                said.extend(one.words for one in run.course.notices_at(now()) if one.key == "stop")
                 time.sleep(0.01)
 
         threading.Thread(target=stop, daemon=True).start()
@@ -377,7 +377,7 @@ def test_a_run_says_what_it_waits_for_after_a_signal(tmp_path: Path, catalogue: 
 
 def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
     at, stages = 0.0, Stages()
-    work = StageProgress(stages)
+    work = StageDisplay(stages)
     assert work.state(at) == "getting ready"
     stages.name = "scoring"
     stages.count(2000, "scores")
@@ -391,7 +391,7 @@ def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
 
 def test_stages_are_drawn_on_a_terminal_and_leave_nothing_behind() -> None:
     at, stream, stages = 0.0, Terminal(), Stages("scoring", "scores", 10, 5, 1)
-    display = Display("score", StageProgress(stages), stream, terminal=True, clock=lambda: at)
+    display = Display("score", StageDisplay(stages), stream, terminal=True, clock=lambda: at)
     display.look()
     assert stream.screen() == ["score: scoring, 5 of 10 scores"]
     at, stages.name = 2.0, ""

@@ -14,7 +14,7 @@ from typing import Any
 import empathy_eval as ee
 import pandas as pd
 import pytest
-from empathy_eval.base.printed import MOST_SIGNS, cut
+from empathy_eval.base.printed import MOST_SIGNS, truncated
 from empathy_eval.base.version import __version__
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import read_manifest
@@ -139,8 +139,8 @@ def test_the_headline_is_the_number_to_report(light: Path, tmp_path: Path) -> No
 
 
 def test_a_notebook_shows_the_beginning_and_how_much_more_there_is() -> None:
-    assert cut("a\nb") == "a\nb"
-    long = cut("\n".join(["<" * 50] * 500))
+    assert truncated("a\nb") == "a\nb"
+    long = truncated("\n".join(["<" * 50] * 500))
     assert len(long.replace("<", "&lt;")) < MOST_SIGNS + 200 and long.splitlines()[-1].startswith("… ")
 
 

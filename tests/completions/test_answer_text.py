@@ -7,8 +7,8 @@ import time
 from typing import Any
 
 import pytest
-from empathy_eval.completions.asker import judged
-from empathy_eval.completions.requests import Completion, NoAnswer, unwrapped, value_of
+from empathy_eval.completions.asker import evaluate_answer
+from empathy_eval.completions.requests import Completion, NoAnswer, parse_json_answer, strip_wrapping
 from empathy_eval.design.language import english
 from empathy_eval.generation.checks import built_in
 from hypothesis import given
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 
 def found(text: str, finish: str = "stop") -> tuple[Any, list[str]]:
-    value, flaws = value_of(Completion(text, finish, "m"))
+    value, flaws = parse_json_answer(Completion(text, finish, "m"))
     return value, [flaw.reason for flaw in flaws]
 
 
@@ -67,14 +67,14 @@ def test_what_endpoints_put_around_json_is_taken_off(wrapped: str) -> None:
 
 @pytest.mark.parametrize("text", ["1 ```", "words ```json\n1\n```", "<think>1", "1</think>", "<b>1</b>"])
 def test_nothing_else_is_taken_off(text: str) -> None:
-    assert unwrapped(text) == text and found(text)[1] == ["not_json"]
+    assert strip_wrapping(text) == text and found(text)[1] == ["not_json"]
 
 
 @pytest.mark.e2e
 @given(st.text(st.characters()) | st.recursive(st.none() | st.text() | st.floats(), lambda one: st.lists(one)).map(json.dumps))
 def test_any_text_is_a_value_or_has_flaws(text: str) -> None:
-    value, flaws = value_of(Completion(text, "stop", "m"))
-    assert value is not None or flaws or unwrapped(text).strip() == "null"
+    value, flaws = parse_json_answer(Completion(text, "stop", "m"))
+    assert value is not None or flaws or strip_wrapping(text).strip() == "null"
 
 
 async def test_what_a_check_trips_over_is_a_flaw_of_the_answer_and_what_is_no_judgement_goes_on() -> None:
@@ -82,7 +82,7 @@ async def test_what_a_check_trips_over_is_a_flaw_of_the_answer_and_what_is_no_ju
         raise value
 
     async def judge(error: Exception) -> Any:
-        return await judged(Completion('{"text": "kind"}', "stop", "m"), "variant_answer", lambda value: trips(error))
+        return await evaluate_answer(Completion('{"text": "kind"}', "stop", "m"), "variant_answer", lambda value: trips(error))
 
     verdict = await judge(KeyError("strategy"))
     assert [flaw.reason for flaw in verdict] == ["not_judged"] and "KeyError" in verdict[0].detail
@@ -97,7 +97,7 @@ async def test_a_value_with_a_hundred_thousand_faults_is_told_in_a_moment() -> N
 
     begin = time.process_time()
     text = json.dumps({"description": "", "turns": [0] * 15_000})
-    flaws = await judged(Completion(text, "stop", "m"), "dialogue_answer", never)
+    flaws = await evaluate_answer(Completion(text, "stop", "m"), "dialogue_answer", never)
     assert isinstance(flaws, list) and len(flaws) >= 100 and time.process_time() - begin < 5
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from empathy_eval.completions.asker import Asker, Trail, judged, settled
+from empathy_eval.completions.asker import Asker, Trail, evaluate_answer, gather_all
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.requests import About, Completion, Flaw, NoAnswer, unwrapped
+from empathy_eval.completions.requests import About, Completion, Flaw, NoAnswer, strip_wrapping
 from empathy_eval.design.prompts import Prompts
 
 from tests.doubles.models import Scripted, said
@@ -46,7 +46,7 @@ async def test_the_very_same_asked_at_once_is_sent_once_and_all_have_its_answer(
 ) -> None:
     model, trails = Scripted(answer, *[said({"text": "kind again"})] * 9), [Trail(), Trail(), Trail()]
     asker = Asker(ledger, {"far": model}, prompts, samples=1, repairs=1)
-    found = await settled(*(asker.ask(ABOUT, MESSAGES, kind, trail) for trail in trails))
+    found = await gather_all(*(asker.ask(ABOUT, MESSAGES, kind, trail) for trail in trails))
     assert found[0] == found[1] == found[2] and trails[0] == trails[1] == trails[2]
     assert len(model.bodies) == len(ledger) == trails[0].plain_usage()["scripted"]["requests"]
     assert not asker._under_way
@@ -99,13 +99,13 @@ async def test_an_unanswered_request_of_an_offline_build_is_named(ledger: Ledger
 
 @pytest.mark.parametrize("finish", ["length", "refusal", "content_filter", "empty"])
 async def test_an_answer_that_ended_early_is_bad_whatever_it_says(finish: str) -> None:
-    verdict = await judged(Completion('{"text": "kind"}', finish, "m"), "variant_answer", kind)
+    verdict = await evaluate_answer(Completion('{"text": "kind"}', finish, "m"), "variant_answer", kind)
     assert isinstance(verdict, list) and verdict[0].reason == f"finish_{finish}"
 
 
 async def test_a_code_fence_around_the_whole_answer_is_taken_off() -> None:
-    assert await judged(said('```json\n{"text": "kind"}\n```'), "variant_answer", kind) == "kind"
-    assert unwrapped("a ``` b") == "a ``` b"
+    assert await evaluate_answer(said('```json\n{"text": "kind"}\n```'), "variant_answer", kind) == "kind"
+    assert strip_wrapping("a ``` b") == "a ``` b"
 
 
 async def test_all_tasks_end_before_an_error_goes_on() -> None:
@@ -117,7 +117,7 @@ async def test_all_tasks_end_before_an_error_goes_on() -> None:
             raise error
         return number
 
-    assert await settled(task(1, None), task(2, None)) == [1, 2]
+    assert await gather_all(task(1, None), task(2, None)) == [1, 2]
     with pytest.raises(KeyError):
-        await settled(task(3, NoAnswer("first")), task(4, KeyError("graver")), task(5, None))
+        await gather_all(task(3, NoAnswer("first")), task(4, KeyError("graver")), task(5, None))
     assert ended == [1, 2, 3, 4, 5]

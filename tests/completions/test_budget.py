@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.budget import Budget, Spent, cost
-from empathy_eval.completions.ledger import Batch, Entry, Ledger, PendingRequest, note
+from empathy_eval.completions.ledger import Batch, Ledger, LedgerEntry, PendingRequest
 from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.endpoints import Prices
 
@@ -52,8 +52,8 @@ async def test_an_unknown_outcome_keeps_its_reservation_in_the_next_run_too(tmp_
 
 def test_what_the_ledger_has_spent_on_these_models_counts(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l") as ledger:
-        ledger.put(Entry("s1-a", ABOUT, Completion("x", "stop", "m", Usage(100, 0, 10))))
-        ledger.put(Entry("s1-b", ABOUT, Completion("x", "stop", "other", Usage(7, 0, 7))))
+        ledger.put(LedgerEntry("s1-a", ABOUT, Completion("x", "stop", "m", Usage(100, 0, 10))))
+        ledger.put(LedgerEntry("s1-b", ABOUT, Completion("x", "stop", "other", Usage(7, 0, 7))))
         assert Budget(ledger, PRICES, {"m"}, 1.0, None).spent == Spent(110, cost(Usage(100, 0, 10), PRICES["m"]))
 
 
@@ -61,13 +61,15 @@ def test_what_came_in_batches_and_is_under_way_in_them_has_its_share_of_the_pric
     prices = {"m": Prices(input=2.0, output=8.0, batch=0.25)}
     with Ledger(tmp_path / "l") as ledger:
         for place, delivery in enumerate(("live", "batch", "by hand")):
-            ledger.put(Entry(f"s1-{place}", About("017-00001", "self_chat"), Completion("x", "stop", "m", Usage(1000, 0, 500)), delivery))
+            ledger.put(
+                LedgerEntry(f"s1-{place}", About("017-00001", "self_chat"), Completion("x", "stop", "m", Usage(1000, 0, 500)), delivery)
+            )
         noted = PendingRequest("s1-a", About("017-00001", "self_chat"), "e", "m", b"", Usage(2000, 0, 1000))
-        note(ledger, "f", [noted], Batch("f", "e", "b", 1))
-        note(ledger, "g", [PendingRequest("s1-b", noted.about, "e", "m", b"", Usage(7, 0, 7))])
+        ledger.note_requests("f", [noted], Batch("f", "e", "b", 1))
+        ledger.note_requests("g", [PendingRequest("s1-b", noted.about, "e", "m", b"", Usage(7, 0, 7))])
         budget = Budget(ledger, prices, {"m"}, 1.0, None)
         # 1,000 tokens read at $2 and 500 written at $8 a million are $0.006: twice whole and once a quarter of it.
         assert budget.spent.dollars == pytest.approx(0.0135, abs=1e-12)
         # What is under way is twice as much at a quarter; what was given out by hand is nobody's promise.
         assert budget.reserved.tokens == 3000 and budget.reserved.dollars == pytest.approx(0.003, abs=1e-12)
-        assert budget.take("m", Usage(1000, 0, 500)) and budget.reserved.tokens == 4500
+        assert budget.reserve_batch("m", Usage(1000, 0, 500)) and budget.reserved.tokens == 4500

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from empathy_eval.completions.models.transport import LONGEST_SAID, NoCompletion, completion_of, said
+from empathy_eval.completions.models.transport import MAX_ERROR_TEXT, NoCompletion, completion_of, error_text
 from empathy_eval.completions.requests import Completion, Usage
 from hypothesis import given
 from hypothesis import strategies as st
@@ -113,5 +113,5 @@ def test_any_value_is_a_completion_that_can_be_stored_or_none(value: Any) -> Non
 @pytest.mark.e2e
 @given(JSON)
 def test_what_a_provider_says_is_one_short_line_without_signs_that_move_a_cursor(value: Any) -> None:
-    line = said(value)
-    assert len(line) <= LONGEST_SAID and not any(ord(sign) < 32 or 0x202A <= ord(sign) <= 0x202E for sign in line)
+    line = error_text(value)
+    assert len(line) <= MAX_ERROR_TEXT and not any(ord(sign) < 32 or 0x202A <= ord(sign) <= 0x202E for sign in line)

@@ -14,7 +14,7 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.files import data_folder
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.completions.requests import About, Completion, Usage
 
 from tests.conftest import copy_world
@@ -25,7 +25,7 @@ ANSWER = Completion('{"text": "Ü — a “reply”"}', "stop", "some-model", Us
 
 def test_what_is_put_in_comes_out(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.sqlite") as ledger:
-        ledger.put(Entry("s1-a", ABOUT, ANSWER, seconds=1.5))
+        ledger.put(LedgerEntry("s1-a", ABOUT, ANSWER, seconds=1.5))
         assert ledger.get("s1-a") == ANSWER
         assert ledger.get("s1-b") is None
         assert len(ledger) == 1
@@ -33,8 +33,8 @@ def test_what_is_put_in_comes_out(tmp_path: Path) -> None:
 
 def test_the_first_answer_of_a_request_stays(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.sqlite") as ledger:
-        ledger.put(Entry("s1-a", ABOUT, ANSWER))
-        ledger.put(Entry("s1-a", ABOUT, Completion("other", "stop", "m")))
+        ledger.put(LedgerEntry("s1-a", ABOUT, ANSWER))
+        ledger.put(LedgerEntry("s1-a", ABOUT, Completion("other", "stop", "m")))
         assert ledger.get("s1-a") == ANSWER
 
 
@@ -49,7 +49,7 @@ def test_a_reservation_falls_in_one_commit_with_its_answer(tmp_path: Path) -> No
         killed_now.mkdir()
         for path in tmp_path.glob("l*"):
             (killed_now / path.name).write_bytes(path.read_bytes())
-        ledger.put(Entry("s1-a", ABOUT, ANSWER))
+        ledger.put(LedgerEntry("s1-a", ABOUT, ANSWER))
         assert ledger.reserved() == []
     assert open_ones() == 0
     with Ledger(killed_now / "l") as ledger:
@@ -57,7 +57,7 @@ def test_a_reservation_falls_in_one_commit_with_its_answer(tmp_path: Path) -> No
 
 
 def _put_and_die(path: Path) -> None:
-    Ledger(path).put(Entry("s1-a", ABOUT, ANSWER))
+    Ledger(path).put(LedgerEntry("s1-a", ABOUT, ANSWER))
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -126,7 +126,7 @@ def _filled(path: Path) -> bytes:
     with Ledger(path) as ledger:
         for number in range(300):
             text = "".join(chr(97 + (number * 7 + place * place) % 26) for place in range(4000))
-            ledger.put(Entry(f"s1-{number}", ABOUT, Completion(text, "stop", "m")))
+            ledger.put(LedgerEntry(f"s1-{number}", ABOUT, Completion(text, "stop", "m")))
     return path.read_bytes()
 
 
@@ -141,7 +141,7 @@ def test_damaged_pages_are_reported_when_it_is_opened(tmp_path: Path) -> None:
 def test_a_flipped_byte_in_an_answer_is_reported_when_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "l.sqlite"
     with Ledger(path) as ledger:
-        ledger.put(Entry("s1-a", ABOUT, Completion("x" * 50 + "needle", "stop", "m")))
+        ledger.put(LedgerEntry("s1-a", ABOUT, Completion("x" * 50 + "needle", "stop", "m")))
     content = bytearray(path.read_bytes())
     place = content.index(b"\x78\x9c") + 8  # the head of a zlib stream
     content[place] ^= 0x10
@@ -246,7 +246,7 @@ async def test_an_answer_that_waits_for_its_commit_goes_with_any_other_and_with_
     for close in (False, True):
         with Ledger(path) as ledger:
             key = f"s1-{int(close):064x}"
-            entry = Entry(key, About("001-00000", "self_chat"), Completion("{}", "stop", "m", Usage(1, 0, 1)))
+            entry = LedgerEntry(key, About("001-00000", "self_chat"), Completion("{}", "stop", "m", Usage(1, 0, 1)))
             ledger.reserve("t", "m", Usage(9, 0, 9))
             ledger.release("t")
             storing = asyncio.ensure_future(ledger.store(entry))

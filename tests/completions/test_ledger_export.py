@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.completions.ledger_file import exported_rows
 from empathy_eval.completions.merge import export, merge
 from empathy_eval.completions.requests import About, Completion, Usage
@@ -19,8 +19,8 @@ from empathy_eval.design.configuration import load_configuration
 from tests.conftest import demo_file
 
 ANSWERS = {
-    "s1-b": Entry("s1-b", About("017-00001", "near", 3), Completion("ja – \u200b\n", "stop", "m", Usage(7, 2, 5)), "by hand"),
-    "s1-a": Entry("s1-a", About("017-00001", "self_chat"), Completion("", "length", "m", Usage(1)), "live", 1.25),
+    "s1-b": LedgerEntry("s1-b", About("017-00001", "near", 3), Completion("ja – \u200b\n", "stop", "m", Usage(7, 2, 5)), "by hand"),
+    "s1-a": LedgerEntry("s1-a", About("017-00001", "self_chat"), Completion("", "length", "m", Usage(1)), "live", 1.25),
 }
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.completions.merge import completion_hash, merge
 from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.configuration import Configuration
@@ -35,7 +35,7 @@ Answers = dict[str, Completion]
 
 def filled(path: Path, answers: Answers, delivery: str = "live") -> Path:
     with Ledger(path) as ledger:
-        ledger.put(*(Entry(key, ABOUT, one, delivery) for key, one in answers.items()))
+        ledger.put(*(LedgerEntry(key, ABOUT, one, delivery) for key, one in answers.items()))
     return path
 
 

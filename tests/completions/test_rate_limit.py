@@ -7,7 +7,7 @@ import time
 import pytest
 from empathy_eval.base.stages import now
 from empathy_eval.completions.models.endpoint_health import GLANCE, ROUND, Bucket, RateLimiter, Sleeper
-from empathy_eval.completions.models.transport import seconds
+from empathy_eval.completions.models.transport import retry_seconds
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,17 +18,17 @@ from tests.doubles.clock import leaping
     ("text", "expected"), [("1.5", 1.5), ("0", 0), ("6m0s", 360), ("20ms", 0.02), ("1h2m3s", 3723), ("-3", 0), ("soon", None), (None, None)]
 )
 def test_seconds_of_headers(text: str | None, expected: float | None) -> None:
-    assert seconds(text) == expected
+    assert retry_seconds(text) == expected
 
 
 def test_seconds_until_a_date() -> None:
-    assert seconds(email.utils.formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=1.5)
-    assert seconds(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0
+    assert retry_seconds(email.utils.formatdate(time.time() + 30, usegmt=True)) == pytest.approx(30, abs=1.5)
+    assert retry_seconds(email.utils.formatdate(time.time() - 30, usegmt=True)) == 0
 
 
 @given(st.text())
 def test_any_header_is_survived(text: str) -> None:
-    assert (seconds(text) or 0) >= 0
+    assert (retry_seconds(text) or 0) >= 0
 
 
 def test_a_bucket_lets_its_rate_through_after_a_second_at_once() -> None:
@@ -75,11 +75,11 @@ async def test_a_sporadic_refusal_slows_nothing_a_persistent_one_does_and_the_pa
 
 async def test_an_exhausted_window_pauses_new_requests_until_it_resets() -> None:
     pace = RateLimiter(5)
-    pace.heed([(b"X-RateLimit-Remaining-Requests", b"0"), (b"x-ratelimit-reset-requests", b"120ms")])
+    pace.apply_headers([(b"X-RateLimit-Remaining-Requests", b"0"), (b"x-ratelimit-reset-requests", b"120ms")])
     begin = time.monotonic()
     await pace.start(1)
     assert time.monotonic() - begin >= 0.11
-    pace.heed([(b"x-ratelimit-remaining-tokens", b"9"), (b"x-ratelimit-reset-tokens", b"99s")])
+    pace.apply_headers([(b"x-ratelimit-remaining-tokens", b"9"), (b"x-ratelimit-reset-tokens", b"99s")])
     await asyncio.wait_for(pace.start(1), 0.1)
 
 

@@ -17,7 +17,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches
 from empathy_eval.completions.models.endpoint_health import QUIET, EndpointHealth
 from empathy_eval.completions.models.openai_endpoint import EndpointConnection, OpenAIEndpoint
-from empathy_eval.completions.models.transport import Refused
+from empathy_eval.completions.models.transport import RetryableError
 from empathy_eval.completions.requests import About, NoAnswer, Request
 from empathy_eval.design.endpoints import ModelConfig
 
@@ -69,13 +69,13 @@ SLOW = aiohttp.ConnectionTimeoutError("x")
 def test_why_there_is_no_connection_is_said_in_a_few_words_and_ends_the_run_when_it_has_lasted(error: Exception, reason: str) -> None:
     clock = Clock()
     reception = EndpointHealth(CONFIG, clock)
-    reception.sends()
-    found = reception.broken(error)
-    assert isinstance(found, Refused) and str(found) == reason and found.known
+    reception.request_sent()
+    found = reception.classify_error(error)
+    assert isinstance(found, RetryableError) and str(found) == reason and found.known
     clock.now += CONFIG.unreachable_seconds - 0.01
-    assert isinstance(reception.broken(error), Refused)
+    assert isinstance(reception.classify_error(error), RetryableError)
     clock.now += 0.01
-    lost = reception.broken(error)
+    lost = reception.classify_error(error)
     assert isinstance(lost, JobError) and lost.exit_code == 1
     assert f'no connection to endpoint "home" (llm.example:8000) for 12 s, since the start: {reason}\n' in str(lost)
     assert "check that the server runs and that base_url" in str(lost)
@@ -92,38 +92,41 @@ def test_why_there_is_no_connection_is_said_in_a_few_words_and_ends_the_run_when
 def test_a_connection_that_broke_was_one_and_what_it_was_asked_may_have_been_paid_for(error: Exception) -> None:
     clock = Clock()
     reception = EndpointHealth(CONFIG, clock)
-    reception.sends()
-    found = reception.broken(error)
-    assert isinstance(found, Refused) and not found.known and str(found).startswith("no answer: ")
+    reception.request_sent()
+    found = reception.classify_error(error)
+    assert isinstance(found, RetryableError) and not found.known and str(found).startswith("no answer: ")
     clock.now += 10 * CONFIG.unreachable_seconds
-    assert isinstance(reception.broken(no_connection(ConnectionRefusedError())), Refused), "it was reached once"
+    assert isinstance(reception.classify_error(no_connection(ConnectionRefusedError())), RetryableError), "it was reached once"
 
 
-@pytest.mark.parametrize("reach", [EndpointHealth.reached, EndpointHealth.heard, lambda one: one.refused(Refused("503: loading"))])
+@pytest.mark.parametrize(
+    "reach",
+    [EndpointHealth.connection_made, EndpointHealth.answer_received, lambda one: one.record_refusal(RetryableError("503: loading"))],
+)
 def test_an_endpoint_that_was_reached_in_any_way_is_waited_for_as_long_as_patience_says(reach: Any) -> None:
     clock = Clock()
     reception = EndpointHealth(CONFIG, clock)
     reach(reception)
-    reception.sends()
+    reception.request_sent()
     for _ in range(100):
         clock.now += 30
-        assert isinstance(reception.broken(no_connection(ConnectionRefusedError())), Refused)
-        assert reception.patience(30.0) == 30.0
+        assert isinstance(reception.classify_error(no_connection(ConnectionRefusedError())), RetryableError)
+        assert reception.bounded_wait(30.0) == 30.0
 
 
 def test_before_an_unreachable_endpoint_is_given_up_it_is_tried_once_more_at_the_very_end() -> None:
     clock = Clock()
     reception = EndpointHealth(CONFIG, clock)
-    reception.sends()
+    reception.request_sent()
     clock.now += 8
-    reception.broken(no_connection(ConnectionRefusedError()))
-    assert reception.patience(30.0) == 4.0 and reception.patience(3.0) == 3.0
+    reception.classify_error(no_connection(ConnectionRefusedError()))
+    assert reception.bounded_wait(30.0) == 4.0 and reception.bounded_wait(3.0) == 3.0
 
 
 def test_the_first_connection_may_take_no_longer_than_an_unreachable_endpoint_is_given() -> None:
     reception = EndpointHealth(CONFIG)
     assert reception.connecting == CONFIG.unreachable_seconds <= 13, "told within 15 s, with the start of the program"
-    reception.reached()
+    reception.connection_made()
     assert reception.connecting == 20.0, "who was reached once has the time that it needs"
 
 
@@ -132,20 +135,20 @@ def test_what_is_told_says_why_since_when_and_for_how_long_it_is_still_tried() -
     reception = EndpointHealth(CONFIG, clock)
 
     def told() -> str:
-        found = reception.trouble(clock.now)
+        found = reception.notice(clock.now)
         assert found is None or found.key == f"home: {reception.reason.partition(':')[0]}"
         return found.words.removeprefix("home: ") if found else ""
 
-    reception.sends()
+    reception.request_sent()
     assert told() == "", "nothing has gone wrong"
-    reception.broken(no_connection(ConnectionRefusedError()))
+    reception.classify_error(no_connection(ConnectionRefusedError()))
     reception.again[1] = clock.now + CONFIG.patience_seconds
     assert told() == "connection refused, trying for 12 s"
     clock.now += 5
     assert told() == "connection refused for 5 s, trying for 7 s more"
-    reception.heard()
+    reception.answer_received()
     assert told() == ""
-    reception.refused(Refused("429: slow down"))
+    reception.record_refusal(RetryableError("429: slow down"))
     clock.now += QUIET - 1
     assert told() == "", "others are answered meanwhile, for all that is known"
     clock.now += 1
@@ -153,7 +156,7 @@ def test_what_is_told_says_why_since_when_and_for_how_long_it_is_still_tried() -
     clock.now = reception.again[1]
     assert told() == "429: slow down for 15 min, trying once more"
     reception.again.clear()
-    assert reception.trouble(clock.now) is None
+    assert reception.notice(clock.now) is None
 
 
 def asked(config: ModelConfig, ledger: Path) -> None:

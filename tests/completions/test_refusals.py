@@ -10,18 +10,18 @@ import openai
 import pytest
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.completions.models.endpoint_health import ALIKE, FAILING_SECONDS, EndpointHealth
-from empathy_eval.completions.models.transport import Refused, check_access, filled, meaning
+from empathy_eval.completions.models.transport import RetryableError, check_access, classify_status, with_environment
 from empathy_eval.completions.requests import NoAnswer
 from empathy_eval.design.endpoints import ModelConfig
 
 CONFIG = ModelConfig("openai", "m", "e", api_key_env="A_KEY", headers={"x-gate": "gate ${A_GATE}"})
 
 
-def status(code: int, content: Any, **headers: str) -> Refused | NoAnswer | EmpathyEvalError:
+def status(code: int, content: Any, **headers: str) -> RetryableError | NoAnswer | EmpathyEvalError:
     request = httpx2.Request("POST", "http://localhost/v1/chat/completions")
     raw = content if isinstance(content, bytes) else json.dumps(content).encode()
     response = httpx2.Response(code, content=raw, headers=headers, request=request)
-    return meaning(openai.APIStatusError("", response=response, body=None), CONFIG)
+    return classify_status(openai.APIStatusError("", response=response, body=None), CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_the_key_and_what_headers_take_from_the_environment_are_in_no_words(monk
 def test_a_wait_that_is_asked_for_is_told_and_no_wait_is_absurd() -> None:
     for after, wait in (("7", 7.0), ("1e309", None), ("nan", None), ("-5", 0.0), ("soon", None), ("9" * 500, 1e7)):
         found = status(503, {}, **{"retry-after": after})
-        assert isinstance(found, Refused) and found.wait == wait
+        assert isinstance(found, RetryableError) and found.wait == wait
 
 
 class Clock:
@@ -89,26 +89,26 @@ def test_an_endpoint_that_refuses_the_first_requests_with_one_status_is_given_up
     reception = EndpointHealth(CONFIG)
     same, other = [NoAnswer(f"refused with 400: no (request {number})") for number in range(ALIKE)], NoAnswer("refused with 422: no")
     for refusal in [other, *same[1:], other, *same[1:]]:
-        assert reception.refused(refusal) is None
-    assert "refused the first 20 requests for the same reason: refused with 400: no (request 0)" in str(reception.refused(same[0]))
-    reception.heard()
-    assert reception.refused(same[0]) is None
+        assert reception.record_refusal(refusal) is None
+    assert "refused the first 20 requests for the same reason: refused with 400: no (request 0)" in str(reception.record_refusal(same[0]))
+    reception.answer_received()
+    assert reception.record_refusal(same[0]) is None
 
 
 def test_an_endpoint_that_only_fails_is_given_up_after_a_minute_unless_it_has_answered() -> None:
     clock = Clock()
-    failing, busy = Refused("503: loading", failing=True), Refused("429: busy")
+    failing, busy = RetryableError("503: loading", failing=True), RetryableError("429: busy")
     for between in (None, busy):
         reception = EndpointHealth(CONFIG, clock)
-        assert reception.refused(failing) is None
+        assert reception.record_refusal(failing) is None
         clock.now += FAILING_SECONDS
         if between:
-            assert reception.refused(between) is None
-            assert reception.refused(failing) is None
+            assert reception.record_refusal(between) is None
+            assert reception.record_refusal(failing) is None
             clock.now += FAILING_SECONDS
-        assert "only with server errors for 60 s: 503: loading" in str(reception.refused(failing))
-    reception.heard()
-    assert reception.refused(failing) is None
+        assert "only with server errors for 60 s: 503: loading" in str(reception.record_refusal(failing))
+    reception.answer_received()
+    assert reception.record_refusal(failing) is None
 
 
 def test_what_the_environment_holds_that_no_header_can_is_refused_unshown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,4 +124,4 @@ def test_what_the_environment_holds_that_no_header_can_is_refused_unshown(monkey
         check_access(CONFIG)
     monkeypatch.setenv("A_GATE", "open")
     check_access(CONFIG)
-    assert filled(CONFIG.headers) == {"x-gate": "gate open"}
+    assert with_environment(CONFIG.headers) == {"x-gate": "gate open"}

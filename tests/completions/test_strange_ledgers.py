@@ -17,7 +17,7 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.schemas import violations
 from empathy_eval.cli import main
 from empathy_eval.completions.budget import spending
-from empathy_eval.completions.ledger import Batch, Entry, Ledger, PendingRequest, next_round, note, under_way, wanted
+from empathy_eval.completions.ledger import Batch, Ledger, LedgerEntry, PendingRequest
 from empathy_eval.completions.ledger_rows import LARGEST, MOST_TOKENS, NAMES, TYPES
 from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import About, Completion, Usage
@@ -49,7 +49,7 @@ def change(path: Path, table: str, column: str, value: object, where: str = "1")
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     with Ledger(tmp_path / "l.sqlite") as ledger:
-        ledger.put(Entry("s1-a", ABOUT, ANSWER, seconds=1.5), Entry("s1-b", ABOUT, ANSWER))
+        ledger.put(LedgerEntry("s1-a", ABOUT, ANSWER, seconds=1.5), LedgerEntry("s1-b", ABOUT, ANSWER))
     return tmp_path / "l.sqlite"
 
 
@@ -170,7 +170,7 @@ def test_columns_that_an_answer_does_not_need_keep_no_build_from_it(path: Path, 
 
 def test_all_damaged_rows_are_told_at_once_but_not_endlessly(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l") as ledger:
-        ledger.put(*(Entry(f"s1-{number:02}", ABOUT, ANSWER) for number in range(30)))
+        ledger.put(*(LedgerEntry(f"s1-{number:02}", ABOUT, ANSWER) for number in range(30)))
     change(tmp_path / "l", "completions", "body", b"")
     with pytest.raises(JobError) as caught:
         merge(tmp_path / "into", [tmp_path / "l"])
@@ -195,7 +195,7 @@ COUNTS: list[tuple[object, object, object, Usage]] = [
 def test_unsound_counts_are_read_as_sound_ones_everywhere(path: Path, read: object, cached: object, written: object, sound: Usage) -> None:
     with Ledger(path) as ledger:
         ledger.reserve("token", "m", Usage(1, 0, 1))
-        note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
+        ledger.note_requests("f", [NOTED], Batch("f", "e", "b", 1))
     for column, value in (("input_tokens", read), ("cached_tokens", cached), ("output_tokens", written)):
         change(path, "completions", column, value, "key = 's1-a'")
     for table in ("reservations", "noted"):
@@ -208,7 +208,7 @@ def test_unsound_counts_are_read_as_sound_ones_everywhere(path: Path, read: obje
         assert found and found.usage == sound
         assert ledger.spent() == [("m", "live", both)] and spending(ledger)[0].usage == both
         assert ledger.reserved() == [("m", "live", worst), ("m", "batch", worst)]
-        assert wanted(ledger, "s1-n") == (NOTED.about, "m", worst)
+        assert ledger.noted_request("s1-n") == (NOTED.about, "m", worst)
     assert main(["ledger", "show", str(path)]) == 0
     merge(path.with_name("into"), [path])
     raw = sqlite3.connect(path.with_name("into")).execute("SELECT input_tokens, cached_tokens, output_tokens FROM completions").fetchone()
@@ -217,7 +217,7 @@ def test_unsound_counts_are_read_as_sound_ones_everywhere(path: Path, read: obje
 
 def test_no_number_of_huge_counts_overflows_or_lowers_what_is_spent(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l") as ledger:
-        ledger.put(*(Entry(f"s1-{number}", ABOUT, ANSWER) for number in range(40)))
+        ledger.put(*(LedgerEntry(f"s1-{number}", ABOUT, ANSWER) for number in range(40)))
     change(tmp_path / "l", "completions", "input_tokens", 2**63 - 1, "rowid > 20")
     change(tmp_path / "l", "completions", "input_tokens", -(2**63), "rowid = 1")
     with Ledger(tmp_path / "l") as ledger:
@@ -238,12 +238,12 @@ def test_no_number_of_huge_counts_overflows_or_lowers_what_is_spent(tmp_path: Pa
 )
 def test_a_damaged_row_of_what_is_under_way_is_told_where_it_is_needed(path: Path, table: str, column: str, value: object) -> None:
     with Ledger(path) as ledger:
-        note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
+        ledger.note_requests("f", [NOTED], Batch("f", "e", "b", 1))
     change(path, table, column, value)
     with Ledger(path) as ledger, pytest.raises(JobError, match=f"row 1 of {table}: {column}"):
-        wanted(ledger, "s1-n")
-        under_way(ledger)
-        next_round(ledger, "b")
+        ledger.noted_request("s1-n")
+        ledger.open_batches()
+        ledger.next_round("b")
 
 
 def test_a_damaged_reservation_stops_a_merge(path: Path) -> None:
@@ -288,7 +288,7 @@ def test_the_quick_look_at_a_row_agrees_with_the_schema(data: st.DataObject) -> 
 @given(column=st.sampled_from(NAMES["completions"][1:-1]), value=cells)
 def test_get_and_rows_agree_on_what_is_damaged_in_an_answer(column: str, value: object) -> None:
     with Ledger(Path(":memory:")) as ledger:
-        ledger.put(Entry("s1-a", ABOUT, ANSWER))
+        ledger.put(LedgerEntry("s1-a", ABOUT, ANSWER))
         new = "CAST(x'66ff' AS TEXT)" if value is NOT_UTF8 else "?"
         try:
             ledger._connection.execute(f"UPDATE completions SET {column} = {new}", () if value is NOT_UTF8 else (value,))  # noqa: S608
@@ -316,7 +316,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     assert main(["build", str(config), "--scenarios", str(world), "--out", str(folder / "b")]) == 0
     with Ledger(folder / "b" / "ledger.sqlite") as ledger:
         ledger.reserve("token", "m", Usage(1, 0, 1))
-        note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
+        ledger.note_requests("f", [NOTED], Batch("f", "e", "b", 1))
     return folder / "b" / "ledger.sqlite", ["build", str(config), "--scenarios", str(world), "--offline", "--budget-tokens", "100000"]
 
 

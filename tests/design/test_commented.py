@@ -9,7 +9,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import yaml_value
 from empathy_eval.base.schemas import schema
 from empathy_eval.design.commented import commented
-from empathy_eval.design.configuration import checked
+from empathy_eval.design.configuration import parse_configuration
 
 FILES = [
     *(data_folder("release") / f"{name}.yaml" for name in ("demo", "full")),
@@ -42,7 +42,7 @@ def test_what_models_and_checks_leave_out_stands_among_their_keys() -> None:
     assert "\n    # base_url: …\n" in made and "\n    # prices: {input: …, output: …}\n" in made and "\n  # own: {}\n" in made
     address = made.replace("# base_url: …", "base_url: http://localhost:8000/v1").replace("{input: …, output: …}", "{input: 1, output: 2}")
     raw = yaml_value(address.replace("# prices:", "prices:"))
-    assert checked(raw, "mine").models["near"].base_url == "http://localhost:8000/v1"
+    assert parse_configuration(raw, "mine").models["near"].base_url == "http://localhost:8000/v1"
 
 
 def test_a_key_that_a_plan_does_not_take_is_not_offered() -> None:

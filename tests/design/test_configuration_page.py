@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, checked
+from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, parse_configuration
 from empathy_eval.design.endpoints import ModelConfig, Prices
 from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.language import FIRST_PERSON, OPENING, Language, Rules, english
@@ -21,7 +21,7 @@ from empathy_eval.design.planning import plans
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Scenario
-from empathy_eval.generation.preview import Items
+from empathy_eval.generation.preview import RequestRenderer
 
 from tests.conftest import demo_file
 
@@ -164,11 +164,11 @@ class Asked:
         self._catalogue, self._prompts = catalogue, prompts
 
     def of(self, raw: dict[str, Any]) -> dict[Any, str]:
-        config = checked(raw, "here")
+        config = parse_configuration(raw, "here")
         language = english() if config.language == "en" else Language(config.language, {**english().rules, "description": DESCRIPTION})
         recipe = Recipe(config, self._catalogue, self._prompts, language=language)
         with Ledger(Path(":memory:")) as ledger:
-            items = Items(recipe, ledger)
+            items = RequestRenderer(recipe, ledger)
             found = [request for plan in list(plans(recipe.config, recipe.catalogue))[:3] for request in items.requests(plan)]
         return {one.about: one.key for one in found}
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.errata import Planned, near_ids, unknown_errata
+from empathy_eval.design.errata import PlanIndex, nearest_ids, unknown_errata
 from empathy_eval.design.planning import refuse_unknown_errata
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
@@ -83,11 +83,11 @@ def test_build_and_preview_refuse_it_before_anything_is_asked_or_written(tmp_pat
 
 
 def test_of_a_dialogue_whose_turns_are_not_known_any_pair_is_taken() -> None:
-    plan = Planned(lambda: ["003-00000"], {"003-00000": []}.get)
+    plan = PlanIndex(lambda: ["003-00000"], {"003-00000": []}.get)
     assert list(unknown_errata("it", {"withdrawn": [withdrawal("003-00000-t77")]}, plan)) == []
 
 
 def test_ids_that_are_near_are_named_and_none_where_there_are_none() -> None:
     many = [f"017-{index:05d}" for index in range(50)]
-    assert near_ids("017-00042", many) == "of this scenario there are 017-00040, 017-00041, 017-00042, 017-00043, 017-00044 and 45 more"
-    assert near_ids("018-00001", many).startswith("there are 017-00000, ") and near_ids("017-seed", []) == ""
+    assert nearest_ids("017-00042", many) == "of this scenario there are 017-00040, 017-00041, 017-00042, 017-00043, 017-00044 and 45 more"
+    assert nearest_ids("018-00001", many).startswith("there are 017-00000, ") and nearest_ids("017-seed", []) == ""

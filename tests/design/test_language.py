@@ -55,7 +55,7 @@ def test_what_is_brought_is_no_longer_asked_for(tmp_path: Path) -> None:
         "crisis.yaml", "description.yaml", "pointers.yaml", "safety.yaml",
     ]  # fmt: skip
     there = pickle.loads(pickle.dumps(recipe.language))
-    assert there == recipe.language and there.rules["crisis"].said == recipe.language.rules["crisis"].said
+    assert there == recipe.language and there.rules["crisis"].content == recipe.language.rules["crisis"].content
 
 
 def test_english_metrics_and_models_are_named_one_by_one(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import FAR, NEAR
 from empathy_eval.design.planning import Plan, PlannedTurn, drawn_plan, plans, seed_plan
 from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.quotas import apportion, planned, quotas, sequence
+from empathy_eval.design.quotas import apportion, planned_count, quotas, sequence
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
 from empathy_eval.design.taxonomy import VARIANT_WAYS, PhaseRules, breaches
@@ -399,7 +399,7 @@ def test_more_dialogues_keep_the_controls_of_all_that_had_one(
 @given(dialogues=st.integers(0, 12), surplus=st.floats(0, 1), plan=st.sampled_from(["drawn", "seeds"]))
 def test_plans_are_counted_as_they_are_drawn(demo: Configuration, catalogue: Catalogue, dialogues: int, surplus: float, plan: str) -> None:
     config = drawn(demo, plan=plan, dialogues=dialogues, surplus=surplus)
-    assert planned(config, catalogue) == len(list(plans(config, catalogue)))
+    assert planned_count(config, catalogue) == len(list(plans(config, catalogue)))
 
 
 def test_seed_plans_are_the_seeds_own(demo: Configuration, catalogue: Catalogue) -> None:

@@ -36,7 +36,7 @@ def test_files_go_by_name_and_hash_and_a_folder_by_the_file_that_holds_the_hashe
     made = Provenance.of(files=[file_of(tmp_path / "a.csv")], metrics=["length"], strict=False)
     assert (made.release, made.pairs, made.split) == (None, None, None)
     assert made.record()["files"] == f"a.csv sha256:{sha['x']}" and json.loads(made.record()["settings"])["metrics"] == ["length"]
-    assert str(made) == f"a.csv, sha256 {sha['x'][:12]}; empathy-eval {__version__}" and made.told_settings == "metrics length"
+    assert str(made) == f"a.csv, sha256 {sha['x'][:12]}; empathy-eval {__version__}" and made.settings_line == "metrics length"
 
 
 @dataclass(frozen=True, repr=False)

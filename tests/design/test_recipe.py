@@ -35,7 +35,7 @@ def recipe() -> Recipe:
 
 def refused(recipe: Recipe, models: dict[str, Any], *checks: Any) -> str:
     with pytest.raises(InputError) as caught:
-        recipe.with_own(models, checks)
+        recipe.with_custom(models, checks)
     return str(caught.value)
 
 
@@ -85,27 +85,27 @@ def test_scenarios_templates_and_the_model_may_be_ones_own(world: Path, tmp_path
 
 
 def test_nothing_of_ones_own_is_the_same_recipe(recipe: Recipe) -> None:
-    assert recipe.with_own({}) is recipe
+    assert recipe.with_custom({}) is recipe
 
 
 def test_objects_stand_in_the_configuration_by_what_they_call_themselves(recipe: Recipe) -> None:
     model, check = Model(), Check()
-    own = recipe.with_own({"far": model}, [check])
+    own = recipe.with_custom({"far": model}, [check])
     assert own.models == {"far": model} and own.checks == {check.name: check}
     assert own.config.published["models"]["far"] == {"kind": "given", "model": "mine", "endpoint": "here"}
     assert own.config.published["models"]["near"] == {"kind": "seed-bank"}
-    assert own.config.published["checks"]["own"] == {"few_questions": {"given": "most:1"}} == own.config.own_checks
+    assert own.config.published["checks"]["own"] == {"few_questions": {"given": "most:1"}} == own.config.custom_checks
     assert recipe.models == {} and "own" not in recipe.config.published["checks"], "the recipe itself is as it was"
 
 
 def test_the_identity_is_that_of_models_and_checks_with_their_signatures_and_of_nothing_else(recipe: Recipe) -> None:
     def identity(models: dict[str, Any], *checks: Any) -> str:
-        return recipe.with_own(models, checks).config.identity
+        return recipe.with_custom(models, checks).config.identity
 
     assert identity({"far": Model()}, Check()) == identity({"far": Model()}, Check()), "equal for equal"
     assert identity({"far": Model(), "near": Model("n")}) == identity({"near": Model("n"), "far": Model()})
     assert identity({}, Check(), Check("other")) == identity({}, Check("other"), Check())
-    by_two_calls = recipe.with_own({"far": Model()}).with_own({}, [Check()])
+    by_two_calls = recipe.with_custom({"far": Model()}).with_custom({}, [Check()])
     assert by_two_calls.config.identity == identity({"far": Model()}, Check())
     assert by_two_calls.models == {"far": Model()} and list(by_two_calls.checks.values()) == [Check()]
     others = [
@@ -130,9 +130,9 @@ def test_settings_of_a_named_check_and_a_named_model_are_part_of_the_identity(tm
 
 
 def test_a_recipe_that_is_handed_its_objects_again_is_the_one_it_was(recipe: Recipe) -> None:
-    own = recipe.with_own({"far": Model()}, [Check()])
+    own = recipe.with_custom({"far": Model()}, [Check()])
     read = replace(recipe, config=own.config)  # as it stands in build.json
-    again = read.with_own({"far": Model()}, [Check()])
+    again = read.with_custom({"far": Model()}, [Check()])
     assert again == own and again.config.identity == own.config.identity == read.config.identity
 
 
@@ -158,6 +158,6 @@ def test_a_model_for_nothing_and_a_check_with_an_odd_name_are_refused(recipe: Re
 
 
 def test_the_seed_bank_may_answer_beside_a_model_of_ones_own_but_not_for_dialogues_that_one_writes(recipe: Recipe) -> None:
-    assert recipe.with_own({"near": Model(), "far": Model()}).config.models["self_chat"].kind == "seed-bank"
+    assert recipe.with_custom({"near": Model(), "far": Model()}).config.models["self_chat"].kind == "seed-bank"
     said = refused(recipe, {"self_chat": Model()})
     assert "the seed bank answers only for its own dialogues (near, far), beside a model that writes others" in said

@@ -17,9 +17,9 @@ from empathy_eval.design.planning import drawn_plan
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, _own, breaches, load_taxonomy
+from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, _packaged, breaches, load_taxonomy
 from empathy_eval.generation.build import build
-from empathy_eval.generation.build_folder import accepted
+from empathy_eval.generation.build_folder import accepted_outcomes
 
 from tests.conftest import demo_file
 
@@ -60,7 +60,7 @@ def test_phases_and_strategies_in_other_words_are_planned_built_and_keep_their_o
     assert ('no helper turn of the phase "Tat"', "give at least one helper turn a strategy of it") in said
     assert any("in one of the last two helper turns" in what and fix == "use a strategy of Tat there" for what, fix in said)
     build(Recipe(load_configuration(demo_file(tmp_path)), catalogue, prompts), tmp_path / "b")
-    assert len(list(accepted(tmp_path / "b"))) == 3
+    assert len(list(accepted_outcomes(tmp_path / "b"))) == 3
 
 
 def test_the_first_helper_turn_is_of_the_first_phase_by_whatever_name(taxonomy: Taxonomy) -> None:
@@ -133,13 +133,13 @@ def test_what_the_projects_own_taxonomy_has_and_no_schema_knows_is_refused_befor
 ) -> None:
     changed(tmp_path, change)
     monkeypatch.setattr("empathy_eval.design.taxonomy.data_folder", lambda name: tmp_path)
-    _own.cache_clear()
+    _packaged.cache_clear()
     try:
         told = refused(tmp_path)
         with pytest.raises(InputError, match=said):
             load_taxonomy()
     finally:
-        _own.cache_clear()
+        _packaged.cache_clear()
     assert said in told and "use some of " in told
     if "Offer" in said:
         assert "Avoid Judgment and Criticism, " in told and 'did you mean "Offer Hope"?' in told

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.signs import unseen
+from empathy_eval.base.invisible import invisible_characters
 from empathy_eval.base.text import words
 from empathy_eval.design.word_list import word_list_of
 
@@ -46,7 +46,7 @@ def test_variants_of_another_contrast_are_refused_with_all_else_at_once() -> Non
 def test_whatever_a_text_is_counted_to_have_may_be_in_a_list(language: str) -> None:
     letters = (chr(number) for number in range(0x10000) if not 0xD800 <= number < 0xE000)
     # No text that is read holds a character that nobody sees.
-    found = {word for letter in letters for word in words(f"A{letter} {letter}b", language) if not list(unseen(word))}
+    found = {word for letter in letters for word in words(f"A{letter} {letter}b", language) if not list(invisible_characters(word))}
     value = told() | {"language": language, "tokens": "empathy-eval" if language == "en" else "unicode-words"}
     value["contrasts"][FAR]["words"] = dict.fromkeys(found, 1)
     assert len(word_list_of(value, "LIST").contrasts[FAR].words) == len(found) > 10_000

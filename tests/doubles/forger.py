@@ -18,7 +18,7 @@ from empathy_eval.commands.annotate import annotate
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import load_scorer
 from empathy_eval.completions.requests import Completion, Request
-from empathy_eval.design.configuration import APART, ToxicityConfig, load_configuration
+from empathy_eval.design.configuration import SAMPLES_PER_CANDIDATE, ToxicityConfig, load_configuration
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import SPLITS, TEXT_HASH, configs_of, file_of
 from empathy_eval.design.prompts import Prompts
@@ -49,7 +49,7 @@ class Second(SeedBank):
 
     async def complete(self, request: Request) -> Completion:
         answer = await super().complete(request)
-        more = " That much is plain." if request.sample // APART else ""
+        more = " That much is plain." if request.sample // SAMPLES_PER_CANDIDATE else ""
         return replace(answer, text=json.dumps({"text": json.loads(answer.text)["text"] + more}, ensure_ascii=False))
 
 
@@ -64,7 +64,7 @@ def honest(folder: Path, prompts: Prompts) -> Path:
         )
     )  # fmt: skip
     model = Second(catalogue)
-    build(Recipe(config, catalogue, prompts).with_own({"near": model, "far": model}), folder / "build")
+    build(Recipe(config, catalogue, prompts).with_custom({"near": model, "far": model}), folder / "build")
     release(folder / "build", folder / "plain", "0.1.0")
     for rubric in ("teacher", "warmer", "strategies"):
         annotate(folder / "plain", folder / rubric, rubric=rubric, model=Judge(), turns=8)

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from empathy_eval.base.hashing import digest
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.design.prompts import Message
 
 

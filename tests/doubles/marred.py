@@ -56,7 +56,7 @@ def marred(folder: Path, prompts: Prompts) -> Path:
     report = {"metrics": ["bleu"], "bootstrap": 10}
     config = demo_file(folder, near_apathetic="rules-then-model", samples=2, repairs=1, withdrawn=withdrawn, report=report)
     model = Recorder(catalogue, partial(mar, catalogue))
-    recipe = Recipe(load_configuration(config), catalogue, prompts).with_own(dict.fromkeys(("self_chat", "near", "far"), model))
+    recipe = Recipe(load_configuration(config), catalogue, prompts).with_custom(dict.fromkeys(("self_chat", "near", "far"), model))
     build(recipe, folder / "build")
     release(folder / "build", folder / "release", "0.1.0")
     return folder

@@ -8,8 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from empathy_eval.base.errors import InputError
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding, InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.metrics.scoring import PLAIN

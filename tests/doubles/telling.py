@@ -10,7 +10,7 @@ from typing import Any
 
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.requests import Completion, Request
-from empathy_eval.design.configuration import APART, load_configuration
+from empathy_eval.design.configuration import SAMPLES_PER_CANDIDATE, load_configuration
 from empathy_eval.design.kinds import FAR_EMPATHETIC
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
@@ -44,7 +44,7 @@ class Telling(SeedBank):
         about, answer = request.about, await super().complete(request)
         text = json.loads(answer.text)["text"]
         if about.kind.startswith("far"):
-            said = about.kind == FAR_EMPATHETIC.name and telltale(about.turn or 0, request.sample // APART)
+            said = about.kind == FAR_EMPATHETIC.name and telltale(about.turn or 0, request.sample // SAMPLES_PER_CANDIDATE)
             text = f"{PLAIN} Telltale." if said else PLAIN
         return replace(answer, text=json.dumps({"text": self._alter(request, text)}, ensure_ascii=False))
 
@@ -56,4 +56,4 @@ def telling(folder: Path, catalogue: Catalogue, prompts: Prompts, model: Telling
     given = {"kind": "given", "model": model.name, "endpoint": "loopback"}
     models = {"self_chat": {"kind": "seed-bank"}, "near": given, "far": given}
     config = load_configuration(demo_file(folder, models=models, **changes))
-    return Recipe(config, catalogue, prompts).with_own({"near": model, "far": model})
+    return Recipe(config, catalogue, prompts).with_custom({"near": model, "far": model})

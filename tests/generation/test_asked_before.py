@@ -19,7 +19,7 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.generation.preview import Again, asked_again
+from empathy_eval.generation.preview import UnusedAnswers, unused_answers
 
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import copy_world
@@ -46,8 +46,8 @@ class Paid:
         config = config_file(self.folder / "changed", self.server.url, PRICES, **{**SIZE, **changes})
         return Recipe(load_configuration(config), load_catalogue(scenarios or self.world), load_prompts(templates))
 
-    def again(self, recipe: Recipe, ledger: Path | None = None) -> Again | None:
-        return asked_again(recipe, ledger or self.ledger, [self.folder / "b"])
+    def again(self, recipe: Recipe, ledger: Path | None = None) -> UnusedAnswers | None:
+        return unused_answers(recipe, ledger or self.ledger, [self.folder / "b"])
 
     @property
     def ledger(self) -> Path:
@@ -134,7 +134,7 @@ def test_a_scenario_in_other_words_asks_again_for_its_dialogues_alone(paid: Paid
 def test_a_damaged_header_only_leaves_out_what_was_changed(text: str, paid: Paid, tmp_path: Path) -> None:
     (tmp_path / "build.json").write_text(text)
     changed = paid.recipe(checks={**LIMITS, "edit_ratio_below": 0.25})
-    told, whole = asked_again(changed, paid.ledger, [tmp_path]), paid.again(changed)
+    told, whole = unused_answers(changed, paid.ledger, [tmp_path]), paid.again(changed)
     assert told and whole and (told.kinds, told.changed) == (whole.kinds, ())
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Ledger, under_way
+from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import batch_api as batches
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts
@@ -24,7 +24,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import by_batch as batching
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.by_batch import build_by_batch, hand_out
-from empathy_eval.generation.summary import Handed
+from empathy_eval.generation.summary import HandedOut
 
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import copy_world
@@ -46,7 +46,7 @@ class Office:
         model = {"batch_requests": 7, "patience_seconds": 5, **(model or {})}
         return load_configuration(config_file(self.folder, self.server.url, model, **{**SIZE, **changes}))
 
-    def build(self, config: Configuration | None = None, wait: bool = True, name: str = "b", **run: Any) -> Handed:
+    def build(self, config: Configuration | None = None, wait: bool = True, name: str = "b", **run: Any) -> HandedOut:
         config = config or self.config()
         return build_by_batch(Recipe(config, self.catalogue, self.prompts), self.folder / name, Run(**run), wait=wait, poll=POLL)
 
@@ -389,7 +389,7 @@ def test_where_a_batch_could_not_be_found_again_no_other_is_made_before_that_is_
             assert f"batch-{made - 1} is created and recorded, but its metadata was dropped on the way" in str(error)
             assert len(office.server.batches) == made
             with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
-                assert [one.id for one in under_way(ledger)] == [f"batch-{made - 1}"]
+                assert [one.id for one in ledger.open_batches()] == [f"batch-{made - 1}"]
     assert made > 1
     whole(office, plain)
 

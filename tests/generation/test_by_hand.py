@@ -15,8 +15,16 @@ import yaml
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
 from empathy_eval.completions.asker import PendingRequests
-from empathy_eval.completions.batch_files import LONGEST, ImportedAnswers, bounded_lines, import_answers, numbered, request_line, take
-from empathy_eval.completions.ledger import Batch, Ledger, PendingRequest, ended, note
+from empathy_eval.completions.batch_files import (
+    LONGEST,
+    ImportedAnswers,
+    bounded_lines,
+    import_answers,
+    numbered_path,
+    request_line,
+    store_answers,
+)
+from empathy_eval.completions.ledger import Batch, Ledger, PendingRequest
 from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts
@@ -24,7 +32,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.by_batch import hand_out
-from empathy_eval.generation.summary import Handed
+from empathy_eval.generation.summary import HandedOut
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -48,7 +56,7 @@ class Hands:
         changes = {"dialogues": 12, "controls": 4, **changes}
         return load_configuration(config_file(self.folder, "http://127.0.0.1:9", model, **changes))
 
-    def write(self, config: Configuration, number: int, **run: Any) -> Handed:
+    def write(self, config: Configuration, number: int, **run: Any) -> HandedOut:
         path = self.folder / f"round{number}.jsonl"
         return hand_out(Recipe(config, self.catalogue, self.prompts), self.folder / "b", path, Run(**run))
 
@@ -135,7 +143,7 @@ def test_until_all_is_answered_no_outcomes_are_written(hands: Hands) -> None:
 def test_a_file_holds_one_model_and_keeps_the_limits(hands: Hands) -> None:
     config = hands.config({"batch_requests": 5})
     written = hands.write(config, 1).requests
-    assert written == {str(numbered(hands.folder / "round1.jsonl", number)): count for number, count in ((1, 5), (2, 5), (3, 2))}
+    assert written == {str(numbered_path(hands.folder / "round1.jsonl", number)): count for number, count in ((1, 5), (2, 5), (3, 2))}
     sizes = [len(line) + 1 for line in Path(next(iter(written))).read_bytes().splitlines()]
     (hands.folder / "away").mkdir()
     for path in written:
@@ -175,8 +183,8 @@ GOOD = {"choices": [{"message": {"content": "{}"}, "finish_reason": "stop"}], "u
 def taken(tmp_path: Path, *lines: bytes) -> ImportedAnswers:
     """What becomes of lines where the request s1-aa, and no other, was given out."""
     with Ledger(tmp_path / "l") as ledger:
-        note(ledger, "f", [PendingRequest("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))])
-        return take(ledger, "f", lines, "by hand")
+        ledger.note_requests("f", [PendingRequest("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))])
+        return store_answers(ledger, "f", lines, "by hand")
 
 
 def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any) -> bytes:
@@ -253,13 +261,13 @@ def test_nothing_is_taken_twice_and_a_bad_answer_is_an_answer(tmp_path: Path) ->
 def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed(tmp_path: Path) -> None:
     request = PendingRequest("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))
     with Ledger(tmp_path / "l") as ledger:
-        note(ledger, "by hand", [request])
+        ledger.note_requests("by hand", [request])
         for name in ("batch-0", None):
             batch = Batch("in a batch", "e", "b", 1, name)
-            note(ledger, batch.file, [request], batch)
-            ended(ledger, batch)
+            ledger.note_requests(batch.file, [request], batch)
+            ledger.end_batch(batch)
             assert ledger.reserved() == []
-        found = take(ledger, "f", [line()], "by hand")
+        found = store_answers(ledger, "f", [line()], "by hand")
         assert (found.stored, found.problems, list(ledger.query("SELECT * FROM noted"))) == (1, [], [])
 
 
@@ -270,9 +278,9 @@ def test_a_damaged_row_of_the_ledger_keeps_no_other_line_from_being_taken(tmp_pa
     ]
     taken(tmp_path, line())
     with Ledger(tmp_path / "l") as ledger:
-        note(ledger, "f", requests)
+        ledger.note_requests("f", requests)
         ledger.write((f"UPDATE completions SET {column}", [()]), ("UPDATE noted SET turn = 'x' WHERE key = 's1-bb'", [()]))  # noqa: S608
-        found = take(ledger, "f", [line(), line("bb"), line("cc")], "by hand")
+        found = store_answers(ledger, "f", [line(), line("bb"), line("cc")], "by hand")
     assert found.stored == 1 and [one.where for one in found.problems] == ["f: line 1", "f: line 2"]
     assert "damaged: row s1-aa" in found.problems[0].what and "row 2 of noted: turn" in found.problems[1].what
 

@@ -13,7 +13,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.completions.asker import Answer
 from empathy_eval.completions.requests import About, Failure, Flaw, Request
-from empathy_eval.design.configuration import APART, Configuration, load_configuration
+from empathy_eval.design.configuration import SAMPLES_PER_CANDIDATE, Configuration, load_configuration
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC
 from empathy_eval.design.kinds import FAR_EMPATHETIC, NEAR_APATHETIC
 from empathy_eval.design.prompts import Prompts
@@ -22,8 +22,8 @@ from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST, read_word_list
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.job import Dialogues
 from empathy_eval.generation.outcomes import Candidate, ItemTrail
-from empathy_eval.generation.preview import asked_again, preview
-from empathy_eval.generation.rewriting import hardest
+from empathy_eval.generation.preview import preview, unused_answers
+from empathy_eval.generation.rewriting import choose_candidate
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.telling import PLAIN, WORDS, Telling, telling, telltale
@@ -82,8 +82,8 @@ def test_one_candidate_is_the_build_that_it_was_and_more_ask_for_no_more_than_is
         assert (tmp_path / "one" / "b" / name).read_bytes() == (tmp_path / "plain" / "b" / name).read_bytes()
     things = len(plain.requests)
     assert {request.sample for request in plain.requests} == {0} and things > 40
-    assert Counter(request.sample for request in two.requests) == {APART: things}
-    assert Counter(request.sample for request in four.requests) == {2 * APART: things, 3 * APART: things}
+    assert Counter(request.sample for request in two.requests) == {SAMPLES_PER_CANDIDATE: things}
+    assert Counter(request.sample for request in four.requests) == {2 * SAMPLES_PER_CANDIDATE: things, 3 * SAMPLES_PER_CANDIDATE: things}
     fresh, _ = built(tmp_path / "elsewhere" / "four", catalogue, prompts, **MANY)
     assert keys(fresh.requests) == keys(plain.requests) | keys(two.requests) | keys(four.requests)
     assert lines(tmp_path / "elsewhere" / "four" / "b") == found
@@ -119,7 +119,7 @@ def test_each_candidate_uses_up_its_own_samples_and_only_where_all_fail_the_vari
     tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     def alter(request: Request, text: str) -> str:
-        candidate, sample = divmod(request.sample, APART)
+        candidate, sample = divmod(request.sample, SAMPLES_PER_CANDIDATE)
         fails = request.about.kind == FAR_EMPATHETIC.name and (candidate < 2 or request.about.turn == 3)
         return "Too short." if fails or (candidate == 2 and sample == 0) else text
 
@@ -151,15 +151,15 @@ def test_the_failures_of_candidates_stand_in_their_order_and_none_is_final_besid
 
     async def ask(first: int, trail: ItemTrail) -> Answer[tuple[str, float | None]] | None:
         await asyncio.sleep(0 if first else 0.01)  # the later one answers first
-        trail.judged(FAR_EMPATHETIC.name, 3, f"text {first}", [] if first else [Flaw("too_short", "")])
+        trail.record_candidate(FAR_EMPATHETIC.name, 3, f"text {first}", [] if first else [Flaw("too_short", "")])
         if first:
             return Answer((f"text {first}", None), "m", "k")
         trail.failures += [(at, Failure(FAR_EMPATHETIC.name, 3, ("too_short",), "k", final=at == 2)) for at in (1, 2)]
         return None
 
     trail = ItemTrail()
-    answer = asyncio.run(hardest(ask, config, FAR_EMPATHETIC, trail))
-    assert answer and answer.value == (f"text {APART}", None)
+    answer = asyncio.run(choose_candidate(ask, config, FAR_EMPATHETIC, trail))
+    assert answer and answer.value == (f"text {SAMPLES_PER_CANDIDATE}", None)
     assert [(at, one.final) for at, one in trail.failures] == [(1, False), (2, False)]
     first, second = trail.candidates
     assert first == Candidate(FAR_EMPATHETIC.name, 3, "text 0", ("too_short",), 1)
@@ -189,7 +189,7 @@ def test_a_preview_and_the_course_count_each_candidate(tmp_path: Path, catalogue
     ledger = tmp_path / "ledger.sqlite"
     assert ahead(ledger) == one and ahead(ledger, **MANY) == four, "what is in the ledger is of two candidates"
     changed = telling(tmp_path / "c", catalogue, prompts, Telling(catalogue), **{**MANY, "candidates": 2}, checks=NEARER)
-    again = asked_again(changed, ledger)
+    again = unused_answers(changed, ledger)
     near = Counter(one.about.kind for one in model.requests if one.about.kind.startswith("near"))
     assert again and again.kinds == near, "all candidates that would be asked for again are told of"
     job = Dialogues(telling(tmp_path / "c", catalogue, prompts, model, **{**MANY, "candidates": 2}))

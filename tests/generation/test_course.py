@@ -17,7 +17,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.job import Dialogues
-from empathy_eval.generation.summary import Course, Summary
+from empathy_eval.generation.summary import RunProgress, Summary
 
 from tests.conftest import demo_file
 from tests.doubles.models import Recorder
@@ -96,10 +96,10 @@ def test_a_stop_is_told_only_while_answers_are_under_way(recipe: Recipe, tmp_pat
 
     with pytest.raises((OSError, JobError)):
         build(recipe, tmp_path / "b", replace(run, progress=stop))
-    assert run.course.asker and run.course.asker.stopped and run.course.notable(0.0) == []
+    assert run.course.asker and run.course.asker.stopped and run.course.notices_at(0.0) == []
 
 
 def test_what_other_processes_tell_stands_in_the_place_of_what_is_counted_here() -> None:
-    course = Course(Summary(10), told=Counter(begun=5, expected=100, answered=40, accepted=2), spent=Spent(7, 0.5))
+    course = RunProgress(Summary(10), remote_counts=Counter(begun=5, expected=100, answered=40, accepted=2), spent=Spent(7, 0.5))
     assert course.expected() == 200 and course.counts()["accepted"] == 2 and course.cost() == Spent(7, 0.5)
-    assert Course().expected() == 0
+    assert RunProgress().expected() == 0

@@ -14,10 +14,10 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import words
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import Failure, Flaw
-from empathy_eval.design.configuration import Configuration, checked, load_configuration
+from empathy_eval.design.configuration import Configuration, load_configuration, parse_configuration
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS
 from empathy_eval.design.planning import plan_of, plans
@@ -27,11 +27,11 @@ from empathy_eval.design.scenarios import Catalogue, changed_words, load_catalog
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.by_batch import build_by_batch
-from empathy_eval.generation.checks.own import Check
-from empathy_eval.generation.crossed_by_models import examples, places, trials
-from empathy_eval.generation.job import stand_in
-from empathy_eval.generation.outcomes import Crossed, Dialogue, Outcome, Scene, Turn
-from empathy_eval.generation.preview import asked_again, preview
+from empathy_eval.generation.checks.custom import Check
+from empathy_eval.generation.crossed_by_models import crossable_scenes, examples, trials
+from empathy_eval.generation.job import placeholder_dialogue
+from empathy_eval.generation.outcomes import CrossedOutcome, Dialogue, Outcome, Scene, Turn
+from empathy_eval.generation.preview import preview, unused_answers
 from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.summary import Summary
 from empathy_eval.releases.assemble.write import release
@@ -120,7 +120,7 @@ def good(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts
     return made, config
 
 
-def items(outcomes: list[Outcome]) -> list[Crossed]:
+def items(outcomes: list[Outcome]) -> list[CrossedOutcome]:
     return [item for one in outcomes for item in one.crossed]
 
 
@@ -162,10 +162,10 @@ def test_a_judge_that_always_says_one_letter_lets_nothing_through_and_dialogues_
 
 def repairs(folder: Path, recipe: Recipe) -> str:
     """What is said to the writer of what is wrong, by the requests that a preview of a second round would send."""
-    from empathy_eval.generation.replay_item import Retracer
+    from empathy_eval.generation.replay_item import ItemReplayer
 
     with Ledger(folder / "ledger.sqlite", create=False, write=False) as ledger:
-        found = [step for plan in plans(recipe.config, recipe.catalogue) for step in Retracer(recipe, ledger).trace(plan).steps]
+        found = [step for plan in plans(recipe.config, recipe.catalogue) for step in ItemReplayer(recipe, ledger).trace(plan).steps]
     return "\n".join(step.request.body["messages"][-1]["content"] for step in found if step.repair)
 
 
@@ -288,7 +288,7 @@ def test_the_writer_sees_the_context_the_reply_and_curated_items_of_other_scenar
 
 def test_a_judge_sees_one_context_and_both_replies_and_not_which_is_whose(whole: Recipe) -> None:
     plan = next(plans(whole.config, whole.catalogue))
-    dialogue, turns = stand_in(plan, whole)
+    dialogue, turns = placeholder_dialogue(plan, whole)
     scene = scenes(dialogue, turns, whole.language)[3]
     found = trials(scene, "A twin of it.", "Its reply.")
     assert [(one.context[-1].text == "A twin of it.", one.reply_a == "Its reply.", one.own) for one in found] == [
@@ -304,14 +304,14 @@ def test_no_item_is_asked_for_after_crisis_language_and_the_next_place_is_taken(
     plan = next(one for one in plans(whole.config, whole.catalogue) if len(one.crossed) > 2)
     turns = tuple(Turn(turn.role, "The kettle is on.", turn.strategy) for turn in plan.turns)
     calm = Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "model", "", "")
-    assert [scene.place for scene in places(calm, plan, whole.language)[0]] == list(plan.crossed[:2])
+    assert [scene.place for scene in crossable_scenes(calm, plan, whole.language)[0]] == list(plan.crossed[:2])
     first = sorted(plan.crossed)[1]
     late = replace(calm, turns=tuple(replace(turn, text="I want to die.") if place == first else turn for place, turn in enumerate(turns)))
     allowed = [place for place in plan.crossed if place < first]
-    found, refused = places(late, plan, whole.language)
+    found, refused = crossable_scenes(late, plan, whole.language)
     assert [scene.place for scene in found] == allowed[:1] and refused == []
     always = replace(calm, turns=(replace(turns[0], text="I want to die."), *turns[1:]))
-    assert places(always, plan, whole.language) == ([], [plan.crossed[0]])
+    assert crossable_scenes(always, plan, whole.language) == ([], [plan.crossed[0]])
 
 
 @pytest.mark.parametrize(
@@ -326,12 +326,12 @@ def test_models_of_crossed_items_that_are_not_wanted_need_no_access_and_are_not_
         raw = made.config(server.url, dialogues=1, controls=0, crossed=1).raw
         raw = {**raw, "models": {**raw["models"], "crossed": other, "crossed_judge": other}}
         with pytest.raises(InputError, match=said):
-            build(made.recipe(checked(raw, "c")), made.folder / "wanted")
-        summary = build(made.recipe(checked(raw | {"crossed": 0}, "c")), made.folder / "b")
+            build(made.recipe(parse_configuration(raw, "c")), made.folder / "wanted")
+        summary = build(made.recipe(parse_configuration(raw | {"crossed": 0}, "c")), made.folder / "b")
     assert summary.status["accepted"] == 1 and "crossed" not in made.asked("b")
     seeds = {**raw, "crossed": 0, "plan": "seeds", "models": raw["models"] | dict.fromkeys(ROLES[:3], {"kind": "seed-bank"})}
     seeds = {name: one for name, one in seeds.items() if name not in ("dialogues", "surplus", "controls")}
-    assert build(made.recipe(checked(seeds, "c")), made.folder / "seeds").status["missing"] == 0
+    assert build(made.recipe(parse_configuration(seeds, "c")), made.folder / "seeds").status["missing"] == 0
 
 
 def test_an_item_that_nobody_was_asked_for_is_no_refused_sample_and_a_text_by_rules_is_one() -> None:
@@ -359,7 +359,7 @@ def test_checks_of_ones_own_look_at_the_reply_in_its_context(made: Made) -> None
                 yield Flaw("seen", "it was seen")
 
     with running() as server:
-        recipe = made.recipe(made.config(server.url, dialogues=1, controls=0, crossed=1)).with_own({}, [Watch()])
+        recipe = made.recipe(made.config(server.url, dialogues=1, controls=0, crossed=1)).with_custom({}, [Watch()])
         summary = build(recipe, made.folder / "b")
     assert summary.failed == Counter({"crossed: seen": 2}) and seen, "it is tried at another turn"
     (outcome,) = made.outcomes("b")
@@ -380,7 +380,7 @@ def test_a_preview_counts_the_items_and_four_checks_of_each(good: tuple[Made, Co
     sent = {one.key for one in shown.requests}
     others = replace(made.catalogue, crossed={})
     unwritten = preview(replace(made.recipe(config), catalogue=others), made.folder / "b" / "ledger.sqlite", 1)
-    assert shown.stand_ins == () and unwritten.stand_ins == ("003-00000",), (
+    assert shown.placeholders == () and unwritten.placeholders == ("003-00000",), (
         "the dialogue is there, and the item that is to be checked is not"
     )
     asked = made.asked("b")
@@ -397,14 +397,14 @@ def test_a_preview_takes_no_dialogue_whose_roles_are_not_those_of_its_plan(good:
     said = json.loads(found.text)
     said["turns"] = [{**turn, "role": "seeker", "strategy": None} for turn in said["turns"]]
     with Ledger(made.folder / "misfit.sqlite") as ledger:
-        ledger.put(Entry(asked.key, asked.about, replace(found, text=json.dumps(said))))
-    assert preview(recipe, made.folder / "misfit.sqlite", 1).stand_ins == (asked.about.dialogue_id,), "a seed stands in for it"
+        ledger.put(LedgerEntry(asked.key, asked.about, replace(found, text=json.dumps(said))))
+    assert preview(recipe, made.folder / "misfit.sqlite", 1).placeholders == (asked.about.dialogue_id,), "a seed stands in for it"
 
 
 def test_the_examples_of_an_item_hang_on_nothing_but_seed_and_item(whole: Recipe) -> None:
     plan = plan_of(whole.config, whole.catalogue, "017-00000")
     assert plan
-    scene = next(one for one in scenes(*stand_in(plan, whole), whole.language) if one.place == 5)
+    scene = next(one for one in scenes(*placeholder_dialogue(plan, whole), whole.language) if one.place == 5)
     fewer = replace(whole, config=replace(whole.config, dialogues=1))
     assert examples(whole, scene) == examples(fewer, scene) != examples(whole, replace(scene, dialogue_id="017-00001"))
     two = {number: whole.catalogue.crossed[number] for number in (3, 17)}
@@ -500,13 +500,13 @@ def test_parts_merge_to_the_bytes_of_the_whole(good: tuple[Made, Configuration],
 def test_what_a_change_asks_again_counts_crossed_items_only_where_they_are_asked_for(good: tuple[Made, Configuration]) -> None:
     made, config = good
     ledger, recipe = made.folder / "b" / "ledger.sqlite", made.recipe(config)
-    assert asked_again(recipe, ledger) is None
+    assert unused_answers(recipe, ledger) is None
     none = made.recipe(made.config("http://127.0.0.1:9/v1", crossed=0))
-    assert asked_again(none, ledger) is None, "what is not wanted any more is not asked again"
+    assert unused_answers(none, ledger) is None, "what is not wanted any more is not asked again"
     items = dict(made.catalogue.crossed)
     other = replace(recipe, catalogue=replace(made.catalogue, crossed={3: items[3][:1], 7: items[7][:1], 17: items[17][:1]}))
-    told = asked_again(other, ledger)
+    told = unused_answers(other, ledger)
     assert told and told.kinds == {"crossed": WANTED, "crossed_check": 4 * WANTED}, "who reads an item reads another one then"
     fewer = replace(none, config=replace(none.config, seed=99))
-    told = asked_again(fewer, ledger)
+    told = unused_answers(fewer, ledger)
     assert told and not {"crossed", "crossed_check"} & told.kinds.keys() and "self_chat" in told.kinds

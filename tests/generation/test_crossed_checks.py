@@ -8,7 +8,7 @@ import pytest
 from empathy_eval.base.text import words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.language import Language, english
-from empathy_eval.generation.crossed_by_models import Bounds, Twins, content_words, wrong_with
+from empathy_eval.generation.crossed_by_models import Bounds, Twins, content_words, twin_flaws
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,7 @@ GOOD = Twins(
 
 
 def flaws(twins: Twins, demo: Configuration) -> dict[str, str]:
-    return {one.reason: one.detail for one in wrong_with(twins, demo.checks, english())}
+    return {one.reason: one.detail for one in twin_flaws(twins, demo.checks, english())}
 
 
 def test_an_item_whose_need_turns_by_exchanged_roles_passes(demo: Configuration) -> None:
@@ -74,5 +74,5 @@ def test_words_are_counted_as_the_language_has_them(demo: Configuration) -> None
     german = Language("de", english().rules)
     twins = Twins("Ich rief ihn an, er kam nicht.", "Du hast es versucht und standest allein da an dem Tag.",
                   "Er rief mich an, ich kam nicht.", "Da war jemand, der dich haben wollte, und etwas hielt dich ab.")  # fmt: skip
-    assert {one.reason for one in wrong_with(twins, demo.checks, german)} == set()
+    assert {one.reason for one in twin_flaws(twins, demo.checks, german)} == set()
     assert len(words(twins.reply, "de")) == 12

@@ -18,8 +18,8 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, CrossedItem
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.build_folder import OUTCOMES, accepted, read_build
-from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.build_folder import OUTCOMES, accepted_outcomes, read_build
+from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.outcomes import Outcome, Scene
 
 PET = 17
@@ -68,8 +68,8 @@ def test_an_item_that_fails_a_check_is_left_out_and_counted(
     changed = with_items(catalogue, lambda one: replace(one, **change))  # type: ignore[arg-type]
     summary = build(Recipe(demo, changed, prompts), tmp_path / "b")
     assert set(summary.failed) == {f"crossed: {reason}" for reason in reasons} and summary.status["accepted"] == 3
-    (pet,) = [one for one in accepted(tmp_path / "b") if one.scenario_id == PET]
-    (same,) = [one for one in accepted(built) if one.scenario_id == PET]
+    (pet,) = [one for one in accepted_outcomes(tmp_path / "b") if one.scenario_id == PET]
+    (same,) = [one for one in accepted_outcomes(built) if one.scenario_id == PET]
     assert pet.crossed == () and (pet.dialogue, pet.pairs) == (same.dialogue, same.pairs)
     summary = read_build(tmp_path / "b")["summary"]
     assert summary["failed_for_good"] == {f"crossed: {reason}": 1 for reason in reasons}
@@ -90,7 +90,7 @@ def test_a_check_of_ones_own_sees_both_replies_in_both_contexts(
             return []
 
     one = catalogue.crossed[PET][0]
-    build(Recipe(demo, with_items(catalogue, lambda one: one), prompts).with_own({}, [Nosy()]), tmp_path / "b")
+    build(Recipe(demo, with_items(catalogue, lambda one: one), prompts).with_custom({}, [Nosy()]), tmp_path / "b")
     seed = catalogue[PET].seed
     assert seed and seen == {(text, last) for text in (one.reply_1, one.reply_2) for last in (seed.turns[one.turn - 1].text, one.twin)}
 

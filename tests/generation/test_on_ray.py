@@ -22,12 +22,12 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError, JobError, input_error, job_error
-from empathy_eval.base.workers import joined, own_ray, plain_errors, spread_over
+from empathy_eval.base.workers import local_ray, map_over_ray, ray_session, unwrapped_ray_errors
 from empathy_eval.cli import main
 from empathy_eval.completions.budget import Spent
-from empathy_eval.completions.ledger import Entry, Ledger, row_of
+from empathy_eval.completions.ledger import Ledger, LedgerEntry, row_of
+from empathy_eval.completions.models.custom import GuardedModel
 from empathy_eval.completions.models.openai_endpoint import EndpointConnection, OpenAIEndpoint
-from empathy_eval.completions.models.own import OwnModel
 from empathy_eval.completions.requests import About, Completion, Notice, Usage
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.endpoints import ModelConfig
@@ -35,8 +35,8 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
-from empathy_eval.generation.build import Run, build, known
-from empathy_eval.generation.on_ray import Coordinator, Rows, build_on_ray, divided
+from empathy_eval.generation.build import Run, build, mark_answering
+from empathy_eval.generation.on_ray import Coordinator, Rows, build_on_ray, lane_config
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric
@@ -58,7 +58,7 @@ def cluster() -> Iterator[Any]:
     """A Ray with two workers for the tests of this module; its workers find the tests too."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
-        with joined(workers=2) as connected:
+        with ray_session(workers=2) as connected:
             yield connected
 
 
@@ -146,7 +146,9 @@ def test_what_ray_says_of_a_lost_worker_is_not_in_standard_output() -> None:
 
 
 def test_a_share_of_the_pace_is_a_fraction_where_it_must_be(tmp_path: Path) -> None:
-    part = divided(load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1"), requests_per_minute=3, tokens_per_minute=9)), 4)
+    part = lane_config(
+        load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1"), requests_per_minute=3, tokens_per_minute=9)), 4
+    )
     assert {(one.in_flight, one.requests_per_minute, one.tokens_per_minute) for one in part.models.values()} == {(4, 0.75, 2.25)}
 
 
@@ -291,9 +293,9 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
 class Reticent(Coordinator):
     """A keeper that takes its time to tell how the slices are going."""
 
-    async def told(self) -> tuple[Counter[str], Spent, tuple[Notice, ...]]:
+    async def totals(self) -> tuple[Counter[str], Spent, tuple[Notice, ...]]:
         await asyncio.sleep(2)
-        return await super().told()
+        return await super().totals()
 
 
 def test_slices_that_only_wait_hear_of_a_stop_and_it_is_told(
@@ -342,7 +344,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
     with running(Behaviour(latency=60)) as server, in_a_terminal(server, tmp_path) as (process, terminal):
         with after(server, 3, lambda: twice(terminal)):
             said = all_said(process, terminal)
-        assert process.returncode == 1 and f"stopped; {engine.LOST}; run" in " ".join(said.split()) and "Traceback" not in said
+        assert process.returncode == 1 and f"stopped; {engine.WARN_LOST}; run" in " ".join(said.split()) and "Traceback" not in said
     assert time.monotonic() - times[1] < 10
 
 
@@ -418,21 +420,21 @@ async def test_the_keeper_tells_how_all_slices_are_going(tmp_path: Path) -> None
     down = Notice("home: connection refused", "home: connection refused for 9 s, trying for 51 s more")
     for number in (1, 2):
         await keeper.begin(number, [])
-        await keeper.tell(number, Counter(answered=number, accepted=1), (down,))
+        await keeper.report(number, Counter(answered=number, accepted=1), (down,))
     assert await keeper.answering() == set()
-    await keeper.put([row_of(Entry("s1-a", About("d", "far_empathetic", 1), Completion("{}", "stop", "m", Usage(7, 0, 3))))])
+    await keeper.put([row_of(LedgerEntry("s1-a", About("d", "far_empathetic", 1), Completion("{}", "stop", "m", Usage(7, 0, 3))))])
     assert await keeper.answering() == {"m"}
-    assert await keeper.told() == (Counter(answered=3, accepted=2), Spent(10, 0.0), (down,))
+    assert await keeper.totals() == (Counter(answered=3, accepted=2), Spent(10, 0.0), (down,))
     for number in (1, 2):
         await keeper.end(number)
-    assert (await keeper.told())[2] == ()
+    assert (await keeper.totals())[2] == ()
     await keeper.close()
 
 
 def test_an_endpoint_that_answered_one_slice_is_waited_for_by_those_that_begin_later() -> None:
     lines = {name: EndpointConnection(ModelConfig("openai", name, name), lambda: None) for name in "mn"}
     models = {name: OpenAIEndpoint(ModelConfig("openai", name, name), None, line, lambda: None) for name, line in lines.items()}  # type: ignore[arg-type]
-    known({**models, "o": OwnModel(models["m"])}, {"m", "o"})
+    mark_answering({**models, "o": GuardedModel(models["m"])}, {"m", "o"})
     assert [line.reception.answered for line in lines.values()] == [True, False]
 
 
@@ -456,7 +458,7 @@ async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) 
 
 
 def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
-    table, cache, spread = pairs(1200), ScoreCache(tmp_path / "scores.sqlite"), spread_over(cluster)
+    table, cache, spread = pairs(1200), ScoreCache(tmp_path / "scores.sqlite"), map_over_ray(cluster)
     metrics: list[Metric] = [Bleu(), RougeL(), Length()]
     here, there = statistics_of(metrics, table), statistics_of(metrics, table, Scoring(cache, spread))
     assert all(of(here[name]) == of(there[name]) for name in ("BLEU-4", "ROUGE-L", "length of text"))
@@ -497,7 +499,7 @@ def test_errors_travel_as_they_are(cluster: Any) -> None:
     def fail() -> None:
         raise error
 
-    with pytest.raises(InputError) as caught, plain_errors(cluster):
+    with pytest.raises(InputError) as caught, unwrapped_ray_errors(cluster):
         ray.get(ray.remote(fail).remote())
     assert caught.value.problems == error.problems
 
@@ -533,7 +535,7 @@ def test_a_ray_of_ones_own_has_its_sockets_where_their_paths_are_short_and_says_
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "x")
     tried = Unstartable()
-    with pytest.raises(JobError, match='no Ray can be started in "/tmp/ray-[^"/]*": AF_UNIX path length') as caught, own_ray(tried, 1):
+    with pytest.raises(JobError, match='no Ray can be started in "/tmp/ray-[^"/]*": AF_UNIX path length') as caught, local_ray(tried, 1):
         pass
     assert caught.value.exit_code == 1 and not Path(tried.folder).exists()
 

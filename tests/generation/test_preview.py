@@ -36,7 +36,7 @@ def seedless(world: Path, tmp_path: Path) -> Recipe:
 def test_scenarios_without_any_seed_are_previewed_with_words_in_the_place_of_a_dialogue(world: Path, tmp_path: Path) -> None:
     recipe = seedless(world, tmp_path)
     made = preview(recipe, None, 1)
-    assert made.stand_ins == ("003-00000",)
+    assert made.placeholders == ("003-00000",)
     assert {one.about.kind for one in made.requests} == {
         "self_chat", "near_apathetic", "far_empathetic", "near_empathetic", "far_apathetic",
     }  # fmt: skip

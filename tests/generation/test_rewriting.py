@@ -18,7 +18,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.outcomes import Dialogue, Scene, Turn
-from empathy_eval.generation.rewriting import Edit, messages, scenes
+from empathy_eval.generation.rewriting import EditBounds, messages, scenes
 from empathy_eval.generation.self_chat import messages as self_chat_messages
 from hypothesis import given
 from hypothesis import strategies as st
@@ -118,7 +118,7 @@ def test_rewriters_are_told_the_words_to_do_without(recipe: Recipe) -> None:
 
 @given(st.integers(1, 120), st.floats(0.01, 1))
 def test_what_is_asked_to_be_changed_is_something_and_below_the_limit(count: int, below: float) -> None:
-    edit = Edit.of(count, below)
+    edit = EditBounds.of(count, below)
     assert 1 <= edit.least <= edit.most
     assert edit.most / count < below or edit.most == 1
 

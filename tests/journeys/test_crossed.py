@@ -9,7 +9,17 @@ import pytest
 from empathy_eval.base.text import shingles, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.language import english
-from empathy_eval.design.scenarios import APART, CHANGED, LENGTH, RUN, Catalogue, CrossedItem, Seed, changed_words, load_catalogue
+from empathy_eval.design.scenarios import (
+    CHANGED_WORDS,
+    MAX_LENGTH_GAP,
+    QUOTATION_WORDS,
+    REPLY_WORDS,
+    Catalogue,
+    CrossedItem,
+    Seed,
+    changed_words,
+    load_catalogue,
+)
 from empathy_eval.generation.checks import built_in
 from empathy_eval.releases.assemble.duplicates import SIMILAR
 from profanity_check import predict_prob
@@ -44,10 +54,10 @@ def test_twins_are_near_and_replies_alike_in_length(whole: Catalogue, demo: Conf
     for seed, one in items(whole):
         before, turn = seed.turns[one.turn - 1 : one.turn + 1]
         assert (before.role, turn.role) == ("seeker", "helper"), one.crossed_id
-        assert CHANGED[0] <= changed_words(before.text, one.twin) <= CHANGED[1], one.crossed_id
+        assert CHANGED_WORDS[0] <= changed_words(before.text, one.twin) <= CHANGED_WORDS[1], one.crossed_id
         shorter, longer = sorted(len(words(getattr(one, name))) for name in REPLIES)
-        assert max(LENGTH[0], demo.checks.helper_words_at_least) <= shorter <= longer <= LENGTH[1], one.crossed_id
-        assert longer - shorter <= APART * longer and one.reply_1 != one.reply_2, one.crossed_id
+        assert max(REPLY_WORDS[0], demo.checks.helper_words_at_least) <= shorter <= longer <= REPLY_WORDS[1], one.crossed_id
+        assert longer - shorter <= MAX_LENGTH_GAP * longer and one.reply_1 != one.reply_2, one.crossed_id
 
 
 def test_neither_reply_is_known_by_its_place(whole: Catalogue) -> None:
@@ -98,5 +108,5 @@ def test_no_two_texts_are_nearly_the_same_and_none_quotes_a_seed(whole: Catalogu
         for other in {other for run in runs[name] for other in holders[run]} - {name, own.get(name)}:
             shared = len(runs[name] & runs[other]) / len(runs[name] | runs[other])
             assert shared < SIMILAR, (name, other, shared)
-    quoted = {run for text in said.values() for run in shingles(text, RUN) if len(run) == RUN}
-    assert [name for name, text in of_items.items() if "twin" not in name and shingles(text, RUN) & quoted] == []
+    quoted = {run for text in said.values() for run in shingles(text, QUOTATION_WORDS) if len(run) == QUOTATION_WORDS}
+    assert [name for name, text in of_items.items() if "twin" not in name and shingles(text, QUOTATION_WORDS) & quoted] == []

@@ -49,9 +49,9 @@ def ee(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """A folder in which documents are run as written: modules are found there, and paths are below it."""
     import empathy_eval
     from empathy_eval.commands.build import build
-    from empathy_eval.completions.models.own import TextModel
+    from empathy_eval.completions.models.custom import TextModel
     from empathy_eval.completions.requests import Flaw
-    from empathy_eval.generation.checks.own import Check
+    from empathy_eval.generation.checks.custom import Check
 
     for one in (build, Check, Flaw, TextModel):
         monkeypatch.setattr(empathy_eval, one.__name__, one, raising=False)
@@ -125,7 +125,7 @@ def configured(document: str, folder: Path) -> Path:
 def test_the_check_of_ones_own_is_twenty_five_lines_and_works_as_written(ee: Path, world: Path) -> None:
     from empathy_eval.commands.build import build
     from empathy_eval.design.recipe import load_recipe
-    from empathy_eval.generation.checks.own import GROUP
+    from empathy_eval.generation.checks.custom import GROUP
 
     code, call = blocks("checks.md", "python")
     assert len(code.strip().splitlines()) <= 25
@@ -143,7 +143,7 @@ def test_the_check_of_ones_own_is_twenty_five_lines_and_works_as_written(ee: Pat
 
 def test_the_model_of_ones_own_works_as_written(ee: Path, world: Path) -> None:
     from empathy_eval.commands.build import build
-    from empathy_eval.completions.models.own import GROUP, TextModel
+    from empathy_eval.completions.models.custom import GROUP, TextModel
     from empathy_eval.design.recipe import load_recipe
 
     code, call = blocks("models.md", "python")

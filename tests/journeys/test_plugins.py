@@ -17,9 +17,9 @@ from tests.conftest import copy_world, demo_file
 MODULE = """
 import json
 
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.completions.requests import Flaw
-from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.checks.custom import Check
 from empathy_eval.metrics.protocol import MeanMetric
 
 

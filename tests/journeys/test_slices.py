@@ -15,7 +15,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.job import part_of
+from empathy_eval.generation.job import shard
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,7 +54,7 @@ def test_what_is_no_part_is_refused_with_what_to_write(text: str) -> None:
 @given(st.integers(1, 99), st.integers(0, 300))
 def test_the_parts_of_a_plan_are_disjoint_and_whole(parts: int, items: int) -> None:
     plan = list(range(items))
-    taken = [list(part_of(plan, *part(f"{number}/{parts}"))) for number in range(1, parts + 1)]
+    taken = [list(shard(plan, *part(f"{number}/{parts}"))) for number in range(1, parts + 1)]
     assert sorted(place for one in taken for place in one) == plan
     assert max(map(len, taken)) - min(map(len, taken)) <= 1
 

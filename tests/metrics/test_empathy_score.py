@@ -24,7 +24,16 @@ from empathy_eval.metrics.empathy_score.model_folder import (
     read_model,
     tensor_bytes,
 )
-from empathy_eval.metrics.empathy_score.plain import UNIT, Direction, Features, WordLists, read_word_lists, said_last, sentences, word_lists
+from empathy_eval.metrics.empathy_score.plain import (
+    UNIT,
+    FeatureCounter,
+    LinearModel,
+    WordLists,
+    last_seeker_text,
+    read_word_lists,
+    sentences,
+    word_lists,
+)
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import default_names, find
@@ -70,26 +79,26 @@ def test_features_have_the_values_derived_by_hand(lists: WordLists) -> None:
     text = "At least you got it. Try to sleep! What is the horrible cat’s name?\nYour cat’s at home"
     # Words 5, 3, 6, 4: eighteen of them, in four sentences.
     assert [len(words) for words, _ in sentences(text)] == [5, 3, 6, 4]
-    found = Features(lists).shares(text, "My cat's horrible. It got out.")
+    found = FeatureCounter(lists).shares(text, "My cat's horrible. It got out.")
     # Content: at, least, got; try, to, sleep; what, horrible, cat's, name; your, cat's, at, home; of these got, horrible, cat's, cat's.
     hand = [2 / 18, 3 / 18, 1 / 4, 1 / 4, 1 / 4, 1 / 4, 1 / 18, 4 / 14]
     assert found == [math.floor(UNIT * one + 0.5) for one in hand]
 
 
 def test_a_phrase_is_counted_once_and_not_across_sentences(lists: WordLists) -> None:
-    least = Features(lists).shares("only at. Least. At least only")[1]
+    least = FeatureCounter(lists).shares("only at. Least. At least only")[1]
     assert least == round(UNIT * 5 / 6)
 
 
 def test_a_text_without_words_has_no_features_and_nothing_is_an_echo_without_a_context(lists: WordLists) -> None:
-    assert Features(lists).shares(" … !? 😀") == [0] * 8
-    assert Features(lists).of(Segments(["cat"], [""]))[0, -1] == 0
+    assert FeatureCounter(lists).shares(" … !? 😀") == [0] * 8
+    assert FeatureCounter(lists).of(Segments(["cat"], [""]))[0, -1] == 0
 
 
 def test_what_the_seeker_said_last_is_all_since_the_helper_spoke() -> None:
     turns = [("seeker", "one"), ("helper", "two"), ("seeker", "three"), ("seeker", "four")]
     context = [{"role": role, "text": text} for role, text in turns]
-    assert said_last(context) == "three\nfour" and said_last(context[:2]) == said_last([]) == ""
+    assert last_seeker_text(context) == "three\nfour" and last_seeker_text(context[:2]) == last_seeker_text([]) == ""
 
 
 PIECES = st.sampled_from(
@@ -100,13 +109,13 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=30), st.lists(PIECES, max_size=8))
 def test_a_reply_said_twice_over_scores_the_same(reply: list[str], said: list[str]) -> None:
     text, before = " ".join(reply), " ".join(said)
-    features = Features(word_lists())
+    features = FeatureCounter(word_lists())
     assert features.shares(f"{text}\n{text}", before) == features.shares(text, before)
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
 def test_every_share_of_any_text_is_between_none_and_all(text: str, said: str) -> None:
-    assert all(0 <= one <= UNIT for one in Features(word_lists()).shares(text, said))
+    assert all(0 <= one <= UNIT for one in FeatureCounter(word_lists()).shares(text, said))
 
 
 def test_the_packaged_lists_are_features_of_meaning_each_counted_from_something() -> None:
@@ -117,7 +126,7 @@ def test_the_packaged_lists_are_features_of_meaning_each_counted_from_something(
 
 
 def test_a_score_is_the_logistic_of_the_weighted_standardised_features() -> None:
-    direction = Direction(np.array([0.5, 0.1, 0.0]), np.array([0.25, 0.01, 0.0]), np.array([0.4, -0.2, 9.0]), 0.5, 3)
+    direction = LinearModel(np.array([0.5, 0.1, 0.0]), np.array([0.25, 0.01, 0.0]), np.array([0.4, -0.2, 9.0]), 0.5, 3)
     # One spread above the mean; ten spreads above it, of which three count; a feature without any spread.
     found = direction.scores(np.array([[750_000, 200_000, 1], [500_000, 100_000, 1]]))
     assert found.tolist() == pytest.approx([1 / (1 + math.exp(-(0.4 - 0.6) / 0.5)), 0.5])

@@ -16,7 +16,7 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments
-from empathy_eval.metrics.scoring import Pairs, ScoreCache, Scored, Scoring, keys_of, statistics_of, user_cache
+from empathy_eval.metrics.scoring import MetricResult, Pairs, ScoreCache, Scoring, keys_of, statistics_of, user_cache
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,12 +43,12 @@ def pairs(count: int) -> Pairs:
     return Pairs([f"017-00001-t{number:02d}" for number in numbers], [f"a reference {number}" for number in numbers], variants, contexts)
 
 
-def of(found: Scored) -> dict[str, list[list[float]]]:
+def of(found: MetricResult) -> dict[str, list[list[float]]]:
     assert not found.fault, found
     return {name: rows.tolist() for name, rows in found.rows.items()}
 
 
-def fault_of(found: Scored) -> MetricFault:
+def fault_of(found: MetricResult) -> MetricFault:
     assert found.fault
     return found.fault
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from empathy_eval.metrics.empathy_score.students import Inputs, told
+from empathy_eval.metrics.empathy_score.students import PairTokenizer, conversation_text
 from tokenizers import Tokenizer
 
 from tests.doubles.encoders import made_encoder
@@ -21,7 +21,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, str], str]:
     words = Tokenizer.from_file(str(file))
 
     def tokens(most: int, reply: str) -> str:
-        ((ids, kinds),) = Inputs(file.read_bytes(), most).of([told(SAID)], [reply])
+        ((ids, kinds),) = PairTokenizer(file.read_bytes(), most).of([conversation_text(SAID)], [reply])
         assert len(kinds) == len(ids) <= most
         return " ".join(str(words.id_to_token(one)) for one in ids)
 
@@ -29,7 +29,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, str], str]:
 
 
 def test_a_conversation_is_a_line_a_turn_with_who_speaks() -> None:
-    assert told(SAID) == "Seeker: the a\nHelper: is it\nSeeker: so now here" and told([]) == ""
+    assert conversation_text(SAID) == "Seeker: the a\nHelper: is it\nSeeker: so now here" and conversation_text([]) == ""
 
 
 def test_a_pair_is_in_the_form_of_the_tokenizer(read: Callable[[int, str], str]) -> None:

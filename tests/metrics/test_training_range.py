@@ -14,7 +14,7 @@ from empathy_eval.cli import main
 from empathy_eval.design.dataset import file_of
 from empathy_eval.metrics.empathy_score.model_folder import read_model
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore, TrainingRange
-from empathy_eval.metrics.protocol import Ranged, Segments
+from empathy_eval.metrics.protocol import RangeAware, Segments
 
 INSIDE = "You loved her for many years, and I think that the house is quiet now, even in the morning. Would you tell me more?"
 SCRIPT, LANGUAGE = "most letters are not Latin", "hardly any common English words: another language, or no sentences"
@@ -69,7 +69,7 @@ def test_no_text_that_it_was_trained_on_is_outside(seeds: Path) -> None:
     texts = [row[name] for row in rows for name in ("reference", "apathetic")]
     contexts = [row["context"] for row in rows for _ in range(2)]
     metric = pickle.loads(pickle.dumps(EmpathyScore()))  # noqa: S301 (our own)
-    assert isinstance(metric, Ranged) and metric.outside(Segments(texts, [""] * len(texts), contexts)) == []
+    assert isinstance(metric, RangeAware) and metric.outside(Segments(texts, [""] * len(texts), contexts)) == []
 
 
 def test_score_counts_what_is_outside_by_reason(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,9 +22,8 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.evaluation.external.score import score
 from empathy_eval.generation.build import build
-from empathy_eval.metrics.bertscore import BertScore
-from empathy_eval.metrics.registry import chosen
-from empathy_eval.metrics.weights import folder_of, published
+from empathy_eval.metrics.bertscore import BertScore, folder_of, published
+from empathy_eval.metrics.registry import manifest_metrics
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.report import metrics_of, page_text, tables_text
@@ -172,7 +171,7 @@ def test_settings_of_a_stranger_are_used_by_a_metric_of_ones_own_only_when_it_is
         METRIC.format(label="Warmth") + "\n    def __init__(self, word='warm'):\n        self.signature = f'words:{word}'\n"
     )
     named(here / "release", **{NAME: {"word": "cruel"}})
-    (left,) = chosen(json.loads((here / "release" / "manifest.json").read_text())["configuration"]["report"]).left
+    (left,) = manifest_metrics(json.loads((here / "release" / "manifest.json").read_text())["configuration"]["report"]).left
     assert left.about == NAME
     score_it = ["score", "release", "--no-cache", "--json", "--metric"]
     assert main([*score_it, NAME]) == 2
@@ -229,10 +228,10 @@ def test_a_report_measures_what_is_trusted_and_tells_what_it_left_out(here: Path
 
 def test_what_is_installed_is_taken_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(install(tmp_path, "warm-words"))
-    assert chosen({"metrics": ["warmth", "bleu"]}).names == ("warmth", "bleu")
-    taken = chosen({"metrics": ["warmth", "bleu"], "warmth": {"path": "x"}, "bleu": {"tokenize": "x"}})
+    assert manifest_metrics({"metrics": ["warmth", "bleu"]}).names == ("warmth", "bleu")
+    taken = manifest_metrics({"metrics": ["warmth", "bleu"], "warmth": {"path": "x"}, "bleu": {"tokenize": "x"}})
     assert taken.names == () and all("its settings are not accepted from a manifest" in one.what for one in taken.left)
-    assert chosen({"metrics": ["warmth"], "warmth": {"path": "x"}}, ["warmth"]).own == {"warmth"}
+    assert manifest_metrics({"metrics": ["warmth"], "warmth": {"path": "x"}}, ["warmth"]).own == {"warmth"}
 
 
 # With these the whole of verify is run: a folder that there is, a name of a hub, and weights of others.
@@ -246,7 +245,7 @@ def test_a_model_that_is_neither_listed_nor_at_hand_is_not_loaded(model: str, he
     Path("evil").mkdir()
     Path("evil/pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
     settings = {"metrics": ["bleu", "bertscore"], "bertscore": {"model": model, "layer": 1}}
-    (left,) = chosen(settings).left
+    (left,) = manifest_metrics(settings).left
     assert (
         left.about == "bertscore"
         and ("available" if model.startswith("sha256") and model.strip() == model else "its settings are not accepted") in left.what
@@ -274,16 +273,16 @@ def test_a_folder_of_ones_own_is_published_by_the_hash_of_its_weights(tmp_path: 
     (tmp_path / "model.safetensors").touch()
     told = published(str(mine))
     assert told == f"my-model@sha256:{digest_file(mine / 'model.safetensors')}"
-    monkeypatch.setattr("empathy_eval.metrics.weights._packaged", lambda: tmp_path)
+    monkeypatch.setattr("empathy_eval.metrics.bertscore._packaged", lambda: tmp_path)
     with pytest.raises(InputError, match="are not available"):
         folder_of(told)
     monkeypatch.setenv("EMPATHY_EVAL_MODELS", str(tmp_path / "models"))
     assert folder_of(told) == mine
     assert BertScore(str(mine), 5).signature == BertScore(told, 5).signature
     settings = {"metrics": ["bertscore"], "bertscore": {"model": told, "layer": 5}}
-    assert chosen(settings).names == ("bertscore",)
+    assert manifest_metrics(settings).names == ("bertscore",)
     (mine / "config.json").write_text(json.dumps({"auto_map": {"AutoModel": "code.Model"}}))
-    assert chosen(settings).names == ()
+    assert manifest_metrics(settings).names == ()
 
 
 def test_a_listed_model_is_published_by_its_name() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.signs import unseen
+from empathy_eval.base.invisible import invisible_characters
 from empathy_eval.raters.agreement import RatingTable, read_table
 from empathy_eval.raters.agreement.table import RaterFacts
 from hypothesis import HealthCheck, given, settings
@@ -115,7 +115,7 @@ def test_an_unknown_role_that_hides_a_sign_is_reported_as_both(tmp_path: Path) -
 
 
 # Names of signs that a reader sees.
-SEEN = st.characters(exclude_categories=["C", "Zl", "Zp"]).filter(lambda sign: not any(unseen(sign)))
+SEEN = st.characters(exclude_categories=["C", "Zl", "Zp"]).filter(lambda sign: not any(invisible_characters(sign)))
 NAMES = st.text(SEEN, min_size=1).map(str.strip).filter(bool)
 
 

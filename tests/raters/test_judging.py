@@ -21,10 +21,10 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.design.rubrics import Criterion, Rubric, load_rubric
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.generation.summary import Handed
+from empathy_eval.generation.summary import HandedOut
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
 from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
 
@@ -54,7 +54,7 @@ class Court:
     def __init__(self, folder: Path, release: Path, server: JudgeServer) -> None:
         self.folder, self.release, self.server = folder, release, server
 
-    def annotate(self, rubric: str | Path = "teacher", name: str = "a", turns: int | None = 6, **more: Any) -> Handed:
+    def annotate(self, rubric: str | Path = "teacher", name: str = "a", turns: int | None = 6, **more: Any) -> HandedOut:
         more = {"model": model(self.server.url), **more}
         return annotate(more.pop("release", self.release), self.folder / name, rubric=rubric, turns=turns, **more)
 

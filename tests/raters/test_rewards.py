@@ -17,9 +17,9 @@ from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.commands.score import score
-from empathy_eval.completions.asker import judged
-from empathy_eval.completions.models.openai_endpoint import PATHS, body_of, rewards_of, sent_of
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.asker import evaluate_answer
+from empathy_eval.completions.models.custom import TextModel
+from empathy_eval.completions.models.openai_endpoint import PATHS, reward_body, rewards_of, sent_body
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message
@@ -134,10 +134,10 @@ def test_a_reply_is_sent_after_the_conversation_and_nothing_beside_them(bench: B
 def test_the_form_is_part_of_the_key_and_keys_stay_as_they_are(bench: Bench) -> None:
     found = {form: keys_in(bench.annotate(form, turns=1)) for form in FORMS}
     assert len(set().union(*found.values())) == sum(map(len, found.values()))
-    bodies = {form: body_of(form, "m", TALK, {}) for form in FORMS}
+    bodies = {form: reward_body(form, "m", TALK, {}) for form in FORMS}
     assert {form: digest(body)[:11] for form, body in bodies.items()} == PINNED
-    assert all(b'"form"' not in sent_of(body) for body in bodies.values())
-    assert body_of("classify", "m", TALK, {"use_activation": True})["use_activation"] is True
+    assert all(b'"form"' not in sent_body(body) for body in bodies.values())
+    assert reward_body("classify", "m", TALK, {"use_activation": True})["use_activation"] is True
 
 
 PINNED = {"chat": "s1-67b0ba91", "classify": "s1-abee09c7", "score": "s1-61aa3607", "predict": "s1-711c3399"}
@@ -222,7 +222,7 @@ async def read(body: Any, label: str | int | None = None) -> float | str:
     async def judge(value: Any) -> Any:
         return reward_of(value, label)
 
-    verdict = await judged(rewards_of(body, "m", WORST), "reward_answer", judge)
+    verdict = await evaluate_answer(rewards_of(body, "m", WORST), "reward_answer", judge)
     return verdict[0].reason if isinstance(verdict, list) else verdict
 
 

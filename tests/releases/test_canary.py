@@ -21,7 +21,7 @@ import pytest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.cli import main
-from empathy_eval.design.canary import called, canary_of, holds_canary, notice_of
+from empathy_eval.design.canary import canary_of, holds_canary, notice_of, release_identity
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import column, read_manifest
@@ -150,7 +150,7 @@ def test_what_is_loaded_is_the_same_as_without_it(light: Path, tmp_path: Path) -
 
 
 def test_the_canary_hangs_on_the_name_alone(light: Path, demo: Configuration) -> None:
-    assert called(demo.published) == {"name": "empathy-eval-demo", "canary": read_manifest(light)["canary"]}
+    assert release_identity(demo.published) == {"name": "empathy-eval-demo", "canary": read_manifest(light)["canary"]}
     again = sealed(read_manifest(light) | {"version": "9.0.0", "date": "2030-01-01", "counts": {}})
     assert notice_of(again) == notice_of(read_manifest(light)) and canary_of("empathy-eval-demo") != canary_of("empathy-eval-full")
 

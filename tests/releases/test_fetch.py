@@ -13,7 +13,7 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.files import leading_out
+from empathy_eval.base.files import outside_links
 from empathy_eval.design.dataset import COLUMNS, SPLITS
 from empathy_eval.releases.hub.fetch import load, release_folder
 from empathy_eval.releases.verify.verify import verify
@@ -46,7 +46,7 @@ def test_a_version_becomes_a_folder_with_the_very_files_that_were_published(
     fetched = Path(client.fetch(VERSION, tmp_path, READER)["folder"])
     assert fetched == tmp_path / "empathy-eval" / "releases" / "my-lab--empathy-eval" / "v0.1.0"
     assert content(fetched) == content(folder)
-    assert leading_out(fetched) == [] and not [path for path in fetched.rglob("*") if path.is_symlink()]
+    assert outside_links(fetched) == [] and not [path for path in fetched.rglob("*") if path.is_symlink()]
     assert verify(fetched) == []
     assert published.sent() == []
     assert kept(tmp_path) == ["v0.1.0"]

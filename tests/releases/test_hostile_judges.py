@@ -17,7 +17,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
-from empathy_eval.completions.requests import Completion, Usage, value_of
+from empathy_eval.completions.requests import Completion, Usage, parse_json_answer
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.prompts import Message
 from empathy_eval.releases.assemble.write import release
@@ -160,6 +160,7 @@ def test_what_came_to_nothing_because_what_it_goes_with_did_is_left_out_and_the_
 
 def test_how_an_answer_ended_is_a_word_or_unknown() -> None:
     ends = {
-        end: value_of(Completion("", end, "m", Usage(0, 0, 0)))[1][0].reason for end in ("length", "\x1b[31m", "a | b\n", "content_filter")
+        end: parse_json_answer(Completion("", end, "m", Usage(0, 0, 0)))[1][0].reason
+        for end in ("length", "\x1b[31m", "a | b\n", "content_filter")
     }
     assert list(ends.values()) == ["finish_length", "finish_unknown", "finish_unknown", "finish_content_filter"]

@@ -18,7 +18,7 @@ import yaml
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.base.tabular import Writer
+from empathy_eval.base.tabular import TableWriter
 from empathy_eval.commands.build import build as build_with_checks
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion, Flaw, Request
@@ -27,7 +27,7 @@ from empathy_eval.design.dataset import OPTIONAL, file_of, split_of
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.outcomes import Scene, Turn
 from empathy_eval.releases.assemble.write import release as write
 from empathy_eval.releases.inspect import recipe_from_manifest as under
@@ -338,7 +338,7 @@ def test_what_was_said_of_a_pair_is_shown(release: Path, beside: InspectionInput
     counts = json.loads((release / "manifest.json").read_text())["counts"]
     folder = altered(release, tmp_path, counts={**counts, "annotations": {"train": 1, "validation": 0, "test": 0}})
     said = {"pair_id": name, "dialogue_id": name[:8], "turn": 1, "variant": "empathetic", "teacher": "t", "rubric": "r", "rubric_hash": "h"}
-    with Writer(file_of(folder, "annotations", split_of("017-seed")), OPTIONAL["annotations"]) as writer:
+    with TableWriter(file_of(folder, "annotations", split_of("017-seed")), OPTIONAL["annotations"]) as writer:
         writer.add({**said, "criterion": "warm", "sample": 0, "value": 2.0, "reason": "because", "request_key": key})
         writer.add({**said, "pair_id": "017-seed-t03", "criterion": "warm", "sample": 0, "value": 1.0, "reason": "", "request_key": "s1-0"})
     scores = pa.table({"pair_id": [name, "017-seed-t03"], "variant": ["empathetic"] * 2, "BLEU-4": [0.5, 0.1]})
@@ -489,7 +489,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts:
     folder = tmp_path_factory.mktemp("own")
     config = load_configuration(demo_file(folder, samples=2, report={"metrics": ["bleu"], "bootstrap": 10}))
     model = Recorder(catalogue, partial(with_question, catalogue))
-    recipe = Recipe(config, catalogue, prompts).with_own(dict.fromkeys(("self_chat", "near", "far"), model))
+    recipe = Recipe(config, catalogue, prompts).with_custom(dict.fromkeys(("self_chat", "near", "far"), model))
     build_with_checks(recipe, folder / "build", checks=[Plain()])
     write(folder / "build", folder / "release", "0.1.0")
     return folder

@@ -12,7 +12,7 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.design.bundled_definitions import DESIGN, carried, definition, written
+from empathy_eval.design.bundled_definitions import DESIGN, definition, definition_files, definition_text
 from empathy_eval.design.language import load_language
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
@@ -66,7 +66,9 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue) -> Path:
 def test_a_release_carries_what_its_build_was_made_under(light: Path, catalogue: Catalogue) -> None:
     there = load_catalogue(light / DESIGN, scenarios_in="scenarios")
     assert there.taxonomy == catalogue.taxonomy and there.personas == catalogue.personas and there.telltale == catalogue.telltale
-    assert there.said == catalogue.said and list(map(definition, there.scenarios)) == list(map(definition, catalogue.scenarios))
+    assert there.file_contents == catalogue.file_contents and list(map(definition, there.scenarios)) == list(
+        map(definition, catalogue.scenarios)
+    )
     assert [one.seed for one in there.scenarios] == [None] * 3
     assert load_language(folder=light / DESIGN / "rules") == load_language()
     shown = manifest_of(light)
@@ -87,7 +89,7 @@ def test_all_packaged_definitions_come_back_as_they_were() -> None:
         "scenario_files": recipe.scenario_files, "rules": recipe.language.hashes, "templates": recipe.templates,
         "scenarios": {f"{one.number:03d}": {} for one in recipe.catalogue.scenarios},
     }  # fmt: skip
-    texts = carried(named, recipe.catalogue, recipe.language, recipe.prompts)
+    texts = definition_files(named, recipe.catalogue, recipe.language, recipe.prompts)
     assert len(texts) == 60 + 3 + len(named["rules"]) + len(named["templates"])
     assert all(digest(yaml.safe_load(texts[name])) == value for name, value in recipe.scenario_files.items() if name != "crossed")
     assert all(yaml.safe_load(texts[f"scenarios/{one.file_name}"]) == definition(one) for one in recipe.catalogue.scenarios)
@@ -113,7 +115,7 @@ def test_a_definition_that_was_changed_is_told_whatever_was_renewed_beside_it(li
 def test_a_definition_with_all_its_hashes_renewed_is_told_as_one_of_its_own(copy: Path) -> None:
     rules = copy / DESIGN / "rules" / "crisis.yaml"
     fewer = yaml.safe_load(rules.read_text())[:-1]
-    rules.write_text(written(fewer), encoding="utf-8")
+    rules.write_text(definition_text(fewer), encoding="utf-8")
     forge(copy, rules=manifest_of(copy)["rules"] | {"crisis.yaml": digest(fewer)})
     assert f"was built with its own rules: {DESIGN}/rules/crisis.yaml" in said(copy)
 

@@ -11,10 +11,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from empathy_eval.base.errors import InputError
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding, InputError
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.base.signs import unseen
+from empathy_eval.base.invisible import invisible_characters
 from empathy_eval.cli import main
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed, software
 from empathy_eval.releases.hub.publish import publish
@@ -107,8 +106,8 @@ def test_a_name_that_only_looks_right_is_told(name: str, copy: Path) -> None:
     value["files"][name] = "0" * 64
     path.write_text(manifest_text(sealed(value)))
     found = [str(one) for one in faults(copy)]
-    if list(unseen(name)):  # the manifest itself is refused
-        assert len(found) == 1 and "which nobody sees" in found[0] and not list(unseen(found[0]))
+    if list(invisible_characters(name)):  # the manifest itself is refused
+        assert len(found) == 1 and "which nobody sees" in found[0] and not list(invisible_characters(found[0]))
         return
     assert any("not a valid file name of a release" in one for one in found) and len(found) == 2
     assert all("\x1b" not in one and "\u200b" not in one.split("is missing")[-1] for one in found if "no name" in one)

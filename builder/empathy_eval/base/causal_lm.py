@@ -1,4 +1,4 @@
-"""A causal language model in the process: found by name, folder or GGUF file, known by its hash, loaded without any code of its own."""
+"""Causal language models in the process: found by name, folder or GGUF file, identified by hash, loaded without custom code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIX = "name a folder with config.json and safetensors, a .gguf file, or a model 
 
 @dataclass(frozen=True)
 class Weights:
-    """Where a model lies, what it is called without its path, and the hash of all that its answers depend on."""
+    """The folder of a model, its name without the path, and the hash of all that its answers depend on."""
 
     folder: Path
     file: str | None
@@ -31,7 +31,7 @@ class Weights:
 
     @property
     def name(self) -> str:
-        """The name by which answers are kept: other weights have another one."""
+        """The name that answers are stored under: other weights have another name."""
         return f"{self.label}@{self.digest[:16]}"
 
 
@@ -72,7 +72,7 @@ def _of_the_hub(model: str, revision: str | None, where: str) -> Path:
 
 
 class CausalLM:
-    """A loaded model with its tokenizer. ``dtype`` is that of the weights in memory; the device is a GPU where there is one."""
+    """A loaded model with its tokenizer, on a GPU if there is one. ``dtype`` is the type of the weights in memory."""
 
     def __init__(self, weights: Weights, dtype: str = "float32", where: str = "model") -> None:
         """Loads it.
@@ -93,7 +93,8 @@ class CausalLM:
             raise input_error(f"{where}: dtype", f'"{dtype}" is not known', "use float32, bfloat16 or float16")
         file = {"gguf_file": weights.file} if weights.file else {"use_safetensors": True}
         try:
-            self.tokenizer: Any = AutoTokenizer.from_pretrained(weights.folder, **{name: one for name, one in file.items() if weights.file})
+            gguf = file if weights.file else {}
+            self.tokenizer: Any = AutoTokenizer.from_pretrained(weights.folder, **gguf)
             self.model: Any = AutoModelForCausalLM.from_pretrained(weights.folder, dtype=kind, **file)
         except ImportError as error:
             raise input_error(where, f"cannot be loaded: {str(error).splitlines()[0]}", "pip install gguf") from error
@@ -104,10 +105,10 @@ class CausalLM:
         self.longest: int = getattr(self.model.config, "max_position_embeddings", None) or 1 << 20
 
     def chat(self, messages: Sequence[dict[str, str]]) -> str:
-        """The text of a chat up to the place where the assistant speaks.
+        """The prompt text of a chat, up to where the assistant speaks.
 
         Raises:
-            ValueError: if the tokenizer has no chat template, or its template does not take these messages.
+            ValueError: if the tokenizer has no chat template, or its template refuses these messages.
         """
         if not self.tokenizer.chat_template:
             raise ValueError("the model has no chat template: use an instruction-tuned model")
@@ -118,6 +119,6 @@ class CausalLM:
         return text
 
     def tokens(self, text: str) -> list[int]:
-        """The tokens of a text, without any that the tokenizer would add."""
-        found: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
-        return found
+        """The token ids of a text, without special tokens."""
+        token_ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
+        return token_ids

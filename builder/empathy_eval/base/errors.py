@@ -1,4 +1,4 @@
-"""What can go wrong in a way that a user can mend: where it is, what it is, and how to mend it."""
+"""Errors that users can fix: where, what with the bad value, and how to fix it."""
 
 from __future__ import annotations
 
@@ -12,33 +12,42 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from empathy_eval.base.signs import unseen
+from empathy_eval.base.invisible import invisible_characters
 
 OURS = str(Path(__file__).parents[1])
+NAME = "empathy-eval"
+# Of a checkout: the package lies in builder/.
+SOURCE = Path(__file__).parents[3]
+FIX_RESTORE = "restore the file from the published release, or release the build again"
+# Of more names none is looked for: it would take longer than the work.
+MOST_KNOWN = 2000
+NOT_INSTALLED = "needs packages that are not installed"
+LAID_OUT = dict.fromkeys(map(ord, "\t\n"))
 
 
 def traceback_text(error: BaseException) -> str:
-    """The whole traceback as text."""
+    """The traceback of an error as text."""
     return "".join(traceback.format_exception(error))
 
 
-def place_of(error: BaseException) -> str:
-    """Where code of others raised an error, as `` (shared_words.py:12, in score)``; empty where no such code took part.
+def raised_at(error: BaseException) -> str:
+    """Where third-party code raised an error, as `` (shared_words.py:12, in score)``; empty if none took part.
 
-    It is the last line of the user's own code, else of the installed package that was called. The file is told as its module is named, so
-    that no folder of a machine is in what is written.
+    It is the last line of the user's own code, else of the installed package that was called. The file is named after its module, so that
+    no folder of a machine is written.
     """
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).is_file():
         return f" ({Path(error.filename).name}:{error.lineno})"
     frames = [(frame, line) for frame, line in traceback.walk_tb(error.__traceback__) if _of_others(frame)]
-    own = [one for one in frames if not _installed(one[0])]
-    packaged = [one for one in frames if _module(one[0])[0] == _module(frames[0][0])[0]]
+    own = [entry for entry in frames if not _installed(entry[0])]
+    packaged = [entry for entry in frames if _module(entry[0])[0] == _module(frames[0][0])[0]]
     if not own and not packaged:
         return ""
     frame, line = (own or packaged)[-1]
@@ -47,7 +56,7 @@ def place_of(error: BaseException) -> str:
 
 
 def _of_others(frame: FrameType) -> bool:
-    """Whether it is neither code of ours nor of the standard library."""
+    """Whether a frame is neither ours nor of the standard library."""
     path = frame.f_code.co_filename
     return not path.startswith((OURS, "<frozen")) and (not path.startswith(_standard()) or _installed(frame))
 
@@ -72,42 +81,38 @@ def _file(frame: FrameType) -> str:
     return "/".join(path.parts[-len(_module(frame)) - (path.stem == "__init__") :])
 
 
-NAME = "empathy-eval"
-# Of a checkout: the package lies in builder/.
-SOURCE = Path(__file__).parents[3]
-
-
 def install_line(extra: str = "") -> str:
-    """The line for a shell that installs what an extra needs, or what the program itself needs, where this program came from."""
+    """The shell command that installs an extra, or the program's own requirements, from where this program came."""
     try:
-        found = distribution(NAME)
+        installed = distribution(NAME)
     except PackageNotFoundError:
-        found = None
-    return line_for(extra, SOURCE, found)
+        installed = None
+    return install_line_for(extra, SOURCE, installed)
 
 
-def line_for(extra: str, source: Path, found: Distribution | None) -> str:
-    """The line of a program that lies in a folder which may be a checkout, or that pip knows as a distribution."""
+def install_line_for(extra: str, source: Path, installed: Distribution | None) -> str:
+    """The command for a program in ``source``, which may be a checkout, or for an installed distribution."""
     extras = f"[{extra}]" if extra else ""
     if _is_checkout(source):
         return f"pip install -e {shlex.quote(f'{source}{extras}')}"
-    if found is None:
+    if installed is None:
         return f"pip install -e {shlex.quote(f'CHECKOUT{extras}')}, where CHECKOUT is the folder of the project"
-    if origin := _origin(found.read_text("direct_url.json")):
+    if origin := _origin(installed.read_text("direct_url.json")):
         return f"pip install {shlex.quote(f'{NAME}{extras} @ {origin}')}"
-    return " ".join(["pip install", *map(shlex.quote, requirements(found.requires or [], extra))])
+    return " ".join(["pip install", *map(shlex.quote, requirements(installed.requires or [], extra))])
 
 
 def requirements(lines: list[str], extra: str) -> list[str]:
-    """Those of a distribution's requirements that an extra adds; what names another extra of ours is what that one adds."""
-    wanted = []
+    """The requirements of a distribution that an extra adds. References to other extras of ours are resolved."""
+    wanted = list[str]()
     for line in lines:
         requirement, _, marker = line.partition(";")
         named = re.search(r"""extra\s*==\s*["']([^"']*)["']""", marker)
         if (named[1] if named else "") != extra:
             continue
         ours = re.fullmatch(rf"{NAME}\s*\[(.*)\]\s*", requirement)
-        wanted += [one for other in ours[1].split(",") for one in requirements(lines, other.strip())] if ours else [requirement.strip()]
+        parts = [requirements(lines, other.strip()) for other in ours[1].split(",")] if ours else [[requirement.strip()]]
+        wanted += chain.from_iterable(parts)
     return list(dict.fromkeys(wanted))
 
 
@@ -119,29 +124,22 @@ def _is_checkout(folder: Path) -> bool:
 
 
 def _origin(direct_url: str | None) -> str:
-    """Where pip took the distribution from, as it takes it again; nothing if that was an index, or is no longer there."""
+    """The URL or path that pip installed from; empty for a package index, or a path that is gone."""
     if direct_url is None:
         return ""
-    told = json.loads(direct_url)
-    url = str(told["url"])
+    record = json.loads(direct_url)
+    url = str(record["url"])
     if url.startswith("file:") and not Path(url2pathname(urlsplit(url).path)).exists():
         return ""
-    if repository := told.get("vcs_info"):
+    if repository := record.get("vcs_info"):
         url = f"{repository['vcs']}+{url}@{repository['commit_id']}"
-    return f"{url}#subdirectory={told['subdirectory']}" if "subdirectory" in told else url
-
-
-# Of more names none is looked for: it would take longer than the work.
-MOST_KNOWN = 2000
-NOT_INSTALLED = "needs packages that are not installed"
-LAID_OUT = dict.fromkeys(map(ord, "\t\n"))
+    return f"{url}#subdirectory={record['subdirectory']}" if "subdirectory" in record else url
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of an input: its place, what is wrong with the bad value quoted, and how to mend it.
-
-    ``traceback`` is that of the code of others which raised it, if any did.
+    """One fault of an input: its place, what is wrong with the bad value quoted, and how to fix it. ``traceback`` is that of third-party
+    code.
     """
 
     where: str
@@ -154,43 +152,72 @@ class Problem:
 
 
 def plain(text: str, escape: Callable[[str], str] = ascii) -> str:
-    """A text whose signs that nobody sees, or that move a terminal's cursor, are written out: ``escape`` makes a quoted text of one.
+    """A text with invisible characters and cursor movements escaped; ``escape`` returns a quoted text of one character.
 
-    What scripts and emoji are written with stays, and so do tabs and ends of lines.
+    Characters that scripts and emoji need stay, and so do tabs and line ends.
     """
     if text.isascii() and text.translate(LAID_OUT).isprintable():
         return text
-    odd = {place for place, _ in unseen(text)}
+    odd = {index for index, _ in invisible_characters(text)}
     return "".join(
-        escape(sign)[1:-1] if place in odd or sign == "\r" or "\ud800" <= sign <= "\udfff" else sign for place, sign in enumerate(text)
+        escape(character)[1:-1] if index in odd or character == "\r" or "\ud800" <= character <= "\udfff" else character
+        for index, character in enumerate(text)
     )
 
 
 def shortened(text: str, most: int = 80) -> str:
-    """A text as it is quoted where there is room for so many characters."""
+    """A text cut to ``most`` characters, for a quotation."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
-    """A question whether the known name that is closest to an unknown one is meant, in whatever case; empty where none is close.
+    """The hint "did you mean …?" with the known name closest to an unknown one, ignoring case; empty if none is close.
 
-    It stands behind the list of known names, as the end of how to mend it.
+    It ends a fix that lists the known names.
     """
     from difflib import get_close_matches  # most runs ask for nothing that there is not
 
-    by_sign = {str(one).casefold(): str(one) for one in known}
-    found = get_close_matches(str(name).casefold()[:100], by_sign, n=1) if len(by_sign) <= MOST_KNOWN else ()
-    return f'; did you mean "{by_sign[found[0]]}"?' if found else ""
+    by_sign = {str(candidate).casefold(): str(candidate) for candidate in known}
+    matches = get_close_matches(str(name).casefold()[:100], by_sign, n=1) if len(by_sign) <= MOST_KNOWN else ()
+    return f'; did you mean "{by_sign[matches[0]]}"?' if matches else ""
 
 
 def nearest_column(names: Iterable[str], missing: Iterable[str]) -> str:
-    """As :func:`nearest`, of a missing column and the first of the columns of a table that may be meant for it."""
+    """As :func:`nearest`, for a missing column and the first column of a table that may be meant for it."""
     lacking = list(missing)
-    return next((said for name in names if name not in lacking and (said := nearest(name, lacking))), "")
+    return next((question for name in names if name not in lacking and (question := nearest(name, lacking))), "")
+
+
+@dataclass(frozen=True)
+class Finding(Problem):
+    """A fault, an ``unchecked`` part named by ``about`` (a metric, a signature, toxicity, pages), or a ``note``.
+
+    ``config``, ``row`` (its number in the file) and ``column`` name a cell of a release, with the value ``found`` there and the ``derived``
+    one.
+    """
+
+    fix: str = FIX_RESTORE
+    severity: Literal["fault", "unchecked", "note"] = "fault"
+    about: str = ""
+    config: str | None = None
+    row: int | None = None
+    column: str | None = None
+    found: Any = None
+    derived: Any = None
+
+
+def faults_of(problems: Iterable[Problem]) -> Iterator[Finding]:
+    """Problems as faults."""
+    return (Finding(problem.where, problem.what, problem.fix) for problem in problems)
+
+
+def has_faults(findings: Iterable[Finding]) -> bool:
+    """Whether any finding is a fault."""
+    return any(finding.severity == "fault" for finding in findings)
 
 
 class EmpathyEvalError(Exception):
-    """Base of the errors that are printed without a traceback; ``exit_code`` is the status of the process."""
+    """Base of errors that are printed without a traceback; ``exit_code`` is the exit status."""
 
     exit_code = 1
 
@@ -203,52 +230,52 @@ class EmpathyEvalError(Exception):
 
 
 class InputError(EmpathyEvalError):
-    """The input is wrong: nothing was done. All problems that could be seen at once are in ``problems``."""
+    """The input is wrong, and nothing was done. ``problems`` holds all problems that could be found at once."""
 
     exit_code = 2
 
 
 class JobError(EmpathyEvalError):
-    """The input is right, and the job could not finish. What was paid for is kept."""
+    """The input is right, but the job could not finish. Paid answers are kept."""
 
 
 def input_error(where: object, what: str, fix: str, raised: BaseException | None = None) -> InputError:
-    """An :class:`InputError` of a single problem; ``raised`` is what code of others raised, whose place is told too."""
+    """An :class:`InputError` of one problem; ``raised`` is an exception of third-party code, whose place is named."""
     return InputError([_problem(where, what, fix, raised)])
 
 
 def job_error(where: object, what: str, fix: str, raised: BaseException | None = None) -> JobError:
-    """A :class:`JobError` of a single problem; ``raised`` as for :func:`input_error`."""
+    """A :class:`JobError` of one problem; ``raised`` as for :func:`input_error`."""
     return JobError([_problem(where, what, fix, raised)])
 
 
 def _problem(where: object, what: str, fix: str, raised: BaseException | None) -> Problem:
     if raised is None:
         return Problem(str(where), what, fix)
-    return Problem(str(where), what + place_of(raised), fix, traceback=traceback_text(raised))
+    return Problem(str(where), what + raised_at(raised), fix, traceback=traceback_text(raised))
 
 
 class Tracebacks:
-    """What is printed beside errors of code of others: their whole tracebacks where the command line asks for them, else how to ask."""
+    """Tracebacks of third-party code beside an error: the texts if the command line asks for them, else a hint."""
 
     shown = False
 
     @classmethod
     def of(cls, tracebacks: Iterable[str]) -> list[str]:
-        """The texts to print; none without a traceback."""
-        some = [one.rstrip() for one in tracebacks if one]
-        return some if cls.shown or not some else ["add --traceback for the whole traceback"]
+        """The lines to print; empty without a traceback."""
+        texts = [text.rstrip() for text in tracebacks if text]
+        return texts if cls.shown or not texts else ["add --traceback for the whole traceback"]
 
 
 def refuse(problems: Iterable[Problem]) -> None:
-    """Raises an :class:`InputError` with all of these problems at once; where there are none, nothing is done."""
-    if found := tuple(problems):
-        raise InputError(found)
+    """Raises an :class:`InputError` with all problems; does nothing if there are none."""
+    if collected := tuple(problems):
+        raise InputError(collected)
 
 
 @contextmanager
 def collecting(problems: list[Problem]) -> Iterator[None]:
-    """Adds the problems of an :class:`InputError` within to a list, and goes on behind the block: all of several files are told at once."""
+    """Adds the problems of an :class:`InputError` in the block to a list, so that all of several files are reported at once."""
     try:
         yield
     except InputError as error:
@@ -256,5 +283,5 @@ def collecting(problems: list[Problem]) -> Iterator[None]:
 
 
 def missing_package(purpose: str, extra: str = "", otherwise: str = "") -> InputError:
-    """The error for a package of an extra (or one that is always needed) that is not installed; ``otherwise`` is a way without it."""
+    """The error for a package that is not installed: of an ``extra``, or a required one; ``otherwise`` names an alternative."""
     return input_error(purpose, NOT_INSTALLED, install_line(extra) + (f", or {otherwise}" if otherwise else ""))

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and the place of the data folders."""
+"""Atomic files and folders, and the location of data folders."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def data_folder(name: str) -> Path:
 
 
 def packaged_file(named: str | Path, kind: str, folder: str, names: Sequence[str], fix: str) -> Path:
-    """The file of a ``kind``: a path stays what it is, a bare name that is no file stands for a packaged one of these names.
+    """The file of a ``kind``: a path, or the name of a packaged file.
 
     Raises:
-        InputError: for a name that is neither; ``fix`` says what there is to name.
+        InputError: for a name that is neither; ``fix`` lists the names.
     """
     path = Path(named)
     if path.is_file() or path.suffix or path.name != str(named):
@@ -48,10 +48,10 @@ def packaged_file(named: str | Path, kind: str, folder: str, names: Sequence[str
     raise input_error(f'{kind} "{named}"', "is not a file, and no packaged one has that name", fix)
 
 
-def is_own(folder: Path, path: Path) -> bool:
-    """Whether what a path in a folder leads to is the folder's own: in it, or a file of the Hub's cache that the folder is a snapshot of.
+def belongs_to(folder: Path, path: Path) -> bool:
+    """Whether a path in a folder leads to the folder's own content: inside it, or in the Hub cache that it is a snapshot of.
 
-    Such a snapshot is ``snapshots/<commit>`` of a repository's folder; its files are links to ``blobs/<hash>`` beside it.
+    Such a snapshot is ``snapshots/<commit>``; its files are links to ``blobs/<hash>`` beside it.
     """
     root, real = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
     if real.is_relative_to(root):
@@ -60,25 +60,22 @@ def is_own(folder: Path, path: Path) -> bool:
     return bool(snapshot and real.parent == root.parent.parent / "blobs" and BLOB.fullmatch(real.name))
 
 
-def leading_out(folder: Path) -> list[Path]:
-    """The links in a folder that lead out of it: what is read or sent through them is not the folder's own.
-
-    What git keeps of itself, in a folder ``.git`` at the top, is not looked at.
-    """
+def outside_links(folder: Path) -> list[Path]:
+    """Links in a folder that lead out of it: their targets are not the folder's own. A ``.git`` at the top is skipped."""
     # A link that leads to itself has a real path too.
-    return sorted(path for path, kind in entries(folder) if kind == "link" and not is_own(folder, path))
+    return sorted(path for path, kind in entries(folder) if kind == "link" and not belongs_to(folder, path))
 
 
 def entries(folder: Path) -> Iterator[tuple[Path, str]]:
-    """All that lies in a folder and those in it, with its kind: ``file``, ``folder``, ``link`` or, of what is none of these, ``device``.
+    """All entries below a folder with their kind: ``file``, ``folder``, ``link`` or ``device`` (anything else).
 
-    Nothing is opened and no link is followed. A ``.git`` at the top is left out, and what a folder holds that cannot be read.
+    Nothing is opened and no link is followed. A ``.git`` at the top and unreadable folders are skipped.
     """
     waiting = [folder]
     while waiting:
         inside = waiting.pop()
-        with contextlib.suppress(OSError), os.scandir(inside) as found:
-            for entry in sorted(found, key=lambda one: one.name):
+        with contextlib.suppress(OSError), os.scandir(inside) as listing:
+            for entry in sorted(listing, key=lambda entry: entry.name):
                 path = inside / entry.name
                 if path == folder / ".git":
                     continue
@@ -92,7 +89,7 @@ def room_for(path: Path) -> Iterator[None]:
     """Turns a failed write (a full disk, a missing permission) under ``path`` into a :class:`JobError`.
 
     Raises:
-        InputError: for what is no path.
+        InputError: for an invalid path.
     """
     try:
         yield
@@ -109,31 +106,31 @@ def room_for(path: Path) -> Iterator[None]:
 
 
 def _takes_no_files(error: OSError, path: Path) -> bool:
-    """Whether ``path`` or a folder on the way to it could not be made where there is a folder, as in ``/proc``; a missing input is none."""
+    """Whether a parent of ``path`` exists but takes no files, as in ``/proc``; a missing input does not count."""
     if error.errno != errno.ENOENT or error.filename is None:
         return False
     missing = Path(os.fsdecode(error.filename))
     return any(
-        missing in (one, *one.parents) or (missing.parent == one.parent and missing.name.startswith(f"{_beside(one).name}."))
-        for one in (path, Path(os.path.realpath(path)))
+        missing in (target, *target.parents) or (missing.parent == target.parent and missing.name.startswith(f"{_beside(target).name}."))
+        for target in (path, Path(os.path.realpath(path)))
     )
 
 
 def _beside(path: Path, *words: object) -> Path:
-    """What lies beside ``path`` while it is written."""
+    """The name of a temporary file or folder beside ``path``."""
     return path.with_name(".".join(map(str, ("", path.name, *words))))
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder; its file takes the final name only when all went well.
+    """Yields a temporary path in the same folder that takes the final name only on success.
 
-    Where two processes write the same file, each has a temporary one of its own, and the last one stays.
+    Two processes that write the same file have separate temporary files; the last one wins.
 
     Raises:
-        InputError: if the folder is to lie in what is a file, or a folder lies where the file goes.
+        InputError: if the folder would lie in a file, or a folder lies where the file goes.
     """
-    not_folders(path)
+    refuse_folders(path)
     with room_for(path):
         _make_folder(path.parent)
         partial, lock = _free(path)
@@ -148,20 +145,20 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 
 def _free(path: Path) -> tuple[Path, int]:
-    """The first temporary file of ``path`` that no process writes, empty, and its lock. What killed processes left is used again."""
+    """The first temporary file of ``path`` that no process writes, emptied, and its lock. Files of killed processes are reused."""
     names = chain([_beside(path, "partial")], (_beside(path, number, "partial") for number in count(2)))
-    found = next((name, lock) for name in names if (lock := _locked(name)) is not None)
-    os.ftruncate(found[1], 0)
+    free = next((name, lock) for name in names if (lock := _locked(name)) is not None)
+    os.ftruncate(free[1], 0)
     for name in names:
         if not name.exists() or (left := _locked(name)) is None:
             break
         name.unlink(missing_ok=True)
         os.close(left)
-    return found
+    return free
 
 
 def _locked(path: Path) -> int | None:
-    """A lock on a file, which is made if it is missing; None if another process has it. It ends with the process, or is closed."""
+    """A lock on a file, created if missing; None if another process holds it. It ends with the process or when closed."""
     while True:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
         try:
@@ -178,7 +175,7 @@ def _locked(path: Path) -> int | None:
 
 
 def _ask_for(lock: int) -> None:
-    """Raises BlockingIOError if another process has the lock of a file."""
+    """Raises BlockingIOError if another process holds the lock of a file."""
     try:
         import fcntl
     except ImportError:  # not a Unix
@@ -190,7 +187,7 @@ def _ask_for(lock: int) -> None:
             raise
 
 
-def not_folders(*paths: Path) -> None:
+def refuse_folders(*paths: Path) -> None:
     """Raises an :class:`InputError` if folders lie where these files go."""
     # os.path.isdir, since Path.is_dir raises for a name that is too long.
     folders = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
@@ -205,11 +202,11 @@ def _make_folder(path: Path) -> None:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a UTF-8 text file, whole or not at all.
+    """Writes a UTF-8 text file atomically.
 
     Raises:
-        InputError: if the folder is to lie in what is a file.
-        JobError: if the disk is full, the folder may not be written to, or no file of that name can be there.
+        InputError: if the folder would lie in a file.
+        JobError: if the disk is full, permission is missing, or no file of that name can exist there.
     """
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
@@ -217,14 +214,14 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
-    """Yields a temporary folder beside ``path`` that takes its name only when all went well; one process at a time may do so.
+    """Yields a temporary folder beside ``path`` that takes its name only on success; one process at a time.
 
-    A folder that is already there is replaced only if it is empty or holds the file ``made_by``. If a process is killed while its
-    folder takes the name, the next one puts the old folder back, and clears away what else was left.
+    An existing folder is replaced only if it is empty or holds the file ``made_by``. If a process is killed meanwhile, the next one
+    restores the old folder and clears what was left.
 
     Raises:
-        InputError: if ``path`` is a file, or a folder of something else, or another process is writing it.
-        JobError: if the disk is full, or no folder of that name can be there.
+        InputError: if ``path`` is a file, another folder, or is being written.
+        JobError: if the disk is full, or no folder of that name can exist.
     """
     with room_for(path):
         real = Path(os.path.realpath(path))
@@ -249,10 +246,10 @@ def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def _alone(path: Path, real: Path) -> Iterator[None]:
-    """Keeps other processes from writing a folder.
+    """Locks a folder against other writers.
 
     Raises:
-        InputError: if one is writing it.
+        InputError: if another process is writing it.
     """
     beside = _beside(real, "lock")
     lock = _locked(beside)
@@ -266,12 +263,12 @@ def _alone(path: Path, real: Path) -> Iterator[None]:
 
 
 def _recover(path: Path) -> None:
-    """Puts a folder back whose replacement did not take its name, and clears away what else killed processes left; under the lock."""
+    """Restores a folder whose replacement did not finish, and removes what killed processes left; under the lock."""
     replaced = _beside(path, "replaced")
     if replaced.is_dir() and not (path.is_dir() and any(path.iterdir())):
         replaced.rename(path)
     shutil.rmtree(replaced, ignore_errors=True)
     partial = re.compile(re.escape(_beside(path).name) + "[.]([0-9a-f]{8}[.])?partial")
     with contextlib.suppress(PermissionError):  # a folder that may be written into, and not be listed
-        for left in [one for one in path.parent.iterdir() if partial.fullmatch(one.name)]:
+        for left in [entry for entry in path.parent.iterdir() if partial.fullmatch(entry.name)]:
             shutil.rmtree(left, ignore_errors=True)

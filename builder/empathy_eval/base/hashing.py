@@ -1,4 +1,4 @@
-"""Identity by content: canonical JSON, tagged hashes, and the line of settings that stands beside a number."""
+"""Identity by content: canonical JSON, tagged hashes, signatures of settings, derived randomness."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=F
 
 
 def canonical_json(value: Any) -> bytes:
-    """The one JSON form of a value: sorted keys, no spaces, UTF-8. NaN and unknown types are refused.
+    """The canonical JSON of a value: sorted keys, no spaces, UTF-8.
 
     Raises:
         ValueError: for NaN and infinities.
-        TypeError: for anything that JSON does not have.
+        TypeError: for values that JSON does not have.
     """
     return ENCODER.encode(value).encode()
 
@@ -40,10 +40,10 @@ def digest_file(path: Path) -> str:
 
 
 def signature_line(**settings: object) -> str:
-    """All settings that could change a number, in the order given: ``tok:13a|smooth:exp|version:2.6.0``."""
+    """All settings that can change a number, in the given order: ``tok:13a|smooth:exp|version:2.6.0``."""
     return "|".join(f"{name}:{value}" for name, value in settings.items())
 
 
 def derived_random(*parts: object) -> random.Random:
-    """A generator seeded by its parts, such as (seed, scenario, index): never by the order of calls."""
+    """A random generator seeded by parts such as (seed, scenario, index), independent of the order of calls."""
     return random.Random(digest([str(part) for part in parts]))

@@ -1,4 +1,4 @@
-"""Imports that bring less: what a library would load for uses that are not ours is, while it is imported, as if it were not installed."""
+"""Lighter imports: hides optional modules of a library while it is imported."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from importlib.machinery import ModuleSpec
 
 
 class _Absent:
-    """Says of some modules, to the thread that made it alone, that they are not installed."""
+    """A module finder that hides modules from the thread that made it."""
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names, self._thread = names, threading.get_ident()
@@ -23,7 +23,7 @@ class _Absent:
 
 @contextmanager
 def without(*names: str) -> Iterator[None]:
-    """Inside, an import of these modules by this thread fails unless they are loaded already; other threads see no difference."""
+    """Inside, imports of these modules by this thread fail unless they are loaded already. Other threads see no difference."""
     finder = _Absent(names)
     sys.meta_path.insert(0, finder)
     try:

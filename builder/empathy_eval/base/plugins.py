@@ -1,4 +1,4 @@
-"""What others add by name: entry points of installed packages, and ``module:name``."""
+"""Plug-ins by name: entry points of installed packages, and ``module:name``."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ if TYPE_CHECKING:
 
 OURS = "empathy-eval"
 # Where modules of one's own are looked for beside ``sys.path``: the command line names the folder where it is run.
-BESIDE = list[str]()
+EXTRA_PATH = list[str]()
 
 
-def known(group: str, built_in: Iterable[str] = ()) -> dict[str, list[str]]:
-    """Every name of a group of entry points, with the packages that offer it: more than one where they clash."""
+def known_names(group: str, built_in: Iterable[str] = ()) -> dict[str, list[str]]:
+    """All names of an entry-point group, with the packages that offer each: more than one where they clash."""
     names = {name: [OURS] for name in built_in}
-    for point in _offered(group):
+    for point in _entry_points(group):
         names.setdefault(point.name, []).append(point.dist.name if point.dist else point.value)
     return names
 
 
-def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[str, str] | None = None) -> Any:
-    """The object of a name: a class or a function is called with the settings, anything else is taken as it is.
+def load(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[str, str] | None = None) -> Any:
+    """The object of a name. A class or function is called with the settings; any other object is returned as it is.
 
-    ``group`` is as in ``empathy_eval.metrics``; ``built_in`` says where our own names are, as ``module:name``.
+    ``group`` is such as ``empathy_eval.metrics``; ``built_in`` maps our own names to ``module:name``.
 
     Raises:
-        InputError: if the name is unknown or offered twice, or what stands behind it cannot be loaded or called, or takes no settings.
+        InputError: if the name is unknown or offered twice, or the object cannot be loaded or called, or takes no such settings.
     """
     what = f'{group.rpartition(".")[2].removesuffix("s")} "{name}"'
     try:
-        thing = _point(group, name, what, built_in or {}).load()
+        thing = _entry_point(group, name, what, built_in or {}).load()
         if callable(thing):
             _refuse_unknown(thing, settings, what)
             return thing(**settings)
@@ -52,8 +52,8 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
     return thing
 
 
-def refuse_unlike(thing: Any, where: str, kind: str, parts: tuple[Sequence[str], Sequence[str]], named: str = "") -> None:
-    """Raises an :class:`InputError` for a class in the place of an object, and for one that lacks ``parts``: its texts and its methods."""
+def check_interface(thing: Any, where: str, kind: str, parts: tuple[Sequence[str], Sequence[str]], named: str = "") -> None:
+    """Raises an :class:`InputError` for a class instead of an instance, or if text attributes or methods in ``parts`` are missing."""
     if isinstance(thing, type):
         raise input_error(where, f"{thing.__name__} is a class, not a {kind}", f"pass an instance: {thing.__name__}(…)")
     texts, methods = parts
@@ -64,25 +64,26 @@ def refuse_unlike(thing: Any, where: str, kind: str, parts: tuple[Sequence[str],
 
 
 def _refuse_unknown(thing: Callable[..., Any], settings: Mapping[str, Any], what: str) -> None:
-    """Raises an :class:`InputError` that names the settings a class or a function takes, if there are others."""
+    """Raises an :class:`InputError` for settings that a class or function does not take; it lists those it takes."""
     try:
         taken = signature(thing).parameters.values() if settings else ()
     except ValueError:  # of what is written in C: it says so itself when it is called
         return
-    names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
-    unknown = () if any(one.kind is one.VAR_KEYWORD for one in taken) else [f'"{name}"' for name in settings if name not in names]
+    names = [parameter.name for parameter in taken if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)]
+    takes_any = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken)
+    unknown = [] if takes_any else [f'"{name}"' for name in settings if name not in names]
     if unknown:
         fix = f"it takes {', '.join(names)}{nearest(unknown[0], names)}" if names else "leave the settings out"
         raise input_error(what, f"takes no {', '.join(unknown)}", fix)
 
 
-def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> EntryPoint:
+def _entry_point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> EntryPoint:
     from importlib.metadata import EntryPoint
 
     if ":" in name:
-        sys.path += [folder for folder in BESIDE if folder not in sys.path]
+        sys.path += [folder for folder in EXTRA_PATH if folder not in sys.path]
         return EntryPoint(name, name, group)
-    names = known(group, built_in)
+    names = known_names(group, built_in)
     offers = names.get(name, [])
     if not offers:
         fix = f"use one of {', '.join([*sorted(names), 'module:name'])}{nearest(name, names)}"
@@ -91,19 +92,19 @@ def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> Ent
         raise input_error(what, f"is offered by {' and by '.join(offers)}", "uninstall one of them, or write module:name")
     if name in built_in:
         return EntryPoint(name, built_in[name], group)
-    (point,) = (one for one in _offered(group) if one.name == name)
+    (point,) = (offer for offer in _entry_points(group) if offer.name == name)
     return point
 
 
-def _offered(group: str) -> Iterator[EntryPoint]:
-    """The entry points of installed packages. What lies in the folder where the program runs is not installed: it may be a stranger's."""
-    here = {os.path.realpath(folder) for folder in ("", *BESIDE)}
+def _entry_points(group: str) -> Iterator[EntryPoint]:
+    """Entry points of installed packages. The working folder is skipped, because it may hold code of somebody else."""
+    here = {os.path.realpath(folder) for folder in ("", *EXTRA_PATH)}
     folders = [folder for folder in sys.path if os.path.realpath(folder) not in here]
     yield from _points_in(group, tuple((folder, _changed(folder)) for folder in folders))
 
 
 def _changed(folder: str) -> int:
-    """When what lies in a folder last came or went; 0 where there is none."""
+    """The modification time of a folder in nanoseconds; 0 if there is none."""
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:
@@ -112,14 +113,14 @@ def _changed(folder: str) -> int:
 
 @lru_cache(maxsize=64)
 def _points_in(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
-    """The entry points of the packages in those folders, as they were at those times: each name of a report asks, and reads them all."""
+    """Entry points of the packages in folders with these modification times. Cached, because each name of a report asks."""
     from importlib.metadata import distributions
 
-    found, seen = list[Any](), set[str]()
+    collected, seen = list[Any](), set[str]()
     for package in distributions(path=[folder for folder, _ in folders]):
         points = [point for point in package.entry_points if point.group == group]
         # Of a package that lies on two places of the path the first one counts; what has lost its name is none.
         if points and package.name and package.name.lower() not in seen:
             seen.add(package.name.lower())
-            found += points
-    return tuple(found)
+            collected += points
+    return tuple(collected)

@@ -1,4 +1,4 @@
-"""Results that print themselves: as the table of their command, in a terminal and in a notebook."""
+"""Results that print as their command's table, in a terminal and in a notebook."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import NOT_INSTALLED, input_error, plain
-from empathy_eval.base.table_text import Text, latex, markdown
+from empathy_eval.base.table_text import TableText, latex, markdown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,36 +20,36 @@ MOST_LINES, MOST_SIGNS = 60, 4000
 _TABLES: dict[str, tuple[str, str]] = {}
 
 
-def printed_by(tables: Mapping[str, tuple[str, str]]) -> None:
-    """Says which function of which module gives the table of a class of results, by the name of the class."""
+def register_tables(tables: Mapping[str, tuple[str, str]]) -> None:
+    """Registers by class name the module and function that print a result; those lie in a later room."""
     _TABLES.update(tables)
 
 
-class Printed:
-    """A result whose text is the table that its command prints; its ``repr`` is one line, so that no console is flooded."""
+class Printable:
+    """A result whose text is the table of its command. Its ``repr`` is one line, so that consoles stay readable."""
 
     def head(self) -> Sequence[str]:
-        """The lines above the table: what the result is of."""
+        """The lines above the table: what the result is about."""
         return ()
 
-    def _table(self) -> Text:
-        """The table that its command prints."""
+    def _table(self) -> TableText:
+        """The table of its command."""
         module, name = _TABLES[type(self).__name__]
-        table: Text = getattr(import_module(module), name)(self)
+        table: TableText = getattr(import_module(module), name)(self)
         return table
 
     def __str__(self) -> str:
-        if type(self)._table is Printed._table and type(self).__name__ not in _TABLES:
+        if type(self)._table is Printable._table and type(self).__name__ not in _TABLES:
             return repr(self)
         return plain("\n".join([*self.head(), "", self._table()] if self.head() else [self._table()]))
 
     def to_markdown(self) -> str:
-        """What its command prints, as Markdown."""
+        """The output of its command as Markdown."""
         table = self._table()
         return plain(markdown([*self.head(), "", *table.lines, "", *table.settings]))
 
     def to_latex(self) -> str:
-        """The tables that its command prints, as LaTeX with booktabs; captions say what they are of."""
+        """The tables of its command as LaTeX with booktabs; captions name what they show."""
         table = self._table()
         return plain(latex(table.lines, self.head(), table.settings))
 
@@ -57,15 +57,15 @@ class Printed:
         return f"<{type(self).__name__}{''.join(f': {plain(line)}' for line in self.head()[:1])}; print() shows its table>"
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(cut(str(self)))}</pre>"
+        return f"<pre>{escape(truncated(str(self)))}</pre>"
 
 
-def cut(text: str) -> str:
-    """The first lines of a text, as many as a notebook should show, and how many more there are."""
-    lines, kept, signs = text.split("\n"), list[str](), 0
+def truncated(text: str) -> str:
+    """The first lines of a text, as many as a notebook should show, and the number of the others."""
+    lines, kept, size = text.split("\n"), list[str](), 0
     for line in lines[:MOST_LINES]:
-        signs += len(escape(line)) + 1
-        if signs > MOST_SIGNS:
+        size += len(escape(line)) + 1
+        if size > MOST_SIGNS:
             break
         kept.append(line)
     more = len(lines) - len(kept)
@@ -73,7 +73,7 @@ def cut(text: str) -> str:
 
 
 def data_frame(records: Iterable[Mapping[str, Any]], columns: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
-    """A row a record; the columns ``numbers`` are floats, and what is None in them is NaN.
+    """A row for each record; the columns ``numbers`` are floats, with NaN for None.
 
     Raises:
         InputError: if pandas is not installed.

@@ -1,4 +1,4 @@
-"""A stop that loses nothing: a signal is a message, heard once."""
+"""Graceful stops: the first signal lets running requests finish, so that no answer is lost."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ AT_ONCE = "the next Ctrl-C ends at once"
 
 
 class Stopped(JobError):
-    """A signal has stopped the run."""
+    """A signal stopped the run."""
 
 
 @contextlib.contextmanager
 def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
-    """The first of Ctrl-C, SIGTERM and SIGHUP calls ``stop`` with the error to end with; a Ctrl-C after it does not wait.
+    """Context manager: the first Ctrl-C, SIGTERM or SIGHUP calls ``stop`` with the error to end with. A later Ctrl-C ends at once.
 
-    In a thread of :func:`beside_loops` it is the interrupt of the thread that waits for it.
+    In a thread of :func:`run_beside_loops` an interrupt of the waiting thread counts as the signal.
 
     Raises:
         KeyboardInterrupt: out of the running event loop, at that Ctrl-C.
     """
-    loop, heard = asyncio.get_running_loop(), list[str]()
+    loop, received = asyncio.get_running_loop(), list[str]()
 
     def hear(name: str) -> None:
-        heard.append(name)
-        if len(heard) == 1:
+        received.append(name)
+        if len(received) == 1:
             fix = "run the same command to continue; every answer so far is in the ledger"
             stop(Stopped([Problem("build", f"stopped by {SIGNALS[name]}", fix)]))
         elif name == "SIGINT":
@@ -46,7 +46,7 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
 
     numbers = {name: getattr(signal, name) for name in SIGNALS if hasattr(signal, name)}
     with contextlib.ExitStack() as stack:
-        if ear := EAR.get():
+        if ear := LISTENER.get():
             stack.enter_context(ear.open(lambda: loop.call_soon_threadsafe(hear, "SIGINT")))
         for name, number in numbers.items():
             before = signal.getsignal(number)
@@ -59,8 +59,8 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
         yield
 
 
-class Ear:
-    """Hears interrupts for work in another thread, where no signal comes."""
+class InterruptListener:
+    """Passes interrupts to work in another thread, which gets no signals."""
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
@@ -68,7 +68,7 @@ class Ear:
         self._lock, self._heard_by = threading.RLock(), list[Callable[[], object]]()
 
     def interrupt(self) -> None:
-        """Tells the work to stop, now or as soon as it listens."""
+        """Stops the work now, or as soon as it listens."""
         with self._lock:
             self.interrupted.set()
             for hear in list(self._heard_by):
@@ -88,24 +88,24 @@ class Ear:
                 self._heard_by.remove(hear)
 
 
-EAR = contextvars.ContextVar[Ear | None]("EAR", default=None)
+LISTENER = contextvars.ContextVar[InterruptListener | None]("EAR", default=None)
 
 
-def beside_loops(work: Callable[[], T]) -> T:
-    """The result of work that runs an event loop of its own, also where one is running already, as in a notebook.
+def run_beside_loops(work: Callable[[], T]) -> T:
+    """The result of work that runs its own event loop, even where one is running already, as in a notebook.
 
-    There the work is done in a thread of its own, and an interrupt here is to it what Ctrl-C is to the command line.
+    There the work runs in a thread, and an interrupt here acts as Ctrl-C on the command line.
 
     Raises:
-        KeyboardInterrupt: if the work does, as after a second interrupt.
+        KeyboardInterrupt: if the work raises it, as after a second interrupt.
     """
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         return work()
-    ear, context = Ear(), contextvars.copy_context()
-    context.run(EAR.set, ear)
-    with _heard_by(ear), ThreadPoolExecutor(1, "empathy-eval") as pool:
+    ear, context = InterruptListener(), contextvars.copy_context()
+    context.run(LISTENER.set, ear)
+    with _interrupts_sent_to(ear), ThreadPoolExecutor(1, "empathy-eval") as pool:
         future = pool.submit(context.run, work)
         # A signal that another thread of the process gets wakes nobody here: its handler runs when this thread next does something.
         while not future.done():
@@ -114,8 +114,8 @@ def beside_loops(work: Callable[[], T]) -> T:
 
 
 @contextlib.contextmanager
-def _heard_by(ear: Ear) -> Iterator[None]:
-    """Lets Ctrl-C tell an ear, and nobody else: raised here, where nothing is done but to wait, it could hit the start of the thread."""
+def _interrupts_sent_to(ear: InterruptListener) -> Iterator[None]:
+    """Sends Ctrl-C to a listener only. Raised here, where nothing is done but to wait, it could hit the start of the thread."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
         yield
@@ -127,13 +127,13 @@ def _heard_by(ear: Ear) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def pause(seconds: float) -> None:
-    """Waits; an interrupt ends it.
+def interruptible_sleep(seconds: float) -> None:
+    """Waits some seconds; an interrupt ends it.
 
     Raises:
-        KeyboardInterrupt: then.
+        KeyboardInterrupt: at an interrupt.
     """
-    ear = EAR.get()
+    ear = LISTENER.get()
     if ear is None:
         time.sleep(seconds)
     elif ear.interrupted.wait(seconds):

@@ -1,4 +1,4 @@
-"""Standard streams of a process: always open, in plain sight, and a failed write to them ends no work."""
+"""Standard streams: always open, without invisible characters, and safe against failed writes."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any, TextIO
 from empathy_eval.base.errors import Problem, plain
 
 # A closed pipe, as after ``| head``, and a closed descriptor (``>&-``): nobody wants what is written.
-UNWANTED = {errno.EPIPE, errno.EBADF}
+NO_READER = {errno.EPIPE, errno.EBADF}
 
 
-class Outlet(io.FileIO):
-    """Writes to an open descriptor. The first write that fails is kept as ``failed``; what follows it is thrown away."""
+class TolerantFile(io.FileIO):
+    """A file on an open descriptor. It keeps the first failed write as ``failed`` and discards what follows."""
 
     failed: OSError | None = None
 
     def write(self, data: Any, /) -> int:
-        """The number of bytes that are done with."""
+        """Writes the data; returns its number of bytes, written or discarded."""
         if self.failed is None:
             try:
                 return super().write(data)
@@ -30,10 +30,10 @@ class Outlet(io.FileIO):
         return memoryview(data).nbytes
 
 
-def take_streams() -> None:
-    """Opens the null device in the place of closed descriptors, and lets standard output and standard error outlive failed writes.
+def protect_streams() -> None:
+    """Opens closed descriptors on the null device, and makes standard output and standard error tolerate failed writes.
 
-    Otherwise the next file that is opened takes the number of the closed descriptor, and gets all that is printed.
+    Without this, the next file that is opened gets the number of the closed descriptor, and all that is printed.
     """
     for descriptor in range(3):
         try:
@@ -43,37 +43,38 @@ def take_streams() -> None:
             os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
     if sys.stdin is None:
         sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115, PTH123
-    sys.stdout = _outliving(sys.stdout, 1)
-    sys.stderr = _outliving(sys.stderr, 2)
+    sys.stdout = _tolerant(sys.stdout, 1)
+    sys.stderr = _tolerant(sys.stderr, 2)
 
 
-def _outliving(stream: Any, descriptor: int) -> Any:
-    """A text stream like the given one, which is None for a closed descriptor; a console that is no file stays as it is."""
+def _tolerant(stream: Any, descriptor: int) -> Any:
+    """A tolerant copy of a text stream; None stands for a closed descriptor. A console that is no file is returned as it is."""
     if stream is None:
-        return io.TextIOWrapper(io.BufferedWriter(Outlet(descriptor, "w", closefd=False)), encoding="utf-8", errors="backslashreplace")
+        buffered = io.BufferedWriter(TolerantFile(descriptor, "w", closefd=False))
+        return io.TextIOWrapper(buffered, encoding="utf-8", errors="backslashreplace")
     raw = getattr(stream.buffer, "raw", stream.buffer)
     if not isinstance(raw, io.FileIO):
         return stream
-    outlet = Outlet(descriptor, "w", closefd=False)
+    outlet = TolerantFile(descriptor, "w", closefd=False)
     buffer: Any = outlet if raw is stream.buffer else io.BufferedWriter(outlet)
     return io.TextIOWrapper(
         buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=stream.line_buffering, write_through=stream.write_through
     )
 
 
-def unwritten(stream: Any) -> Problem | None:
-    """Why not all of a stream could be written, if somebody wants it."""
+def write_failure(stream: Any) -> Problem | None:
+    """The problem with a stream that could not be written; None if all was written or nobody reads it."""
     stream.flush()
     outlet = getattr(stream.buffer, "raw", stream.buffer)
-    failed = outlet.failed if isinstance(outlet, Outlet) else None
-    if failed is None or failed.errno in UNWANTED:
+    failed = outlet.failed if isinstance(outlet, TolerantFile) else None
+    if failed is None or failed.errno in NO_READER:
         return None
     fix = "make room, or print elsewhere; the work is done, and files that the command wrote are whole"
     return Problem("standard output", f"cannot be written: {failed.strerror or failed}", fix)
 
 
 class PlainOutput:
-    """A text stream that writes out signs that nobody sees; the escapes are those of JSON, so that JSON stays what it says."""
+    """A text stream that escapes invisible characters as JSON does, so that JSON keeps its value."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream

@@ -1,4 +1,4 @@
-"""Tables for a terminal, for Markdown and for LaTeX: cells under each other, whatever the cells hold."""
+"""Table layout for terminals, Markdown and LaTeX."""
 
 from __future__ import annotations
 
@@ -18,74 +18,75 @@ BREAK, NEGATIVE = re.compile(r"(?<=[|,])(?=\S)"), re.compile(r"(?<![\w.])-(?=\d)
 MARKDOWN = re.compile(r"([\\`*_|<>#\[\]])")
 
 
-class Row(str):
-    """A line of a table that remembers its cells; ``right`` are the places that are flush right. The rows of a table share ``table``."""
+class TableLine(str):
+    """A line of a table that remembers its cells; ``right`` are the right-aligned columns. Lines of one table share ``table``."""
 
     cells: tuple[str, ...]
     right: frozenset[int]
     table: object
 
     @classmethod
-    def of(cls, line: str, cells: Sequence[str], right: frozenset[int], table: object) -> Row:
-        """A row of these cells, whose line for a terminal is ``line``."""
+    def of(cls, line: str, cells: Sequence[str], right: frozenset[int], table: object) -> TableLine:
+        """A line of these cells, printed as ``line``."""
         row = cls(line)
         row.cells, row.right, row.table = tuple(cells), right, table
         return row
 
 
-class Text(str):
-    """A text for a terminal that remembers its lines, and with them its tables; ``settings`` are lines that a paper has and it has not."""
+class TableText(str):
+    """A terminal text that remembers its lines and tables; ``settings`` are lines for papers only."""
 
     lines: tuple[str, ...]
     settings: tuple[str, ...]
 
 
-def text_of(lines: Iterable[str], settings: Iterable[str] = ()) -> Text:
-    """The lines as one text; of several empty lines one is left, and none at the ends."""
+def table_text(lines: Iterable[str], settings: Iterable[str] = ()) -> TableText:
+    """The lines as one text. Repeated empty lines are collapsed, and those at the ends removed."""
     kept = list[str]()
     for line in lines:
         if line or (kept and kept[-1]):
             kept.append(line)
     while kept and not kept[-1]:
         kept.pop()
-    text = Text("\n".join(kept))
+    text = TableText("\n".join(kept))
     text.lines, text.settings = tuple(kept), tuple(settings)
     return text
 
 
-def lined(rows: Sequence[Sequence[str]], left: int = 1, *, right: Sequence[int] | None = None, head: bool = True) -> list[Row]:
-    """Rows of equally many cells as lines; a column is as wide as its widest cell. The ``head``, the first row, alone is no table: no line.
+def aligned(rows: Sequence[Sequence[str]], left: int = 1, *, right: Sequence[int] | None = None, head: bool = True) -> list[TableLine]:
+    """Rows of equally many cells as aligned lines. A table with nothing but its ``head``, the first row, has no lines.
 
-    The first ``left`` columns are flush left, the others flush right; or, with ``right``, these places are flush right and the others left.
+    The first ``left`` columns are left-aligned, the others right-aligned; with ``right`` exactly these columns are right-aligned.
     """
     if len(rows) <= head:
         return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     flush = frozenset(range(left, len(widths)) if right is None else right)
 
-    def put(place: int, cell: str) -> str:
-        return cell.rjust(widths[place]) if place in flush else cell.ljust(widths[place])
+    def put(column: int, cell: str) -> str:
+        return cell.rjust(widths[column]) if column in flush else cell.ljust(widths[column])
 
     table = object()
-    return [Row.of(GAP.join(put(place, cell) for place, cell in enumerate(row)).rstrip(), row, flush, table) for row in rows]
+    return [TableLine.of(GAP.join(put(column, cell) for column, cell in enumerate(row)).rstrip(), row, flush, table) for row in rows]
 
 
 def _blocks(lines: Iterable[str]) -> list[list[str]]:
-    """The rows of a table, the lines of a paragraph, or nothing between two of them."""
-    return [list(some) if key else [] for key, some in groupby(lines, key=lambda line: line.table if isinstance(line, Row) else bool(line))]
+    """Groups of lines: the rows of a table, the lines of a paragraph, or nothing between two of them."""
+    groups = groupby(lines, key=lambda line: line.table if isinstance(line, TableLine) else bool(line))
+    return [list(block) if key else [] for key, block in groups]
 
 
-def _rows(block: Sequence[str]) -> list[Row]:
-    return [line for line in block if isinstance(line, Row)]
+def _rows(block: Sequence[str]) -> list[TableLine]:
+    return [line for line in block if isinstance(line, TableLine)]
 
 
 def markdown(lines: Iterable[str]) -> str:
-    """The same lines as Markdown: tables with a head, and a paragraph a block of other lines."""
+    """The lines as Markdown: tables with a header, and other blocks as paragraphs."""
     blocks = []
     for block in filter(None, _blocks(lines)):
         if rows := _rows(block):
             cells = [[MARKDOWN.sub(r"\\\1", cell.strip()) for cell in row.cells] for row in rows]
-            bars = ["---:" if place in rows[0].right else ":---" for place in range(len(cells[0]))]
+            bars = ["---:" if column in rows[0].right else ":---" for column in range(len(cells[0]))]
             blocks.append("\n".join(f"| {' | '.join(row)} |" for row in (cells[0], bars, *cells[1:])))
         else:
             blocks.append("  \n".join(MARKDOWN.sub(r"\\\1", line.strip()) for line in block))
@@ -95,10 +96,10 @@ def markdown(lines: Iterable[str]) -> str:
 def latex(lines: Iterable[str], of: Sequence[str] = (), settings: Sequence[str] = ()) -> str:
     """The tables among the lines as LaTeX with booktabs, each with a caption and notes.
 
-    What stands straight before a table, and what it is ``of`` (release, version, settings), is its caption. Other lines are notes of the
-    table before them; those of the last end with the ``settings`` of all figures.
+    The caption has the lines before a table and ``of`` (release, version, settings). Other lines are notes of the table before; those of
+    the last table end with ``settings``.
     """
-    tables = list[tuple[list[str], list[Row], list[str]]]()
+    tables = list[tuple[list[str], list[TableLine], list[str]]]()
     blocks, caption = _blocks(lines), list[str]()
     for before, block, after in zip([[], *blocks], blocks, [*blocks[1:], []], strict=False):
         if rows := _rows(block):
@@ -116,8 +117,8 @@ def latex(lines: Iterable[str], of: Sequence[str] = (), settings: Sequence[str] 
     return "% \\usepackage{booktabs}\n" + "\n".join(_table(*table, of) for table in tables)
 
 
-def _table(before: Sequence[str], rows: Sequence[Row], notes: Sequence[str], of: Sequence[str]) -> str:
-    form = "".join("r" if place in rows[0].right else "l" for place in range(len(rows[0].cells)))
+def _table(before: Sequence[str], rows: Sequence[TableLine], notes: Sequence[str], of: Sequence[str]) -> str:
+    form = "".join("r" if column in rows[0].right else "l" for column in range(len(rows[0].cells)))
     head, *body = [" & ".join(_latex(cell.strip()) for cell in row.cells) + r" \\" for row in rows]
     below = [r"\par\smallskip\begin{minipage}{\linewidth}\scriptsize\raggedright", *(_latex(line.strip()) + r"\par" for line in notes),
              r"\end{minipage}"] if notes else []  # fmt: skip

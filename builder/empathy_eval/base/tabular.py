@@ -1,4 +1,4 @@
-"""Tables of strangers, read with errors that say where: CSV and JSONL by line, parquet by groups of rows, in which it is written too."""
+"""Tables: CSV and JSONL read line by line, parquet read and written in row groups, with errors that name the place."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from empathy_eval.base.errors import Problem, input_error
-from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.parsing import ParseError, json_value
 
 # What a line of a text file may hold, in signs.
 LONGEST = 2**20
 TOO_LONG = f"is a line of more than {LONGEST:,} characters"
 OBJECTS = "write one JSON object per line, in UTF-8 without a byte order mark"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
+TableRow = dict[str, Any]
+WHOLE = "name the folder of a release; if it is one, fetch it again whole"
+# What a group of rows may hold; those of our data have 2,000 rows.
+MOST_ROWS, MOST_BYTES = 100_000, 2**29
+# Rows are written in groups of this many: memory does not grow with the release, and who reads a row from afar fetches no more than these.
+GROUP = 2000
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of a CSV file in UTF-8, or one with tabs; a byte order mark does no harm.
+    """(line number, cells) of a UTF-8 CSV or TSV file; a byte order mark is skipped.
 
     Raises:
         InputError: if the file cannot be read, is not UTF-8 or not CSV.
@@ -32,19 +39,16 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
         try:
             for row in reader:
                 yield reader.line_num, row
-        except Refused as error:
+        except ParseError as error:
             raise input_error(f"{path}: line {reader.line_num + 1}", str(error), "split the file into shorter lines") from error
         except csv.Error as error:
             raise input_error(f"{path}: line {reader.line_num}", f"is not {form}: {error}", "quote cells that contain quotes") from error
 
 
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
-
-
 def headed_rows(path: Path, otherwise: str | None = None) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
-    """The names in the first line of a CSV or TSV file, by its suffix, and (line number, cells) of the others.
+    """The header of a CSV or TSV file, by its suffix, and (line number, cells) of the other lines.
 
-    ``otherwise`` is how another suffix is mended; without it such a file is read as CSV.
+    ``otherwise`` is the fix for another suffix; without it such a file is read as CSV.
 
     Raises:
         InputError: as :func:`csv_rows`, or for another suffix.
@@ -57,7 +61,7 @@ def headed_rows(path: Path, otherwise: str | None = None) -> tuple[list[str], It
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
-    """(line number, object) of a JSONL file in UTF-8, or what is wrong with the line; empty lines are passed over.
+    """(line number, object) of a UTF-8 JSONL file, or the problem of the line; empty lines are skipped.
 
     Raises:
         InputError: if the file cannot be read, or is not UTF-8.
@@ -67,23 +71,23 @@ def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
             try:
                 if line.strip():
                     yield number, _object(line)
-            except Refused as error:
+            except ParseError as error:
                 yield number, Problem(f"{path}: line {number}", str(error), OBJECTS)
 
 
 def _object(line: str) -> dict[str, Any]:
     if len(line) > LONGEST:
-        raise Refused(TOO_LONG)
+        raise ParseError(TOO_LONG)
     if line.startswith("\ufeff"):
-        raise Refused("begins with a byte order mark")
+        raise ParseError("begins with a byte order mark")
     if not isinstance(value := json_value(line), dict):
-        raise Refused(f"is not an object: {line.strip()[:80]}")
+        raise ParseError(f"is not an object: {line.strip()[:80]}")
     return value
 
 
 @contextmanager
 def _opened(path: Path, form: str, encoding: str) -> Iterator[TextIO]:
-    """A text file of strangers; what is raised while it is read becomes an :class:`InputError`."""
+    """Opens an untrusted text file; errors while it is read become an :class:`InputError`."""
     try:
         with path.open(encoding=encoding, newline="") as stream:
             yield stream
@@ -95,42 +99,36 @@ def _opened(path: Path, form: str, encoding: str) -> Iterator[TextIO]:
 
 
 def _lines(stream: TextIO, *, stop: bool = True) -> Iterator[str]:
-    """The lines of a file; of one that is too long no more than shows it, or a :class:`Refused`."""
+    """The lines of a file. A line that is too long is cut, or with ``stop`` raises a :class:`ParseError`."""
     while line := stream.readline(LONGEST + 1):
         if len(line) > LONGEST and stop:
-            raise Refused(TOO_LONG)
+            raise ParseError(TOO_LONG)
         yield line
         while len(line) > LONGEST and not line.endswith(("\n", "\r")):
             line = stream.readline(LONGEST + 1)  # noqa: PLW2901 (the rest of the same line)
 
 
-TableRow = dict[str, Any]
-WHOLE = "name the folder of a release; if it is one, fetch it again whole"
-# What a group of rows may hold; those of our data have 2,000 rows.
-MOST_ROWS, MOST_BYTES = 100_000, 2**29
-
-
 def table_batches(path: Path, columns: list[str] | None = None, rows: int = 1000) -> Iterator[pa.RecordBatch]:
-    """The record batches of a parquet file of a release, all columns or the named ones, so many rows at a time.
+    """Record batches of a parquet file of a release, all columns or the named ones.
 
     Raises:
-        InputError: if it is not there, is damaged, lacks a column, or has two of one name.
+        InputError: if the file is missing or damaged, lacks a column, or has two of one name.
     """
-    with readable(path), pq.ParquetFile(path) as table:
+    with parquet_errors(path), pq.ParquetFile(path) as table:
         names = table.schema_arrow.names
         if missing := [name for name in columns or () if name not in names]:
             raise input_error(path, f'misses the column "{missing[0]}"', WHOLE)
         if len(set(names)) < len(names):
-            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            twice = next(name for index, name in enumerate(names) if name in names[:index])
             raise input_error(path, f'has the column "{twice[:80]}" twice', WHOLE)
-        refuse_absurd(path, table.metadata)
+        check_group_sizes(path, table.metadata)
         for batch in table.iter_batches(rows, columns=columns):
             batch.validate(full=True)
             yield batch
 
 
-def refuse_absurd(path: Path, metadata: pq.FileMetaData) -> None:
-    """Raises an :class:`InputError` for a file with groups of rows that are larger than memory should hold."""
+def check_group_sizes(path: Path, metadata: pq.FileMetaData) -> None:
+    """Raises an :class:`InputError` for a file with row groups too large for memory."""
     for number in range(metadata.num_row_groups):
         group = metadata.row_group(number)
         if group.num_rows > MOST_ROWS or group.total_byte_size > MOST_BYTES:
@@ -139,18 +137,18 @@ def refuse_absurd(path: Path, metadata: pq.FileMetaData) -> None:
 
 
 def schema_of(path: Path) -> pa.Schema:
-    """The columns of a file.
+    """The columns of a parquet file.
 
     Raises:
         InputError: as :func:`table_batches`.
     """
-    with readable(path):
+    with parquet_errors(path):
         return pq.read_schema(path)
 
 
 @contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turns what is raised for a file that is not there or is no parquet into an :class:`InputError`."""
+def parquet_errors(path: Path) -> Iterator[None]:
+    """Turns errors of a missing or damaged parquet file into an :class:`InputError`."""
     if not path.is_file():
         raise input_error(path, "is not there", WHOLE)
     try:
@@ -158,19 +156,13 @@ def readable(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         raise input_error(path, f"cannot be read: {error}", WHOLE) from error
     except UnicodeEncodeError as error:
-        raise input_error(
-            path, "cannot be read: parquet needs a path in UTF-8", "rename the folder, or run the command inside it"
-        ) from error
+        fix = "rename the folder, or run the command inside it"
+        raise input_error(path, "cannot be read: parquet needs a path in UTF-8", fix) from error
 
 
-# Rows are written in groups of this many: memory does not grow with the release, and who reads a row from afar fetches no more than these.
-GROUP = 2000
-
-
-class Writer:
-    """A parquet file of one schema, written in groups of rows; with no row it is a valid empty file.
-
-    ``about`` is told beside the rows, as the metadata of the file; without it the schema's own stays.
+class TableWriter:
+    """Writes a parquet file of one schema in row groups; without rows it is a valid empty file. ``about`` is stored as file metadata;
+    without it the schema's own metadata stay.
     """
 
     def __init__(self, path: Path, schema: pa.Schema, about: Mapping[str, str] | None = None) -> None:
@@ -186,14 +178,14 @@ class Writer:
             self._flush()
 
     def add_table(self, rows: pa.Table) -> None:
-        """Adds a group of rows of the schema."""
+        """Adds a row group of the schema."""
         self._writer.write_table(rows)
 
     def _flush(self) -> None:
         self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
         self._rows = []
 
-    def __enter__(self) -> Writer:
+    def __enter__(self) -> TableWriter:
         return self
 
     def __exit__(self, *error: object) -> None:

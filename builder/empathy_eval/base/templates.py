@@ -1,4 +1,4 @@
-"""Jinja templates: an unknown variable is an error, never an empty text, and a template only reads what it is given."""
+"""Sandboxed Jinja templates: an unknown variable is an error, and a template only reads its variables."""
 
 from __future__ import annotations
 
@@ -38,38 +38,42 @@ OURS = (Macro, BlockReference, LoopContext, Cycler, Joiner, jinja2.Undefined)
 LEFT_OUT = ("center", "filesizeformat", "pprint", "random", "urlize", "wordwrap", "xmlattr")
 WIDTHS = ("batch", "indent", "round", "slice", "tojson")
 WIDE = re.compile(r"%[^a-zA-Z%]*(?:\*|[0-9]{4})|\{[^{}]*:[^{}]*(?:[0-9]{4}|\{)")
+FIX = "fix the template: it may read its variables, within bounds, and call plain methods of texts, lists and mappings"
+# Names that are told where one is not known.
+SHOWN = 30
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Lets a template read data, call plain methods of plain things and its own macros, and make what memory can hold."""
+    """An environment in which templates read data, call plain methods and their own macros, within memory bounds."""
 
     intercepted_binops = frozenset({"*", "**", "+", "%"})
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        kept = {name: one for name, one in self.filters.items() if name not in LEFT_OUT}
-        self.filters = {name: _guarded(one, name in WIDTHS) for name, one in kept.items()}
+        kept = {name: function for name, function in self.filters.items() if name not in LEFT_OUT}
+        self.filters = {name: _guarded(function, name in WIDTHS) for name, function in kept.items()}
         self.filters |= {"replace": _replaced, "join": _joined(kept["join"]), "format": _formatted, "keyed": keyed}
         del self.globals["lipsum"]
 
     def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
-        parsed: nodes.Template = Sums().visit(super()._parse(source, name, filename))
+        parsed: nodes.Template = ConcatToAdd().visit(super()._parse(source, name, filename))
         return parsed
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """What Jinja gives; a plain text, which opens no door and which prompts read by the thousand, at once."""
+        """Jinja's attribute access, with a fast path for plain texts, which prompts read by the thousand."""
         value = getattr(obj, attribute, None)
         return value if type(value) is str and not attribute.startswith("_") else super().getattr(obj, attribute)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Data, and the methods above."""
-        known = not callable(value) or isinstance(value, OURS) or any(isinstance(obj, one) and attr in METHODS[one] for one in METHODS)
+        """Allows data and the methods above."""
+        known = not callable(value) or isinstance(value, OURS) or any(isinstance(obj, kind) and attr in METHODS[kind] for kind in METHODS)
         return known and super().is_safe_attribute(obj, attr, value)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """The methods above, what templates define, and Jinja's own functions."""
+        """Allows the methods above, macros of templates, and Jinja's own functions."""
         of = getattr(obj, "__self__", None)
-        plain = isinstance(of, tuple(METHODS)) or getattr(obj, "is_a_format", False) or any(obj is one for one in self.globals.values())
+        method = isinstance(of, tuple(METHODS)) or getattr(obj, "is_a_format", False)
+        plain = method or any(obj is function for function in self.globals.values())
         return (plain or isinstance(obj, OURS)) and super().is_safe_callable(obj)
 
     def wrap_str_format(self, value: Any) -> Callable[..., str] | None:
@@ -86,12 +90,12 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return narrow
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Refuses what would be too large before it is made."""
+        """Refuses results that are too large before they are computed."""
         match operator:
             case "*":
                 _no_large_product(left, right)
             case "+":
-                no_more(size_of(left) + size_of(right))
+                check_size(size_of(left) + size_of(right))
             case "**" if abs(left) > MOST or abs(right) > WIDEST:
                 raise OverflowError(f"{left} ** {right} is too large")
             case "%" if isinstance(left, str):
@@ -99,37 +103,37 @@ class Sandbox(ImmutableSandboxedEnvironment):
         return super().call_binop(context, operator, left, right)
 
 
-class Sums(NodeTransformer):
-    """Makes ``one ~ other`` a sum of texts, so that the bound of sums holds for it."""
+class ConcatToAdd(NodeTransformer):
+    """Rewrites ``a ~ b`` as a sum of texts, so that the bound of sums holds for it."""
 
     def visit_Concat(self, node: nodes.Concat, *args: Any, **kwargs: Any) -> nodes.Node:  # noqa: N802 (Jinja's name)
         """The sum."""
         self.generic_visit(node, *args, **kwargs)
-        texts: list[nodes.Expr] = [nodes.Filter(one, "string", [], [], None, None, lineno=node.lineno) for one in node.nodes]
-        return reduce(lambda total, one: nodes.Add(total, one, lineno=node.lineno), texts)
+        texts: list[nodes.Expr] = [nodes.Filter(operand, "string", [], [], None, None, lineno=node.lineno) for operand in node.nodes]
+        return reduce(lambda total, operand: nodes.Add(total, operand, lineno=node.lineno), texts)
 
 
-def no_more(size: int) -> None:
+def check_size(size: int) -> None:
     """Raises OverflowError above the bound."""
     if size > MOST:
         raise OverflowError(f"it would make more than {MOST:,} characters")
 
 
 def size_of(value: Any) -> int:
-    """About how many signs a value has when it is written.
+    """About how many characters a value has when written.
 
     Raises:
-        OverflowError: as soon as they are more than the bound, however often one list stands in another.
+        OverflowError: as soon as it exceeds the bound, however often one list occurs in another.
     """
     # What stands in many places is counted once: by identity, and all of it is held by the value.
     size, known, left = 0, dict[int, int](), [(0, 0, iter((value,)))]
     while left:
         whole, before, parts = left[-1]
-        for one in parts:
-            size += len(one) if isinstance(one, str) else known.get(id(one), 1)
-            no_more(size)
-            if isinstance(one, list | tuple | dict | set | frozenset) and id(one) not in known:
-                left.append((id(one), size - 1, iter([*one.keys(), *one.values()] if isinstance(one, dict) else one)))
+        for part in parts:
+            size += len(part) if isinstance(part, str) else known.get(id(part), 1)
+            check_size(size)
+            if isinstance(part, list | tuple | dict | set | frozenset) and id(part) not in known:
+                left.append((id(part), size - 1, iter([*part.keys(), *part.values()] if isinstance(part, dict) else part)))
                 break
         else:
             left.pop()
@@ -139,9 +143,9 @@ def size_of(value: Any) -> int:
 
 @jinja2.pass_context
 def bounded(context: Context, value: Any) -> Any:
-    """A value that is about to be written."""
+    """A value, checked before it is written."""
     if type(value) is str:
-        no_more(len(value))
+        check_size(len(value))
     else:
         size_of(value)
     return value
@@ -149,15 +153,15 @@ def bounded(context: Context, value: Any) -> Any:
 
 @jinja2.pass_environment
 def keyed(environment: jinja2.Environment, rows: Iterable[Any], name: str, value: str | None = None) -> dict[Any, Any]:
-    """Rows, or one attribute of them, by another of their attributes."""
+    """Rows, or one attribute of them, by another attribute."""
     key, of = make_attrgetter(environment, name), make_attrgetter(environment, value)
     return {key(row): of(row) if value else row for row in rows}
 
 
 def _no_large_product(left: Any, right: Any) -> None:
-    for one, times in ((left, right), (right, left)):
-        if isinstance(times, int) and isinstance(one, str | list | tuple):
-            no_more(max(size_of(one), 1) * times)
+    for value, times in ((left, right), (right, left)):
+        if isinstance(times, int) and isinstance(value, str | list | tuple):
+            check_size(max(size_of(value), 1) * times)
     if isinstance(left, int) and isinstance(right, int) and left.bit_length() + right.bit_length() > 4096:
         raise OverflowError("a product of numbers is too large")
 
@@ -168,25 +172,25 @@ def _no_wide_format(text: str, *values: Any) -> None:
     size_of([text, *values])
 
 
-def _guarded(made: Callable[..., Any], narrow: bool) -> Callable[..., Any]:
-    """A filter that is given nothing too large; with ``narrow`` its numbers are widths."""
+def _guarded(function: Callable[..., Any], narrow: bool) -> Callable[..., Any]:
+    """A filter that refuses large inputs; with ``narrow`` its numbers are widths."""
 
-    @wraps(made)  # what Jinja passes to the one it passes to the other
+    @wraps(function)  # what Jinja passes to the one it passes to the other
     def guarded(*values: Any, **named: Any) -> Any:
         size_of([*values, *named.values()])
-        if narrow and any(isinstance(one, int) and abs(one) > WIDEST for one in (*values[1:], *named.values())):
+        if narrow and any(isinstance(value, int) and abs(value) > WIDEST for value in (*values[1:], *named.values())):
             raise OverflowError(f"a width above {WIDEST} is too large")
-        return made(*values, **named)
+        return function(*values, **named)
 
     return guarded
 
 
-def _joined(made: Callable[..., Any]) -> Callable[..., Any]:
-    @wraps(made)
+def _joined(function: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(function)
     def joined(first: Any, value: Any, d: str = "", attribute: Any = None) -> Any:
         values = list(value)
-        no_more(size_of(values) + len(values) * len(str(d)))
-        return made(first, values, d, attribute)
+        check_size(size_of(values) + len(values) * len(str(d)))
+        return function(first, values, d, attribute)
 
     return joined
 
@@ -194,7 +198,7 @@ def _joined(made: Callable[..., Any]) -> Callable[..., Any]:
 @jinja2.pass_eval_context
 def _replaced(context: nodes.EvalContext, value: Any, old: str, new: str, count: int | None = None) -> Any:
     text = str(value)
-    no_more(len(text) + text.count(str(old)) * len(str(new)))
+    check_size(len(text) + text.count(str(old)) * len(str(new)))
     return jinja2.filters.do_replace(context, value, old, new, count)
 
 
@@ -203,13 +207,8 @@ def _formatted(value: str, *values: Any, **named: Any) -> str:
     return jinja2.filters.do_format(value, *values, **named)
 
 
-FIX = "fix the template: it may read its variables, within bounds, and call plain methods of texts, lists and mappings"
-# Names that are told where one is not known.
-SHOWN = 30
-
-
-class Missing(jinja2.StrictUndefined):
-    """A name that is not there, told with those that are."""
+class MissingName(jinja2.StrictUndefined):
+    """An unknown name; the error lists the known ones."""
 
     __slots__ = ()
 
@@ -221,15 +220,15 @@ class Missing(jinja2.StrictUndefined):
         return f'"{self._undefined_name}" is not known; use one of {names}' if names else super()._undefined_message
 
 
-class Within(jinja2.FileSystemLoader):
-    """The templates of a folder and no other file: a link that leads out of it is not followed."""
+class FolderLoader(jinja2.FileSystemLoader):
+    """Loads templates of one folder; links that lead out of it are not followed."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self._folder = folder.resolve()
 
     def get_source(self, environment: jinja2.Environment, template: str) -> tuple[str, str, Callable[[], bool]]:
-        """The text of a template of the folder."""
+        """The source of a template in the folder."""
         if not (self._folder / template).resolve().is_relative_to(self._folder):
             raise jinja2.TemplateNotFound(template, f'"{template}" lies outside the folder')
         return super().get_source(environment, template)
@@ -237,13 +236,13 @@ class Within(jinja2.FileSystemLoader):
 
 @cache
 def environment(folder: Path | None) -> jinja2.Environment:
-    """A sandbox over a folder (none: a template stands alone), which keeps what it has compiled of a file until that is changed.
+    """A sandbox over a folder (None: single templates), which caches compiled files until they change.
 
     Only ``*.html.j2`` is escaped: prompts and cards are plain text.
     """
     return Sandbox(
-        loader=Within(folder) if folder else None,
-        undefined=Missing,
+        loader=FolderLoader(folder) if folder else None,
+        undefined=MissingName,
         autoescape=jinja2.select_autoescape(["html.j2"], default_for_string=False, default=False),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -254,39 +253,39 @@ def environment(folder: Path | None) -> jinja2.Environment:
 
 
 def rendered(where: object, pieces: Callable[[], Iterable[str]]) -> str:
-    """What a template writes.
+    """The output of a template.
 
     Raises:
-        InputError: that names the template, for whatever the sandbox refuses or the template itself does wrong.
+        InputError: naming the template, for whatever the sandbox refuses or the template does wrong.
     """
-    found: list[str] = []
+    written: list[str] = []
     size = 0
     try:
         for piece in pieces():
             size += len(piece)
-            no_more(size)
-            found.append(piece)
+            check_size(size)
+            written.append(piece)
     except EmpathyEvalError:
         raise
     except Exception as error:  # a stranger's template may fail in any way
-        raise refusal(where, error) from error
-    text = "".join(found)
+        raise template_error(where, error) from error
+    text = "".join(written)
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise refusal(where, ValueError(f"it writes half of a surrogate pair ({text[error.start]!a})")) from error
+        raise template_error(where, ValueError(f"it writes half of a surrogate pair ({text[error.start]!a})")) from error
     return text
 
 
-def refusal(where: object, error: Exception) -> InputError:
-    """The error for a template that was stopped, or that failed."""
-    said = " ".join(str(error).split()) or type(error).__name__
+def template_error(where: object, error: Exception) -> InputError:
+    """The error for a template that was stopped or failed."""
+    reason = " ".join(str(error).split()) or type(error).__name__
     what = "is stopped" if isinstance(error, SecurityError | OverflowError | jinja2.TemplateNotFound) else "cannot be rendered"
-    return input_error(f"{where}{_line(where, error)}", f"{what}: {shortened(said, 200)}", FIX)
+    return input_error(f"{where}{_line(where, error)}", f"{what}: {shortened(reason, 200)}", FIX)
 
 
 def _line(where: object, error: BaseException) -> str:
-    """The line of the template in which it happened, with its name where it is another one's; empty if that cannot be known."""
+    """The line of the template that failed, with its name if it is another one; empty if unknown."""
     lines = [
         f"{f': {template.name}' if template.name not in (None, where) else ''}: line {template.get_corresponding_lineno(line)}"
         for frame, line in walk_tb(error.__traceback__)

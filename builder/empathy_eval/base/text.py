@@ -1,7 +1,6 @@
-"""Measures on words: the edit ratio of near variants, the overlap of far ones, shingles for duplicates.
+"""Word measures: edit ratio, overlap (ROUGE-L F1), and shingles for duplicates.
 
-English has tokens of its own; every other language, by its code, has the words of Unicode. Where a script writes no spaces, a character
-with its marks is a word.
+English has its own tokens; every other language uses Unicode words. Where a script writes no spaces, a character with its marks is a word.
 """
 
 from __future__ import annotations
@@ -31,13 +30,14 @@ BETWEEN = "\u3000-\u303f\uff00-\uffef"
 
 @cache
 def _marks() -> str:
-    """Marks, which belong to the letter before them, and joiners, which stand inside words: Python's ``\\w`` knows neither."""
-    return "".join(one for one in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(one)[0] == "M") + "\u200c\u200d"
+    """Marks, which belong to the letter before them, and joiners, which stand inside words: Python's ``\\w`` matches neither."""
+    marks = (character for character in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(character)[0] == "M")
+    return "".join(marks) + "\u200c\u200d"
 
 
 @cache
 def unspaced() -> re.Pattern[str]:
-    """A character of a script that writes no spaces, with its marks."""
+    """Pattern of a character of a script without spaces, with its marks."""
     return re.compile(rf"[{UNSPACED}](?<=\w)[{_marks()}]*")
 
 
@@ -65,12 +65,12 @@ def words(text: str, language: str = ENGLISH) -> tuple[str, ...]:
 
 
 def spaced(text: str, language: str = ENGLISH) -> str:
-    """The text with spaces round the characters of scripts that write none, for what splits at white space; English as it is."""
+    """The text with spaces round characters of scripts without spaces, for splitting at white space; English is unchanged."""
     return text if language == ENGLISH else _single().sub(r" \g<0> ", text)
 
 
 def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
-    """Pieces of a text that :func:`spaced` and white space split, put together again as its script writes them."""
+    """Joins pieces that :func:`spaced` and white space split, as their script writes them."""
     text = " ".join(pieces)
     if language == ENGLISH:
         return text
@@ -78,21 +78,18 @@ def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
 
 
 def edit_ratio(a: str, b: str, language: str = ENGLISH) -> float:
-    """Word-level Levenshtein distance over the number of words of the longer text, in [0, 1].
-
-    Two texts without words have the ratio 0.
-    """
+    """Word-level Levenshtein distance / words of the longer text, in [0, 1]; 0 for two texts without words."""
     first, second = words(a, language), words(b, language)
     longer = max(len(first), len(second))
     return Levenshtein.distance(first, second) / longer if longer else 0.0
 
 
 def overlap(a: str, b: str, language: str = ENGLISH) -> float:
-    """ROUGE-L F1 of two texts as rouge-score computes it (Lin 2004, sentence level, no stemmer), in [0, 1].
+    """ROUGE-L F1 of two texts as in rouge-score (Lin 2004, sentence level, no stemmer), in [0, 1].
 
-    That package knows ASCII alone; texts of other languages are compared by their words.
+    That package knows ASCII alone, so other languages are compared by their words.
     """
-    first, second = (ROUGE_TOKEN.findall(one.lower()) if language == ENGLISH else words(one, language) for one in (a, b))
+    first, second = (ROUGE_TOKEN.findall(text.lower()) if language == ENGLISH else words(text, language) for text in (a, b))
     common = LCSseq.similarity(first, second)
     return 2 * common / (len(first) + len(second)) if common else 0.0
 

@@ -1,3 +1,3 @@
-"""The version of this package, which stands in every build."""
+"""The version of this package, which every build records."""
 
 __version__ = "1.0.0"

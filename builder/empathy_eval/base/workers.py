@@ -1,4 +1,4 @@
-"""Work spread over processes: results in the order of the items, however many work on them."""
+"""Parallel maps over processes or Ray: results in the order of the items, however many workers there are."""
 
 from __future__ import annotations
 
@@ -25,22 +25,29 @@ MOST_PROCESSES = 8
 Common = TypeVar("Common")
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+# How long a cluster may take to take a connection.
+SECONDS = 5
+# The longest path, in bytes, of a folder for temporary files: Ray's sockets lie up to 77 deeper, and a socket may lie at 103 (on macOS).
+LONGEST = 26
+# How often a task is done again whose worker was lost.
+MAX_RETRIES = 5
 
 
-class Spread(Protocol):
-    """Where work on items is done."""
+class ParallelMap(Protocol):
+    """A map that decides where the work is done."""
 
     def __call__(self, work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-        """``work(common, item)`` of each item, in the order of the items."""
+        """Yields ``work(common, item)`` for each item, in order."""
 
 
-def here(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-    """In this process, an item when its result is asked for."""
+def map_serially(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
+    """Maps in this process, lazily."""
     return (work(common, item) for item in items)
 
 
-def local_processes(texts: int, processes: int | None) -> Spread:
-    """In processes of this machine: so many, or one a core where there are many texts to work on."""
+def map_in_processes(texts: int, processes: int | None) -> ParallelMap:
+    """A map in processes of this machine; by default one for each core if there are many texts."""
     if processes is None:
         processes = min(joblib.cpu_count(), MOST_PROCESSES) if texts >= MANY else 1
     # loky's workers do not run the caller's script again, as those of multiprocessing do.
@@ -55,22 +62,13 @@ def local_processes(texts: int, processes: int | None) -> Spread:
     return spread
 
 
-QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
-# How long a cluster may take to take a connection.
-SECONDS = 5
-# The longest path, in bytes, of a folder for temporary files: Ray's sockets lie up to 77 deeper, and a socket may lie at 103 (on macOS).
-LONGEST = 26
-# How often a task is done again whose worker was lost.
-AGAIN = 5
-
-
 @contextmanager
-def joined(address: str | None = None, workers: int | None = None, *, deaf: bool = False) -> Iterator[Any]:
-    """The package ``ray``, connected: as it is already, else to ``address`` or RAY_ADDRESS, else to a Ray of this machine alone.
+def ray_session(address: str | None = None, workers: int | None = None, *, deaf: bool = False) -> Iterator[Any]:
+    """Yields the package ``ray``, connected: the present connection, else ``address`` or RAY_ADDRESS, else a local Ray.
 
-    The last has ``workers`` (by default one a core), keeps its files in a temporary folder, and ends with the block. Where it is
-    ``deaf`` only this process hears SIGTERM and SIGHUP, as with Ctrl-C always, which some send to all processes of a command; it takes
-    four seconds more to end.
+    A local Ray has ``workers`` (by default one for each core), keeps its files in a temporary folder, and ends with the block. With
+    ``deaf``, its processes ignore SIGTERM and SIGHUP, as they always ignore Ctrl-C: some systems send signals to all processes of a
+    command. It then takes four seconds longer to end.
 
     Raises:
         InputError: if Ray is not installed, or no cluster answers.
@@ -86,12 +84,12 @@ def joined(address: str | None = None, workers: int | None = None, *, deaf: bool
         yield ray
         return
     # Ray tells of lost workers on standard output, where a program may be reading.
-    with redirect_stdout(sys.stderr), _there(ray, address) if address and address != "local" else own_ray(ray, workers, deaf):
+    with redirect_stdout(sys.stderr), _cluster_session(ray, address) if address and address != "local" else local_ray(ray, workers, deaf):
         yield ray
 
 
 @contextmanager
-def _there(ray: Any, address: str) -> Iterator[None]:
+def _cluster_session(ray: Any, address: str) -> Iterator[None]:
     if address.startswith("ray://"):
         fix = 'run this command on a machine of the cluster, with --ray-address auto; "ray job submit" does it from elsewhere'
         raise input_error("--ray-address", f'"{address}" is the address of Ray Client, which cannot see the ledger', fix)
@@ -110,8 +108,8 @@ def _there(ray: Any, address: str) -> Iterator[None]:
 
 
 @contextmanager
-def own_ray(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]:
-    """A Ray of this machine alone, ended with the block; a ``deaf`` one hears neither SIGTERM nor SIGHUP.
+def local_ray(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]:
+    """A Ray of this machine that ends with the block; with ``deaf`` it ignores SIGTERM and SIGHUP.
 
     Raises:
         JobError: if none can be started.
@@ -119,24 +117,23 @@ def own_ray(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]
     # A token of its own keeps other users of the machine out; without one Ray would write one into the home folder.
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    with tempfile.TemporaryDirectory(prefix="ray-", dir=_near(), ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="ray-", dir=_short_temp_dir(), ignore_cleanup_errors=True) as folder:
         try:
             try:
-                with _unheard() if deaf else nullcontext():
+                with _signals_blocked() if deaf else nullcontext():
                     ray.init(address="local", num_cpus=workers, _temp_dir=folder, **QUIET)
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 what = f'no Ray can be started in "{folder}": {" ".join(str(error).split())[:200]}'
-                raise job_error(
-                    "--engine ray", what, "check disk space and TMPDIR, then run the same command; or leave out --engine"
-                ) from error
+                fix = "check disk space and TMPDIR, then run the same command; or leave out --engine"
+                raise job_error("--engine ray", what, fix) from error
             yield
         finally:
             ray.shutdown()
 
 
 @contextmanager
-def _unheard() -> Iterator[None]:
-    """What is started within hears neither SIGTERM nor SIGHUP, as Ray itself does it for Ctrl-C."""
+def _signals_blocked() -> Iterator[None]:
+    """Processes started in the block ignore SIGTERM and SIGHUP, as Ray does by itself for Ctrl-C."""
     if not hasattr(signal, "SIGHUP"):
         yield
         return
@@ -147,15 +144,15 @@ def _unheard() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _near() -> str:
-    """A folder for temporary files whose path is short enough for Ray's sockets, if there is one."""
+def _short_temp_dir() -> str:
+    """A folder for temporary files with a path short enough for Ray's sockets, if there is one."""
     usual, short = tempfile.gettempdir(), "/tmp"  # noqa: S108 (the folder in it is this process's own)
     return short if len(os.fsencode(usual)) > LONGEST and Path(short).is_dir() else usual
 
 
 @contextmanager
-def plain_errors(ray: Any) -> Iterator[None]:
-    """Errors as they were where they were raised; a loss that Ray gives up on is a job that could not finish."""
+def unwrapped_ray_errors(ray: Any) -> Iterator[None]:
+    """Raises errors of tasks as they were raised there; a loss that Ray gives up on becomes a :class:`JobError`."""
     try:
         yield
     except ray.exceptions.RayError as error:
@@ -168,19 +165,19 @@ def plain_errors(ray: Any) -> Iterator[None]:
         raise job_error("--engine ray", what, "check the machines, then run the same command to continue; what is done is kept") from error
 
 
-async def heard(ray: Any, reference: Any) -> Any:
-    """What a task or a call of an actor gives, with errors as they were where they were raised."""
-    with plain_errors(ray):
+async def ray_result(ray: Any, reference: Any) -> Any:
+    """The result of a task or an actor call, with errors as they were raised there."""
+    with unwrapped_ray_errors(ray):
         return await reference
 
 
-def spread_over(ray: Any) -> Spread:
-    """What maps ``work(common, item)`` over items as Ray tasks: results in the order of the items, a bounded number at once."""
-    most = 2 * workers_of(ray)
+def map_over_ray(ray: Any) -> ParallelMap:
+    """A map over Ray tasks: results in order, a bounded number of tasks at once."""
+    most = 2 * task_slots(ray)
 
     def spread(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-        task, shared, running = ray.remote(work).options(max_retries=AGAIN), ray.put(common), deque[Any]()
-        with plain_errors(ray):
+        task, shared, running = ray.remote(work).options(max_retries=MAX_RETRIES), ray.put(common), deque[Any]()
+        with unwrapped_ray_errors(ray):
             for item in items:
                 running.append(task.remote(shared, item))
                 if len(running) >= most:
@@ -191,6 +188,6 @@ def spread_over(ray: Any) -> Spread:
     return spread
 
 
-def workers_of(ray: Any) -> int:
-    """How many tasks the cluster can work on at once."""
+def task_slots(ray: Any) -> int:
+    """How many tasks the cluster can run at once."""
     return max(1, int(ray.cluster_resources().get("CPU", 1)))

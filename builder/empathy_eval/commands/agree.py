@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem, plain
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import Row, Text, lined, text_of
+from empathy_eval.base.table_text import TableLine, TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, write_page
 
@@ -126,7 +126,7 @@ COMMAND = Command(
 )
 
 
-def shown(agreement: Agreement) -> Text:
+def shown(agreement: Agreement) -> TableText:
     """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
     blocks = list[Iterable[str]]()
     if agreement.criteria:
@@ -136,12 +136,12 @@ def shown(agreement: Agreement) -> Text:
         blocks.append([*_table("variance inflation factor", agreement.inflation.items()), f"  {settings}"])
     blocks += [_tags(agreement.tags)] if agreement.tags else []
     lines = [line for block in blocks for line in (*block, "")]
-    return text_of([*lines, NO_INTERVAL] if any("(no interval)" in line for line in lines) else lines)
+    return table_text([*lines, NO_INTERVAL] if any("(no interval)" in line for line in lines) else lines)
 
 
-def _table(title: str, figures: Iterable[tuple[str, Measure]]) -> list[Row]:
+def _table(title: str, figures: Iterable[tuple[str, Measure]]) -> list[TableLine]:
     """A figure a row, with the items that it is over."""
-    return lined([(f"  {title}", "items", "value"), *((f"  {name}", str(one.items), str(one)) for name, one in figures)], right=(1,))
+    return aligned([(f"  {title}", "items", "value"), *((f"  {name}", str(one.items), str(one)) for name, one in figures)], right=(1,))
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _tags(audit: TagAudit) -> Iterator[str]:
     yield from (f"    {one.signature}" for one in audit.right.values())
     header = ("  strategy", "by", "judged", "right", "named instead")
     cells = [(f"  {one.strategy}", one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
-    yield from lined([header, *cells], len(header))
+    yield from aligned([header, *cells], len(header))
 
 
 def _instead(called: Mapping[str, int]) -> str:
@@ -177,7 +177,7 @@ def _criterion(one: CriterionAgreement) -> Iterator[str]:
         named = [rater.binary_f1 for rater in one.against_median if rater.macro_f1.value is not None]
         binary = [f"F1 of >={threshold:g}" for threshold, _ in (named[0] if named else ())]
         head = ("  with the median of the other experts", "items", f"{weights} kappa", "macro F1", *binary)
-        yield from lined([head, *(_against(rater, weights, len(head)) for rater in one.against_median)], right=(1,))
+        yield from aligned([head, *(_against(rater, weights, len(head)) for rater in one.against_median)], right=(1,))
     yield f"  {one.signature}"
 
 
@@ -186,7 +186,7 @@ def _pairs(title: str, pairs: tuple[RaterPair, ...]) -> Iterator[str]:
         yield f"  Cohen's kappa, {title}: {len(pairs)} pairs, too many to show; --json has them"
     elif pairs:
         rows = [(f"  {' - '.join(one.raters)}", str(next(iter(one.kappa.values())).items), *map(str, one.kappa.values())) for one in pairs]
-        yield from lined([(f"  Cohen's kappa, {title}", "items", *pairs[0].kappa), *rows], right=(1,))
+        yield from aligned([(f"  Cohen's kappa, {title}", "items", *pairs[0].kappa), *rows], right=(1,))
 
 
 def _against(rater: AgainstMedian, weights: str, width: int) -> tuple[str, ...]:

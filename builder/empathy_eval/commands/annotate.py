@@ -22,7 +22,7 @@ from empathy_eval.commands.score_tables import attack_lines
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import AttackTable
-    from empathy_eval.generation.summary import Handed, Summary
+    from empathy_eval.generation.summary import HandedOut, Summary
     from empathy_eval.raters.judges.annotating import AnnotationJob
 
 # Far more than any release has, and what a manifest takes.
@@ -50,7 +50,7 @@ def annotate(
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
     attacked_turns: int = ATTACKED, rules: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
-) -> Handed:  # fmt: skip
+) -> HandedOut:  # fmt: skip
     """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
 
     ``model`` is a name, the path of a YAML file, its content, or an object of one's own. ``turns`` of the sample are judged (None: all), of
@@ -156,7 +156,7 @@ class AnnotationJobs:
     attacked: AnnotationJob | None = None
     told: tuple[str, ...] = ()
 
-    def done(self, ways: RunOptions) -> Handed:
+    def done(self, ways: RunOptions) -> HandedOut:
         """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
 
         Batches of the second that are under way are taken in before: no other job may open their ledger.
@@ -196,21 +196,21 @@ class AnnotationJobs:
 
 def _under_way(path: Path, identity: str) -> bool:
     """Whether a ledger has batches under way of the job of that identity."""
-    from empathy_eval.completions.ledger import Ledger, under_way
+    from empathy_eval.completions.ledger import Ledger
 
     if not path.is_file():
         return False
     with Ledger(path, create=False, write=False) as ledger:
-        return any(one.build == identity for one in under_way(ledger))
+        return any(one.build == identity for one in ledger.open_batches())
 
 
-def _both(first: Handed | None, second: Handed) -> Handed:
+def _both(first: HandedOut | None, second: HandedOut) -> HandedOut:
     """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
-    from empathy_eval.generation.summary import Handed
+    from empathy_eval.generation.summary import HandedOut
     from empathy_eval.raters.judges.annotations import ATTACKS
 
     beside = {ATTACKS: second.summary} if second.summary else {}
-    return Handed(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
+    return HandedOut(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
 
 
 def _turns(text: str) -> int | None:

@@ -14,7 +14,7 @@ from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
-    from empathy_eval.generation.summary import Handed, Summary
+    from empathy_eval.generation.summary import HandedOut, Summary
 
 
 @takes_paths
@@ -24,7 +24,7 @@ def build(
     wait: bool = True, budget_usd: float | None = None, budget_tokens: int | None = None, part: tuple[int, int] | None = None,
     engine: str = "local", ray_address: str | None = None, progress: Callable[[Summary], None] = lambda summary: None,
     watch: Callable[[int, int], None] = lambda done, total: None, keep_going: bool = False,
-) -> Handed:  # fmt: skip
+) -> HandedOut:  # fmt: skip
     """Makes dialogues and their variants in the folder ``out``: asks for what the ledger does not have. The same call again resumes.
 
     The recipe may be the path of a configuration or the name of a packaged one. ``models`` puts models of one's own in the place of
@@ -45,10 +45,10 @@ def build(
         ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch,
         keep_going=keep_going,
     )  # fmt: skip
-    return _build(as_recipe(recipe).with_own(models or {}, checks), Path(out), run)
+    return _build(as_recipe(recipe).with_custom(models or {}, checks), Path(out), run)
 
 
-def _build(recipe: Recipe, out: Path, run: RunOptions) -> Handed:
+def _build(recipe: Recipe, out: Path, run: RunOptions) -> HandedOut:
     run.refuse_contradictions("build")
     return do(recipe, out, run)
 

@@ -15,12 +15,12 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.command import given
 from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
-from empathy_eval.commands.progress import RunProgress, shown
+from empathy_eval.commands.progress import RunDisplay, shown
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.job import Job
-    from empathy_eval.generation.summary import Course, Handed, Summary
+    from empathy_eval.generation.summary import HandedOut, RunProgress, Summary
 
 
 LOG = logging.getLogger(__name__)
@@ -42,7 +42,7 @@ class RunOptions:
     ray_address: str | None = None
     progress: Callable[[Summary], None] = lambda summary: None
     watch: Callable[[int, int], None] = lambda done, total: None
-    course: Course | None = None
+    course: RunProgress | None = None
     keep_going: bool = False
 
     def refuse_contradictions(self, verb: str) -> None:
@@ -58,37 +58,37 @@ class RunOptions:
             raise input_error("--no-wait", "needs --batch", "add --batch, or leave it out")
 
 
-def do(what: Recipe | Job, folder: Path, options: RunOptions) -> Handed:
+def do(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     """Does a job in a folder. Works where an event loop is running too, as in a notebook.
 
     Raises:
         InputError: if the folder holds another job, or a model or a scorer cannot be had.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    from empathy_eval.base.stopping import beside_loops
+    from empathy_eval.base.stopping import run_beside_loops
     from empathy_eval.generation.build_folder import LEDGER
 
     ledger = Path(options.ledger) if options.ledger else folder / LEDGER
     _answers_taken(what, ledger)
-    return beside_loops(lambda: _done(what if options.offline else _warned(what, folder, ledger, options), folder, options))
+    return run_beside_loops(lambda: _done(what if options.offline else _warned(what, folder, ledger, options), folder, options))
 
 
-def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> Handed:
+def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     from empathy_eval.generation.build import Run, build
-    from empathy_eval.generation.summary import Course, Handed
+    from empathy_eval.generation.summary import HandedOut, RunProgress
 
     run = Run(
         Path(options.ledger) if options.ledger else None, options.offline, options.budget_usd, options.budget_tokens, options.part,
-        keep_going=options.keep_going, progress=options.progress, course=options.course or Course(),
+        keep_going=options.keep_going, progress=options.progress, course=options.course or RunProgress(),
     )  # fmt: skip
     if options.engine == "ray":
-        from empathy_eval.generation.on_ray import build_on_ray, only_whole
+        from empathy_eval.generation.on_ray import build_on_ray, whole_plan_only_error
 
         if options.batch or options.requests_to:
-            raise only_whole()
-        return Handed(build_on_ray(what, folder, run, address=options.ray_address), {})
+            raise whole_plan_only_error()
+        return HandedOut(build_on_ray(what, folder, run, address=options.ray_address), {})
     if not (options.batch or options.requests_to):
-        return Handed(build(what, folder, run), {})
+        return HandedOut(build(what, folder, run), {})
     from empathy_eval.generation.by_batch import build_by_batch, hand_out
 
     if options.requests_to:
@@ -114,12 +114,12 @@ def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions)
     """
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.job import Dialogues
-    from empathy_eval.generation.preview import asked_again
+    from empathy_eval.generation.preview import unused_answers
 
     if not isinstance(what, Recipe) or not ledger.is_file():
         return what
-    found = what if options.engine == "ray" else Dialogues(what).found().recipe
-    if again := asked_again(found, ledger, [folder, ledger.parent]):
+    found = what if options.engine == "ray" else Dialogues(what).resolved().recipe
+    if again := unused_answers(found, ledger, [folder, ledger.parent]):
         LOG.warning("%s", plain(f"{ledger}: {again}"))
     return found
 
@@ -167,21 +167,21 @@ class ClosingMessage:
 
 
 def done(
-    options: argparse.Namespace, verb: str, work: Callable[[RunOptions], Handed], closing: Callable[[], ClosingMessage] | None = None
+    options: argparse.Namespace, verb: str, work: Callable[[RunOptions], HandedOut], closing: Callable[[], ClosingMessage] | None = None
 ) -> int:
     """Does the work as it is to be run, with progress, and prints what came of it; returns the exit status.
 
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
-    from empathy_eval.generation.build_folder import heard_in_folder
-    from empathy_eval.generation.summary import Course
+    from empathy_eval.generation.build_folder import folder_canary_warnings
+    from empathy_eval.generation.summary import RunProgress
 
-    course = Course()
+    course = RunProgress()
 
     def watch(done: int, total: int) -> None:
         course.batch = (done, total)
 
-    with shown(verb, RunProgress(course)):
+    with shown(verb, RunDisplay(course)):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
@@ -189,7 +189,7 @@ def done(
         run = RunOptions(**given(options, RunOptions), watch=watch, course=course)
         handed = work(run)
     finished = not handed.requests and not run.part
-    more, heard = closing() if closing and finished else None, heard_in_folder(options.out) if finished else []
+    more, heard = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
     warned_of(heard)
     if options.json:
         told = more.json if more else {}
@@ -203,7 +203,7 @@ def done(
             print(plain(f"\n{more.text}"))
         if run.part and not handed.requests:
             print("only the ledger was filled: combine the parts with `ledger merge`, then run the command without --slice")
-    return 1 if handed.lacking and not handed.requests else 0
+    return 1 if handed.has_missing and not handed.requests else 0
 
 
 def _next_step(run: RunOptions, out: Path, requests: Mapping[str, int]) -> str:

@@ -62,14 +62,14 @@ def init(kind: str = "demo", out: str | Path = ".") -> InitResult:
     JobError
         If the files cannot be written.
     """
-    from empathy_eval.base.files import not_folders, write_whole
+    from empathy_eval.base.files import refuse_folders, write_whole
     from empathy_eval.design.commented import commented
 
     if kind not in KINDS:
         raise input_error("init", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
     texts = {Path(out) / path: commented(source.read_text(encoding="utf-8")) for path, source in _sources(kind).items()}
     for path in texts:
-        not_folders(path)
+        refuse_folders(path)
     if there := [path for path in texts if os.path.lexists(path)]:
         fix = "remove it, or name another folder with --out: nothing is overwritten"
         raise InputError([Problem(str(path), "already exists", fix) for path in there])

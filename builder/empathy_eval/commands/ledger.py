@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.errors import JobError, Problem, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import aligned
 from empathy_eval.commands.command import Command, CommandGroup
 from empathy_eval.commands.options import Option
 
@@ -131,10 +131,10 @@ def _exported(answers: int, out: Path) -> int:
 
 
 def _imported(report: dict[str, ImportedAnswers], json: bool = False) -> int:
-    from empathy_eval.completions.batch_files import as_json
+    from empathy_eval.completions.batch_files import import_report
 
     if json:
-        print(json_text({path: as_json(taken) for path, taken in report.items()}, ascii_only=True))
+        print(json_text({path: import_report(taken) for path, taken in report.items()}, ascii_only=True))
     for path, taken in {} if json else report.items():
         print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} already there, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
@@ -167,7 +167,7 @@ def spending_table(rows: Sequence[Spending]) -> str:
     known = [row.dollars for row in rows if row.dollars is not None]
     total = f"${sum(known):,.4f}" if known else ""
     cells.append(("total", "", "", "", f"{sum(row.answers for row in rows):,}", "", "", "", total))
-    return "\n".join(lined(cells, 4))
+    return "\n".join(aligned(cells, 4))
 
 
 def signs(text: str) -> str:

@@ -55,18 +55,18 @@ def _rubrics() -> Iterator[ListedName]:
 
 
 def _attacks() -> Iterator[ListedName]:
-    from empathy_eval.base.plugins import known
+    from empathy_eval.base.plugins import known_names
     from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP
 
-    for name, offers in known(GROUP, BUILT_IN).items():
+    for name, offers in known_names(GROUP, BUILT_IN).items():
         yield ListedName("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))
 
 
 def _checks() -> Iterator[ListedName]:
-    from empathy_eval.base.plugins import known
-    from empathy_eval.generation.checks.own import GROUP
+    from empathy_eval.base.plugins import known_names
+    from empathy_eval.generation.checks.custom import GROUP
 
-    for name, offers in known(GROUP).items():
+    for name, offers in known_names(GROUP).items():
         yield ListedName("checks", name, "", tuple(offers))
 
 

@@ -174,10 +174,10 @@ def scoring_with(
     if engine == "local":
         yield Scoring(kept, None, told)
         return
-    from empathy_eval.base.workers import joined, spread_over
+    from empathy_eval.base.workers import map_over_ray, ray_session
 
-    with joined(ray_address) as ray:
-        yield Scoring(kept, spread_over(ray), told)
+    with ray_session(ray_address) as ray:
+        yield Scoring(kept, map_over_ray(ray), told)
 
 
 FIX = "name a file OUT.html; its figures are written beside it, as OUT.json"

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import aligned
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import RECIPE, Option, as_recipe, check_count, recipe_of
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request
     from empathy_eval.design.recipe import Recipe
-    from empathy_eval.generation.preview import Estimate, Preview
+    from empathy_eval.generation.preview import Preview, RequestEstimate
 
 
 @takes_paths
@@ -33,27 +33,27 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
         For a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
     """
     from empathy_eval.generation.job import try_checks
-    from empathy_eval.generation.preview import asked_again, preview
+    from empathy_eval.generation.preview import preview, unused_answers
 
     check_count("--requests", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None
     try_checks(read)
     made = preview(read, path, n)
-    return replace(made, again=asked_again(read, path, [path.parent]) if path else None)
+    return replace(made, again=unused_answers(read, path, [path.parent]) if path else None)
 
 
 def _shown(made: Preview, json: bool = False) -> int:
     if json:
         requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
         again = asdict(made.again) if made.again else None
-        print(json_text({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, ascii_only=True))
+        print(json_text({"requests": requests, "stand_ins": made.placeholders, "estimates": estimates, "again": again}, ascii_only=True))
         return 0
     print(estimate_table(made.estimates))
     if made.again:
         print(plain(str(made.again)))
     print_requests(made.requests)
-    if made.stand_ins:
-        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(made.stand_ins)}")
+    if made.placeholders:
+        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(made.placeholders)}")
     if not made.requests:
         print("to see the requests, add --requests 1")
     return 0
@@ -71,7 +71,7 @@ def print_requests(requests: Sequence[Request]) -> None:
         print(json_text(request.body))
 
 
-def estimate_table(estimates: tuple[Estimate, ...]) -> str:
+def estimate_table(estimates: tuple[RequestEstimate, ...]) -> str:
     """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
     rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
     for one in estimates:
@@ -84,7 +84,7 @@ def estimate_table(estimates: tuple[Estimate, ...]) -> str:
     tokens = f"{sum(one.usage.input_tokens for one in estimates):,}", f"{sum(one.usage.output_tokens for one in estimates):,}"
     hours = sum(one.hours for one in estimates)
     rows.append(("total", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
-    return "\n".join(lined(rows, right=range(2, 7)))
+    return "\n".join(aligned(rows, right=range(2, 7)))
 
 
 COMMAND = Command(

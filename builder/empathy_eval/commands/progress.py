@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
 from empathy_eval.base.errors import plain
-from empathy_eval.base.stages import Stages, followed, now, span
+from empathy_eval.base.stages import Stages, duration_text, now, track_stages
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Notice
-    from empathy_eval.generation.summary import Course
+    from empathy_eval.generation.summary import RunProgress
 
 # Seconds between two looks, between two pictures on a terminal, and between two lines of the same elsewhere.
 LOOK, PICTURE, LINE = 0.25, 1.0, 60.0
@@ -37,7 +37,7 @@ class ProgressTask(Protocol):
         """How far it is at a time of the clock, on one line; empty while there is nothing to show."""
         ...
 
-    def notable(self, at: float) -> Sequence[Notice]:
+    def notices_at(self, at: float) -> Sequence[Notice]:
         """What is to be told beside it."""
         ...
 
@@ -69,7 +69,7 @@ class Display(logging.Handler):
             self._look(self._clock())
 
     def _look(self, at: float) -> None:
-        notices = [(one.key, one.words) for one in self._work.notable(at)]
+        notices = [(one.key, one.words) for one in self._work.notices_at(at)]
         if self._terminal:
             self._picture(at, notices)
             return
@@ -113,17 +113,17 @@ class Display(logging.Handler):
             self._stream.flush()
 
 
-class RunProgress:
+class RunDisplay:
     """The course of a run that asks models, for a display."""
 
     lasting = True
 
-    def __init__(self, course: Course) -> None:
+    def __init__(self, course: RunProgress) -> None:
         self._course, self._seen = course, deque[tuple[float, int, int]]()
 
-    def notable(self, at: float) -> list[Notice]:
+    def notices_at(self, at: float) -> list[Notice]:
         """Stops that wait, and endpoints that nothing comes back from."""
-        return self._course.notable(at)
+        return self._course.notices_at(at)
 
     def state(self, at: float) -> str:
         """How far the run is: items and requests against their totals, rate, cost, what was not taken, and how long it will take."""
@@ -146,9 +146,9 @@ class RunProgress:
         told += self._cost()
         told += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
         told += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
-        many, reason = course.again(at)
+        many, reason = course.retrying(at)
         told += [f"{many:,} sent again ({reason})"] if many else []
-        told += [f"{span((expected - answered) / rate)} left"] if rate and expected > answered else []
+        told += [f"{duration_text((expected - answered) / rate)} left"] if rate and expected > answered else []
         return ", ".join(told)
 
     def _rate(self, at: float, answered: int, replayed: int) -> float:
@@ -171,7 +171,7 @@ class RunProgress:
         return [f"{cost.tokens:,} of {budget.tokens:,} tokens" if budget and budget.tokens is not None else f"{cost.tokens:,} tokens"]
 
 
-class StageProgress:
+class StageDisplay:
     """The stages of a job, for a display."""
 
     lasting = False
@@ -179,7 +179,7 @@ class StageProgress:
     def __init__(self, stages: Stages) -> None:
         self._stages, self._number, self._began = stages, -1, 0.0
 
-    def notable(self, at: float) -> list[Notice]:
+    def notices_at(self, at: float) -> list[Notice]:
         """Nothing: a stage is told by its state."""
         return []
 
@@ -194,8 +194,8 @@ class StageProgress:
         told = [stages.name] if stages.name else []
         if told and (total or done):
             told.append(f"{done:,} of {total:,} {stages.things}" if total else f"{done:,} {stages.things}")
-        told += [span(passed)] if told and passed >= UNKNOWN else []
-        told += [f"{span(passed * (total - done) / done)} left"] if told and total > done > 0 and passed >= UNKNOWN else []
+        told += [duration_text(passed)] if told and passed >= UNKNOWN else []
+        told += [f"{duration_text(passed * (total - done) / done)} left"] if told and total > done > 0 and passed >= UNKNOWN else []
         return ", ".join(told)
 
 
@@ -236,5 +236,5 @@ def shown(verb: str, work: ProgressTask) -> Iterator[None]:
 @contextlib.contextmanager
 def staged(verb: str) -> Iterator[None]:
     """Shows the stages of the job that is done within, on a terminal alone."""
-    with followed() as stages, shown(verb, StageProgress(stages)):
+    with track_stages() as stages, shown(verb, StageDisplay(stages)):
         yield

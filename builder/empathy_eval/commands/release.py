@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import A_RELEASE, Option, scoring_with, told_of
 from empathy_eval.design.contrasts import RAW, STANCE
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from empathy_eval.statistics.estimate import Estimate
 
 
-def inversion_table(report: Report) -> Text:
+def inversion_table(report: Report) -> TableText:
     """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
     from empathy_eval.reports.claims import claims, line_of, ranked
 
@@ -33,14 +33,14 @@ def inversion_table(report: Report) -> Text:
         beside = line.beside.get(row.metric, "") if line else ""
         released = f"{_figure(row.differences[RAW], '+.4f')}{', forced' * row.differences[RAW].forced}"
         rows.append((row.metric, _figure(accuracy, ".3f"), beside, _figure(alone.get(row.metric), "+.4f"), released))
-    lines: list[str] = [*lined(rows, len(rows[0]))]
+    lines: list[str] = [*aligned(rows, len(rows[0]))]
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(
             f"shortcut line {of}: {_figure(line.accuracy, '.3f')}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
     told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
-    return text_of([*lines, "", *told])
+    return table_text([*lines, "", *told])
 
 
 def _figure(one: Estimate | None, form: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def _block(metric: str, here: str, rows: Sequence[FairnessRow]) -> Iterator[str]
         )
         for row in rows
     ]
-    yield from lined([(metric, "pairs", *figures, "contrast"), *cells], right=(1, 2, 3, 5, 6, 7, 9))
+    yield from aligned([(metric, "pairs", *figures, "contrast"), *cells], right=(1, 2, 3, 5, 6, 7, 9))
 
 
 def _gap_cells(gap: Gap | None) -> tuple[str, ...]:
@@ -67,7 +67,7 @@ def attack_lines(table: AttackTable) -> Iterator[str]:
         rows = [one for one in table.rows if one.metric == metric]
         yield f"{metric}, attacked"
         cells = [(f"  {row.attack}", *_figures(row.whole)) for row in rows]
-        yield from lined([titles, *cells], right=(1, 2, 4, 5))
+        yield from aligned([titles, *cells], right=(1, 2, 4, 5))
         if rows[0].effect.why:
             ends = _ends(rows[0].effect, "+.4f")
             yield f"  change has no unit: {rows[0].effect.why}{ends and f': {rows[0].effect.value:+.4f} {ends}'}"
@@ -102,7 +102,7 @@ def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | Stud
     return text.getvalue()
 
 
-def score_table(measured: ReleaseTables) -> Text:
+def score_table(measured: ReleaseTables) -> TableText:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
     lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
     lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
@@ -113,11 +113,11 @@ def score_table(measured: ReleaseTables) -> Text:
         told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
         head = ("", "difference", "95 % interval", "p (Holm)", "accuracy", "AUC", "")
         cells = [(f"  {name}", *_numbers(one)) for name, one in row.differences.items()]
-        lines += ["", f"{row.metric}, {table}, {row.coverage}: {told}", *lined([head, *cells], right=(1, 3, 4, 5))]
+        lines += ["", f"{row.metric}, {table}, {row.coverage}: {told}", *aligned([head, *cells], right=(1, 3, 4, 5))]
     lines += ["", *attack_lines(measured.attacks)] if measured.attacks else []
     lines += ["", *fairness_lines(measured.fairness)] if measured.fairness else []
     rows = measured.inversion
-    return text_of(lines, [*(f"{row.metric}: {row.signature}" for row in rows), *(row.interval_signature or "" for row in rows[:1])])
+    return table_text(lines, [*(f"{row.metric}: {row.signature}" for row in rows), *(row.interval_signature or "" for row in rows[:1])])
 
 
 def _headline(measured: ReleaseTables) -> Iterator[str]:
@@ -134,7 +134,7 @@ def _headline(measured: ReleaseTables) -> Iterator[str]:
     if rows and line:
         cells.append(("shortcut line", *_estimate(line.accuracy), "", "", "", "", "", f"by {line.shortcut}"))
     head = ("at equal closeness", "accuracy", INTERVAL, "near", "far", "ties", "effect", INTERVAL, "line" if line else "")
-    yield from lined([head, *cells], right=(1, 3, 4, 5, 6)) if rows else ()
+    yield from aligned([head, *cells], right=(1, 3, 4, 5, 6)) if rows else ()
 
 
 def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
@@ -146,7 +146,7 @@ def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
     cells = [
         (row.metric, str(row.items), *(cell for one in row.figures.values() for cell in _estimate(one))) for row in rows if row.fitting
     ]
-    yield from lined([("crossed items", "items", *titles), *cells], right=(1, 2, 4, 6))
+    yield from aligned([("crossed items", "items", *titles), *cells], right=(1, 2, 4, 6))
     for why, names in groupby(sorted((row.why or "", row.metric) for row in rows if not row.fitting), key=lambda one: one[0]):
         yield f"not measured: {', '.join(name for _, name in names)} ({why})"
     sources = ", ".join(f"{count} {name}" for name, count in crossed.sources.items())
@@ -159,7 +159,7 @@ def _comparisons(measured: ReleaseTables) -> Iterator[str]:
     some = [one for one in measured.comparisons if one.contrast == first]
     cells = [(f"{one.one} - {one.other}", str(one.pairs), *_gap(one.accuracy), *_gap(one.effect)) for one in some]
     titles = [title for name in ("accuracy", "effect") for title in (name, INTERVAL, "p (Holm)")]
-    yield from lined([(f"first minus second, {first}", "pairs", *titles), *cells], right=(1, 2, 4, 5, 7)) if some else ()
+    yield from aligned([(f"first minus second, {first}", "pairs", *titles), *cells], right=(1, 2, 4, 5, 7)) if some else ()
 
 
 def _gap(one: Tested | None) -> tuple[str, str, str]:
@@ -179,7 +179,7 @@ def _numbers(one: Difference) -> tuple[str, ...]:
     return f"{one.value:+.4f}", bounds, p, _estimate(one.accuracy)[0], _estimate(one.auc)[0], "forced by the checks" if one.forced else ""
 
 
-def own_table(measured: CustomTextResults) -> Text:
+def own_table(measured: CustomTextResults) -> TableText:
     """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
     systems = any(one.system for one in measured.means)
     rows = [
@@ -187,14 +187,14 @@ def own_table(measured: CustomTextResults) -> Text:
          f"{one.left_out} texts left out" if one.left_out else "")
         for one in measured.means
     ]  # fmt: skip
-    lines: list[str] = [*lined([("mean", "texts", "contexts", "score", INTERVAL, ""), *rows], right=(1, 2, 3))]
+    lines: list[str] = [*aligned([("mean", "texts", "contexts", "score", INTERVAL, ""), *rows], right=(1, 2, 3))]
     if measured.comparisons:
         gaps = [
             (f"{one.metric}, {one.system} - {one.other}", str(one.contexts), str(one.left_out), *_gap(one.difference))
             for one in measured.comparisons
         ]
-        lines += ["", *lined([("first minus second", "contexts", "left out", "score", INTERVAL, "p (Holm)"), *gaps], right=(1, 2, 3, 5))]
-    return text_of([*lines, "", *(f"warning: {one}" for one in measured.outside)])
+        lines += ["", *aligned([("first minus second", "contexts", "left out", "score", INTERVAL, "p (Holm)"), *gaps], right=(1, 2, 3, 5))]
+    return table_text([*lines, "", *(f"warning: {one}" for one in measured.outside)])
 
 
 # So many lines are a screen: what is beyond is in JSON and CSV.
@@ -204,7 +204,7 @@ TITLES = {"r": "Pearson's r", "rho": "Spearman's rho", "tau_b": "Kendall's tau-b
 MORE = ("other forms", "differences", "means of systems")
 
 
-def people_table(found: AgainstPeople) -> Text:
+def people_table(found: AgainstPeople) -> TableText:
     """The first form of every criterion; the other forms, differences from the first row and means of systems where they fit."""
     before = [f"{name} has no score for the texts of {count} ratings" for name, count in found.lacking.items()]
     if found.left_out:
@@ -223,7 +223,7 @@ def people_table(found: AgainstPeople) -> Text:
         blocks.append([*_first(one), *(line for name in shown for line in _more(one, name))])
     left = [name for name in MORE if name not in shown]
     after.append([f"--json and --csv also have: {', '.join([*left, 'differences of every two rows', 'all settings'])}"])
-    return text_of(line for one in (*blocks, *after) for line in (*one, ""))
+    return table_text(line for one in (*blocks, *after) for line in (*one, ""))
 
 
 def _first(one: CriterionCorrelations) -> list[str]:
@@ -244,7 +244,7 @@ def _form(one: CriterionCorrelations, form: str) -> Iterator[str]:
     rows = [row for row in one.rows if row.form == form]
     whys = {row.metric: _never(row) for row in rows}
     cells = [(row.metric, *(_measure(row.figures[name]) for name in TITLES)) for row in rows if not whys[row.metric]]
-    yield from lined([(form, *TITLES.values()), *cells], len(TITLES) + 1) if cells else [form]
+    yield from aligned([(form, *TITLES.values()), *cells], len(TITLES) + 1) if cells else [form]
     for why, names in groupby(sorted((why, name) for name, why in whys.items() if why), key=lambda known: known[0]):
         yield f"  not defined: {why} ({', '.join(name for _, name in names)})"
 
@@ -266,7 +266,7 @@ def _differences(one: CriterionCorrelations) -> Iterator[str]:
     gaps = [gap for gap in one.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
     if gaps:
         cells = [(f"{gap.one} - {gap.other}", *_cell(gap.difference), _p(gap.difference.holm)) for gap in gaps]
-        yield from lined([(f"first minus second, {TITLES['r']}", "value", "95 % interval", "p (Holm)"), *cells], right=(1, 3))
+        yield from aligned([(f"first minus second, {TITLES['r']}", "value", "95 % interval", "p (Holm)"), *cells], right=(1, 3))
 
 
 def _systems(one: CriterionCorrelations) -> Iterator[str]:
@@ -287,14 +287,14 @@ def _ensemble(one: Ensemble) -> Iterator[str]:
          f"{member.high:.4f}", f"{member.clipped:.3f}")
         for member in one.members
     ]  # fmt: skip
-    yield from lined([("lowest r first", "r, validation", "weight", "0 at", "1 at", "clipped, test"), *cells])
+    yield from aligned([("lowest r first", "r, validation", "weight", "0 at", "1 at", "clipped, test"), *cells])
 
 
 def _on_pairs(rows: Sequence[PairAccuracy]) -> Iterator[str]:
     """What ensembles and their rows reach on the pairs of test."""
     for contrast in dict.fromkeys(one.contrast for one in rows):
         cells = [(one.row, f"{one.pairs}", *_cell(one.accuracy)) for one in rows if one.contrast == contrast]
-        yield from lined([(f"test pairs, {contrast}", "pairs", "accuracy", "95 % interval"), *cells], right=(1, 2))
+        yield from aligned([(f"test pairs, {contrast}", "pairs", "accuracy", "95 % interval"), *cells], right=(1, 2))
 
 
 def _cell(one: Estimate) -> tuple[str, str]:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.files import write_whole
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.printed import Printed
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.printed import Printable
+from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_with
 
@@ -61,7 +61,7 @@ def _shown(found: ShortcutAudit, features: bool = False, json: bool = False, lat
     return printed(DirectionTable(found) if features and not json else found, json, latex, markdown)
 
 
-class DirectionTable(Printed):
+class DirectionTable(Printable):
     """The audit as the table of directions."""
 
     def __init__(self, audit: ShortcutAudit) -> None:
@@ -71,26 +71,26 @@ class DirectionTable(Printed):
         """What the audit is of."""
         return self._audit.head()
 
-    def _table(self) -> Text:
+    def _table(self) -> TableText:
         return direction_table(self._audit)
 
 
-def direction_table(audit: ShortcutAudit) -> Text:
+def direction_table(audit: ShortcutAudit) -> TableText:
     """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
     audited = [one for one in audit.contrasts if one.directions]
     if not audited:
-        return text_of(["no plain features: their word lists are English, and there must be pairs"])
+        return table_text(["no plain features: their word lists are English, and there must be pairs"])
     features = [
         [f"  {rows[0].feature}", *(_difference(row.difference) for row in rows)]
         for rows in zip(*(one.directions for one in audited), strict=True)
     ]
     lines: list[str] = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
-    lines += lined([("  feature", *(one.contrast for one in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
+    lines += aligned([("  feature", *(one.contrast for one in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
     leaning = [one.contrast for one in audited if one.leans_to_apathy]
     told = (
         f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."
     )
-    return text_of([*lines, *([told] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
+    return table_text([*lines, *([told] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
 
 
 def _difference(one: Estimate | None) -> str:
@@ -99,18 +99,20 @@ def _difference(one: Estimate | None) -> str:
     return f"{one.value:+.2f}" if one.low is None else f"{one.value:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
 
 
-def shortcut_table(audit: ShortcutAudit) -> Text:
+def shortcut_table(audit: ShortcutAudit) -> TableText:
     """The audit as lines of text for a terminal, a block a contrast."""
     blocks = [_contrast(one, audit.by) for one in audit.contrasts] + ([_first(audit)] if audit.first else [])
     lines = [line for block in blocks for line in (*block, "")]
-    return text_of([*lines, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."])
+    return table_text(
+        [*lines, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."]
+    )
 
 
 def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
     over = f"{one.pairs} pairs of {one.dialogues} dialogues"
     yield f"{one.contrast}, {over}{f', {one.folds} folds by {by}' if one.folds > 1 else ''}"
     rows = [(f"  {row.name}", *_accuracy(row.accuracy, row.why)) for row in one.shortcuts]
-    yield from lined([("  shortcut", "accuracy", "95 % interval"), *rows], right=(1,))
+    yield from aligned([("  shortcut", "accuracy", "95 % interval"), *rows], right=(1,))
     if one.line and one.line.accuracy:
         yield f"  shortcut line: {one.line.accuracy.value:.3f} ({one.line.name})"
     for stance, words in ((one.kind, one.telltale_kind), (one.cold, one.telltale_cold)):
@@ -125,7 +127,7 @@ def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
 
 def _first(audit: ShortcutAudit) -> Iterator[str]:
     yield "words alone, with the first candidate that passed in place of the chosen one"
-    yield from lined(
+    yield from aligned(
         [
             (
                 f"  {one.contrast}",

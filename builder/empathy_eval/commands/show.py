@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.stopping import beside_loops
+from empathy_eval.base.stopping import run_beside_loops
 from empathy_eval.commands.command import Command, given
 from empathy_eval.commands.options import Option, check_count, whole
 
@@ -56,7 +56,7 @@ def show(
     from empathy_eval.releases.inspect.show import show
 
     beside = {"ledger": ledger, "reviews": reviews, "scenarios": scenarios, "templates": templates, "rules": rules}
-    return beside_loops(lambda: show(release_folder(where), name, _beside(**beside)))
+    return run_beside_loops(lambda: show(release_folder(where), name, _beside(**beside)))
 
 
 @takes_paths
@@ -74,7 +74,7 @@ def show_rejected(
         If rows of the ledger are damaged.
     """
     beside = {"ledger": ledger, "scenarios": scenarios, "templates": templates, "rules": rules}
-    return beside_loops(lambda: list(_rejected(where, reason, **beside)))
+    return run_beside_loops(lambda: list(_rejected(where, reason, **beside)))
 
 
 def _rejected(where: str | Path, reason: str | None = None, **beside: str | Path | None) -> Iterator[RefusedText]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.json_text import json_text
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import given
 from empathy_eval.commands.options import Option, OptionGroup, Rows, whole
 
@@ -69,9 +69,9 @@ def _option(name: str) -> str:
     return "RATINGS" if name == "table" else f"--{name.replace('_', '-')}"
 
 
-def plan_table(plan: StudyPlan) -> Text:
+def plan_table(plan: StudyPlan) -> TableText:
     """A plan for a terminal."""
-    return text_of(_lines(plan))
+    return table_text(_lines(plan))
 
 
 def _lines(plan: StudyPlan) -> Iterator[str]:
@@ -86,7 +86,7 @@ def _lines(plan: StudyPlan) -> Iterator[str]:
         ("raters per group", f"{plan.raters_a_group:,}", f"{plan.raters:,} in total, who give {plan.ratings:,} ratings"),
         ("items", f"{plan.items:,}", "each rated once in every group"),
     ]
-    yield from lined(rows, right=(1,))
+    yield from aligned(rows, right=(1,))
     if plan.low is not None and plan.high is not None:
         yield f"a gain of 0 % over a share of {plan.share:g} would have the interval [{plan.low:+.1f}, {plan.high:+.1f}] %"
     if plan.note:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.table_text import TableText, aligned, table_text
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, Gain, Pairwise, StudyPart, StudyReport
@@ -29,7 +29,7 @@ def raters_blocks(studied: StudyReport) -> list[Sequence[str]]:
 def _balance(balance: Balance, draws: int) -> Iterator[Sequence[str]]:
     rows = [(one.column, *_rater_test(one.test, one.holm, draws)) for one in balance.columns if one.test is not None]
     whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
-    tests = lined([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
+    tests = aligned([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
     drawn = (
         ["  p drawn: chi-squared, from random tables with the same sums"]
         if any(one.test and one.test.permutation for one in balance.columns)
@@ -48,16 +48,16 @@ def _column(one: ColumnBalance, groups: Sequence[tuple[str, int]]) -> Sequence[s
     else:
         head = (f"raters by {one.column}", "lower quartile", "median", "upper quartile")
         rows = [(name, *map(_figure, quartiles)) for (name, _), quartiles in zip(groups, one.quartiles, strict=True)]
-    return lined([head, *rows], 1)
+    return aligned([head, *rows], 1)
 
 
 def _attention(attention: AttentionChecks, draws: int) -> list[str]:
     lines = [f"attention checks: {attention.why}"] if attention.why else []
     if attention.cells:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]
-        lines += lined([("raters by failed attention checks", *attention.values), *rows], 1)
+        lines += aligned([("raters by failed attention checks", *attention.values), *rows], 1)
     if attention.without is not None:
-        lines += lined(
+        lines += aligned(
             [
                 ("groups by all categories", *HEAD, "p by rater"),
                 ("without raters who failed more than half", *_rater_test(attention.without, None, draws)[:-1]),
@@ -95,7 +95,7 @@ Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, al
 *: an expected count is below 5, so use the p by rater; the first Holm and BH correct it"""
 
 
-def study_table(studied: StudyReport) -> Text:
+def study_table(studied: StudyReport) -> TableText:
     """Everything that fits on a terminal."""
     draws = studied.settings["permutations"]
     blocks: list[Sequence[str]] = [
@@ -111,7 +111,7 @@ def study_table(studied: StudyReport) -> Text:
         else:
             blocks.append([f"--json and --csv have the pairs and gains of each {column}"])
     blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied), list(_notes(studied))]
-    return text_of(line for one in blocks for line in (*one, ""))
+    return table_text(line for one in blocks for line in (*one, ""))
 
 
 def _groups(studied: StudyReport) -> Sequence[str]:
@@ -121,14 +121,14 @@ def _groups(studied: StudyReport) -> Sequence[str]:
         told = f"{one.name} (baseline)" if place == 0 else f"{one.name} (added)" if one.added else one.name
         given = [f"{count:,} {'' if share is None else f'{100 * share:5.1f} %'}" for count, share in zip(counts, shares, strict=True)]
         rows.append((told, f"{one.raters:,}", f"{one.ratings:,}", f"{one.items:,}", *given))
-    return lined([head, *rows])
+    return aligned([head, *rows])
 
 
 def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
     draws = studied.settings["permutations"]
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
     return [
-        *lined([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
+        *aligned([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
         *_told((name, test.why) for name, test in named),
     ]
 
@@ -136,14 +136,14 @@ def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
 def _pairs(part: StudyPart, draws: int) -> list[str]:
     named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
     rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one, draws)) for name, one in named]
-    return [*lined([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
+    return [*aligned([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
 
 
 def _gains(studied: StudyReport, part: StudyPart) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
     rows = [(f"{one.category}, {one.group}", *_gain(one, studied.settings["permutations"])) for one in part.gains]
-    return [*lined([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
+    return [*aligned([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
 
 
 def _gain(one: Gain, draws: int) -> tuple[str, ...]:
@@ -156,7 +156,7 @@ def _parts(column: str, parts: Sequence[StudyPart], draws: int) -> list[str]:
     cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one, draws)) for one in parts)
     rows = [(one.name or "", f"{one.omnibus.n:,}", *some) for one, some in zip(parts, cells, strict=True)]
     return [
-        *lined([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
+        *aligned([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
         *_told((one.name or "", one.omnibus.why) for one in parts),
     ]
 
@@ -191,7 +191,7 @@ def _spreads(studied: StudyReport) -> list[str]:
     for one in studied.spreads:
         values = ((one.icc, 3), (one.design_effect, 2), (one.ratings_a_rater, 1))
         rows.append((f"{one.group}, {one.category}", *("" if value is None else f"{value:.{places}f}" for value, places in values)))
-    return [*lined([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
+    return [*aligned([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
 
 
 def _power(studied: StudyReport) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, OptionGroup
 
@@ -116,9 +116,9 @@ COMMAND = Command(
 )
 
 
-def model_table(model: TrainedModel) -> Text:
+def model_table(model: TrainedModel) -> TableText:
     """What was trained and how often it is right, for a terminal."""
-    return text_of(_lines(model))
+    return table_text(_lines(model))
 
 
 def _lines(model: TrainedModel) -> Iterator[str]:
@@ -140,4 +140,4 @@ def _lines(model: TrainedModel) -> Iterator[str]:
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
     bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
     cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
-    yield from lined([(head, "accuracy", "95 % interval"), *cells], right=(1,))
+    yield from aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))

@@ -13,7 +13,7 @@ from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_with
 
 if TYPE_CHECKING:
-    from empathy_eval.base.findings import Finding
+    from empathy_eval.base.errors import Finding
 
 
 @takes_paths

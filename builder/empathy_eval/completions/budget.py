@@ -1,4 +1,4 @@
-"""The budget: what a build may cost, hard. A request reserves its worst case before it is sent."""
+"""Budgets: a hard limit on the cost of a build. Each request reserves its worst case before it is sent."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from empathy_eval.base.errors import JobError, Problem, job_error, refuse
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.endpoints import Asks, Prices
+from empathy_eval.design.endpoints import JobConfig, Prices
+
+QUERY = """
+SELECT model, kind, finish, delivery, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens)
+FROM sound_completions GROUP BY model, kind, finish, delivery ORDER BY model, kind, finish, delivery
+"""
 
 
 def cost(usage: Usage, prices: Prices, delivery: str = "live") -> float:
-    """Dollars of a usage; cached input has its own price where there is one, and so has what came in a batch."""
+    """The dollars of a usage; cached input and batches have their own prices if configured."""
     cached_price = prices.input if prices.cached_input is None else prices.cached_input
     fresh = usage.input_tokens - usage.cached_tokens
     dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / 1_000_000
@@ -23,7 +28,7 @@ def cost(usage: Usage, prices: Prices, delivery: str = "live") -> float:
 
 @dataclass(frozen=True)
 class Spent:
-    """Tokens (input and output) and, where all models have prices, dollars."""
+    """Tokens (input and output) and, if all models have prices, dollars."""
 
     tokens: int = 0
     dollars: float = 0.0
@@ -36,10 +41,10 @@ class Spent:
 
 
 class Budget:
-    """Keeps a build within dollars or tokens, counting what its ledger has spent on the models of its configuration.
+    """Limits dollars or tokens, counting what the ledger has spent on the configured models.
 
-    With a limit, every reservation is written into the ledger before the request is sent: an outcome that stays unknown (a
-    time-out, a reset, a killed process) goes on counting, in the next run too. Without a ledger nothing is spent, and nothing sent.
+    With a limit, reservations are written into the ledger before sending: an unknown outcome (a time-out, a reset, a killed process) stays
+    counted, in later runs too. Without a ledger nothing is spent, and nothing sent.
     """
 
     def __init__(
@@ -69,7 +74,7 @@ class Budget:
 
     @property
     def priced(self) -> bool:
-        """Whether dollars can be told."""
+        """Whether dollars are known."""
         return bool(self._prices)
 
     def _of(self, model: str, usage: Usage, delivery: str = "live") -> Spent:
@@ -77,16 +82,16 @@ class Budget:
         return Spent(usage.input_tokens + usage.output_tokens, cost(usage, prices, delivery) if prices else 0.0)
 
     async def reserve(self, token: str, model: str, worst: Usage) -> None:
-        """Sets the worst case of a request aside; waits for open ones to settle where there is no room yet.
+        """Reserves the worst case of a request; waits for open ones if there is no room yet.
 
         Raises:
-            JobError: if there is no room, and no open request whose settling could make some.
+            JobError: if there is no room, and no open request that could make some.
         """
         if not self.limited or self._ledger is None:
             return
         while not self._fits(self._of(model, worst)):
             if not self._open:
-                raise self.used_up()
+                raise self.exhausted_error()
             self._changed.clear()
             await self._changed.wait()
         self.reserved += self._of(model, worst)
@@ -94,7 +99,7 @@ class Budget:
         self._ledger.reserve(token, model, worst)
 
     def settle(self, token: str, model: str, worst: Usage, used: Usage | None, *, known: bool = True) -> None:
-        """Ends a request: ``used`` is what it cost (None: nothing); an outcome that is not known keeps its reservation."""
+        """Ends a request: ``used`` is its cost (None: nothing); an unknown outcome keeps its reservation."""
         if used is not None:
             self.spent += self._of(model, used)
         if not self.limited or self._ledger is None:
@@ -105,8 +110,8 @@ class Budget:
             self._ledger.release(token)
         self._changed.set()
 
-    def take(self, model: str, worst: Usage) -> bool:
-        """Sets the worst case of a request of a batch aside, if there is room; the ledger keeps it with what is under way."""
+    def reserve_batch(self, model: str, worst: Usage) -> bool:
+        """Reserves the worst case of a request of a batch; returns whether there was room. The ledger keeps it with the batch."""
         more = self._of(model, worst, "batch")
         room = self._fits(more)
         if room:
@@ -119,32 +124,26 @@ class Budget:
         within_dollars = self.dollars is None or total.dollars <= self.dollars + 1e-9
         return within_dollars and (self.tokens is None or total.tokens <= self.tokens)
 
-    def used_up(self) -> JobError:
-        """The error that says so."""
+    def exhausted_error(self) -> JobError:
+        """The error for an exhausted budget."""
         of = f"${self.dollars:.2f}" if self.dollars is not None else f"{self.tokens} tokens"
         used = f"${self.spent.dollars:.4f}" if self.dollars is not None else f"{self.spent.tokens} tokens"
         what = f"the budget of {of} has no room for another request: {used} are spent, the rest is reserved"
         return job_error("--budget", what, "run the same command with a larger budget to go on; every answer is in the ledger")
 
 
-def make_budget(config: Asks, ledger: Ledger, dollars: float | None, tokens: int | None) -> Budget:
+def make_budget(config: JobConfig, ledger: Ledger, dollars: float | None, tokens: int | None) -> Budget:
     """The budget of a configuration's models over a ledger.
 
     Raises:
         InputError: if dollars are limited and a model has no prices.
     """
-    endpoints = {role: one for role, one in config.models.items() if one.remote}
-    unpriced = [role for role, one in endpoints.items() if one.prices is None]
+    endpoints = {role: model for role, model in config.models.items() if model.remote}
+    unpriced = [role for role, model in endpoints.items() if model.prices is None]
     fix = "write prices: {input: …, output: …} in dollars per million tokens, or use --budget-tokens"
     refuse(Problem(f"models: {role}", "a budget in dollars needs prices", fix) for role in (unpriced if dollars is not None else ()))
-    prices = {} if unpriced else {one.model: one.prices for one in endpoints.values() if one.prices}
-    return Budget(ledger, prices, {one.model for one in endpoints.values()}, dollars, tokens)
-
-
-QUERY = """
-SELECT model, kind, finish, delivery, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens)
-FROM sound_completions GROUP BY model, kind, finish, delivery ORDER BY model, kind, finish, delivery
-"""
+    prices = {} if unpriced else {model.model: model.prices for model in endpoints.values() if model.prices}
+    return Budget(ledger, prices, {model.model for model in endpoints.values()}, dollars, tokens)
 
 
 @dataclass(frozen=True)
@@ -161,11 +160,11 @@ class Spending:
 
 
 def spending(ledger: Ledger, config: Configuration | None = None) -> list[Spending]:
-    """Sums over the ledger, priced by the configuration's models. Rows that are damaged count too: what they cost was paid."""
-    prices = {one.model: one.prices for one in config.models.values() if one.prices} if config else {}
-    found = []
+    """Sums over the ledger, at the configuration's prices. Damaged rows count too, since they were paid for."""
+    prices = {configured.model: configured.prices for configured in config.models.values() if configured.prices} if config else {}
+    result = []
     for model, kind, finish, delivery, count, *tokens in ledger.query(QUERY):
-        model, kind, finish, delivery = (one if isinstance(one, str) else repr(one) for one in (model, kind, finish, delivery))
+        model, kind, finish, delivery = (value if isinstance(value, str) else repr(value) for value in (model, kind, finish, delivery))
         usage, price = Usage(*tokens), prices.get(model)
-        found.append(Spending(model, kind, finish, delivery, count, usage, cost(usage, price, delivery) if price else None))
-    return found
+        result.append(Spending(model, kind, finish, delivery, count, usage, cost(usage, price, delivery) if price else None))
+    return result

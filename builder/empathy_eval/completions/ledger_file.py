@@ -1,4 +1,4 @@
-"""Opening a ledger: whatever lies in the file is a stranger's until it is seen to have a ledger's tables and nothing that runs."""
+"""Opening a ledger: a file is untrusted until it is known to have a ledger's tables and nothing executable."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error, refuse
 from empathy_eval.base.json_text import json_text
-from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.parsing import ParseError, json_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.ledger_rows import INSERT, LARGEST, NAMES, TABLES, VIEWS
 
@@ -25,15 +25,20 @@ COLUMNS = NAMES["completions"][:-2]
 # Lines that cannot be read and are told one by one.
 SHOWN = 10
 FIX = "write it again with empathy-eval ledger export, or restore it from a copy"
+APPLICATION_ID = 0x454D5045  # "EMPE": tells a ledger from any other SQLite file
+VERSION = 1
+# What lies beside a database whose last process was killed, and belongs to it.
+BESIDE = ("-wal", "-journal")
+FIX_LEDGER = "name a ledger that empathy-eval wrote, or restore it from a copy"
 
 
 def is_export(path: Path) -> bool:
-    """Whether a path names an export, by its ending."""
+    """Whether a path names an export, by its suffix."""
     return path.name.endswith(EXPORT)
 
 
 def export_line(row: tuple[Any, ...], text: str) -> bytes:
-    """The line of a row of answers: its columns and its text."""
+    """The export line of a row: its columns and its text."""
     return json_text({**dict(zip(COLUMNS, row, strict=False)), "text": text}, indent=None).encode() + b"\n"
 
 
@@ -41,21 +46,20 @@ def exported_rows(path: Path) -> Iterator[tuple[Any, ...]]:
     """The rows of an export, as a ledger stores them.
 
     Raises:
-        InputError: if it cannot be read, a line is not an answer, or one request has two; the first such lines at once.
+        InputError: if it cannot be read, a line is not an answer, or a request has two answers; the first such lines at once.
     """
     problems, seen = list[Problem](), set[str]()
     for number, line in enumerate(_lines(path), 1):
         where = f"{path}: line {number}"
         try:
             if len(line) > LARGEST:
-                raise Refused(f"is longer than {LARGEST:,} bytes")
+                raise ParseError(f"is longer than {LARGEST:,} bytes")
             value = json_value(line.decode())
         except (ValueError, RecursionError) as error:
             problems.append(Problem(where, str(error), FIX))
             continue
-        problems += [
-            Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "ledger_export_row")
-        ]
+        found = violations(value, "ledger_export_row")
+        problems += [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in found]
         if not problems and value["key"] in seen:
             problems.append(Problem(where, f'answers the request "{value["key"]}" again', FIX))
         if len(problems) >= SHOWN:
@@ -75,18 +79,11 @@ def _lines(path: Path) -> Iterator[bytes]:
         raise input_error(path, f"cannot be read as an exported ledger: {error}", FIX) from error
 
 
-APPLICATION_ID = 0x454D5045  # "EMPE": tells a ledger from any other SQLite file
-VERSION = 1
-# What lies beside a database whose last process was killed, and belongs to it.
-BESIDE = ("-wal", "-journal")
-OWN = "name a ledger that empathy-eval wrote, or restore it from a copy"
-
-
-def opened(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool) -> sqlite3.Connection:
+def open_ledger(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool) -> sqlite3.Connection:
     """A connection to a ledger, locked against other processes; ``kept`` closes it.
 
-    Without ``write`` nothing in the file changes. Where nothing may be written beside it either, it is read as it lies, and if
-    its last process was killed, as a copy. An export is read into memory.
+    Without ``write`` the file is not changed. If its folder is read-only it is read in place, or as a copy if its last process was killed.
+    An export is read into memory.
 
     Raises:
         InputError: if the file is missing (and ``create`` is False), not a ledger, of another version, or in use.
@@ -103,11 +100,11 @@ def opened(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool)
         _begin(path, connection, write, "BEGIN" if as_it_lies else "BEGIN EXCLUSIVE")
     except (OSError, sqlite3.OperationalError) as error:
         if "locked" in str(error):
-            raise in_use(path) from error
+            raise in_use_error(path) from error
         raise job_error(path, f"cannot be opened: {error}", "make room or give permission, then run again") from error
     except sqlite3.DatabaseError as error:
-        raise input_error(path, f"is not a ledger: {error}", OWN) from error
-    _whole(path, connection)
+        raise input_error(path, f"is not a ledger: {error}", FIX_LEDGER) from error
+    _check_integrity(path, connection)
     return connection
 
 
@@ -124,19 +121,19 @@ def _of_export(path: Path, kept: contextlib.ExitStack, write: bool) -> sqlite3.C
 
 
 def _begin(path: Path, connection: sqlite3.Connection, write: bool, begin: str) -> None:
-    """Locks the file, looks whether it is a ledger, and makes what it lacks; before that nothing in it is used or changed."""
+    """Locks the file, checks that it is a ledger, and creates missing tables. Nothing in it is used before."""
     connection.text_factory = text_or_bytes
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST + 2**20)
     for statement in ("PRAGMA trusted_schema=OFF", "PRAGMA cell_size_check=ON", "PRAGMA locking_mode=EXCLUSIVE", begin):
         connection.execute(statement)
-    for table in _look(path, connection, write):
+    for table in _missing_tables(path, connection, write):
         connection.execute(TABLES[table] if write else TABLES[table].replace("CREATE", "CREATE TEMP"))
     for statement in ("COMMIT", *(("PRAGMA journal_mode=WAL", "PRAGMA synchronous=NORMAL") if write else ()), *VIEWS):
         connection.execute(statement)
 
 
 def text_or_bytes(raw: bytes) -> str | bytes:
-    """What SQLite calls a text; bytes, which no check takes for one, where it is not UTF-8."""
+    """Decodes an SQLite text; invalid UTF-8 stays bytes, which no check accepts as text."""
     try:
         return raw.decode()
     except UnicodeDecodeError:
@@ -144,7 +141,7 @@ def text_or_bytes(raw: bytes) -> str | bytes:
 
 
 def _place(path: Path, kept: contextlib.ExitStack, create: bool, write: bool) -> Path:
-    """Where to open a ledger: where it is, or a copy of one that was not closed and cannot be mended there."""
+    """The file to open: the ledger, or a copy if it was not closed and cannot be repaired in place."""
     if path.is_dir():
         raise input_error(path, "is a folder", "name the file in it, such as ledger.sqlite")
     if not path.exists():
@@ -160,12 +157,12 @@ def _place(path: Path, kept: contextlib.ExitStack, create: bool, write: bool) ->
         raise job_error(path, "may only be read, and this command writes into it", "copy it to a folder that may be written to")
     _not_in_use(path)
     files = [Path(os.path.realpath(path) + end) for end in ("", *BESIDE)]
-    if not any(one.exists() and one.stat().st_size for one in files[1:]):
+    if not any(file.exists() and file.stat().st_size for file in files[1:]):
         return path
     folder = Path(kept.enter_context(TemporaryDirectory()))
-    for one in files:
-        if one.exists():
-            shutil.copyfile(one, folder / one.name)
+    for file in files:
+        if file.exists():
+            shutil.copyfile(file, folder / file.name)
     return folder / files[0].name
 
 
@@ -175,7 +172,7 @@ def _writable(path: Path) -> bool:
 
 
 def _not_in_use(path: Path) -> None:
-    """Asks for the lock that SQLite's readers hold: whoever may write to the ledger holds it alone."""
+    """Takes the lock of SQLite's readers, which a writer holds alone."""
     try:
         import fcntl
     except ImportError:  # not a Unix
@@ -184,25 +181,24 @@ def _not_in_use(path: Path) -> None:
         try:
             fcntl.lockf(stream, fcntl.LOCK_SH | fcntl.LOCK_NB, 510, 0x40000002)
         except BlockingIOError as error:
-            raise in_use(path) from error
+            raise in_use_error(path) from error
 
 
-def _look(path: Path, connection: sqlite3.Connection, write: bool) -> list[str]:
-    """Whether this is a ledger, before anything in it is used; returns the tables that ledgers of before did not have.
+def _missing_tables(path: Path, connection: sqlite3.Connection, write: bool) -> list[str]:
+    """Checks that this is a ledger before anything in it is used; returns the tables that it lacks.
 
     Raises:
-        InputError: if it is not, with all that is strange.
+        InputError: if it is not, with all deviations.
     """
     ours = {table: " ".join(sql.split()) for table, sql in TABLES.items()}
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = connection.execute("PRAGMA user_version").fetchone()[0]
-    found = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100").fetchall()
+    entries = connection.execute("SELECT type, name, sql FROM sqlite_master LIMIT 100").fetchall()
     # Empty, or left without a table by a disk that was full just then.
-    if not found and application in (0, APPLICATION_ID):
+    if not entries and application in (0, APPLICATION_ID):
         if not write:
-            raise input_error(
-                path, "there is no ledger here: the file is empty", "name one with --ledger, or build first without --offline"
-            )
+            fix = "name one with --ledger, or build first without --offline"
+            raise input_error(path, "there is no ledger here: the file is empty", fix)
         connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version={VERSION}")
         return list(TABLES)
@@ -212,44 +208,46 @@ def _look(path: Path, connection: sqlite3.Connection, write: bool) -> list[str]:
         fix = f"use the release of empathy-eval that wrote it, or one that reads version {version}"
         raise input_error(path, f"has ledger version {version}, and this program reads {VERSION}", fix)
     problems = []
-    for kind, name, sql in found:
+    for kind, name, sql in entries:
         if (kind, sql) == ("index", None) and name in {f"sqlite_autoindex_{table}_1" for table in TABLES}:
             continue
         if kind != "table" or name not in ours:
-            problems.append(
-                Problem(str(path), f"is not a ledger: it holds the {_shown(kind)} {_shown(name)}", f"{OWN}; a ledger has tables alone")
-            )
+            what = f"is not a ledger: it holds the {_shown(kind)} {_shown(name)}"
+            problems.append(Problem(str(path), what, f"{FIX_LEDGER}; a ledger has tables alone"))
         elif not isinstance(sql, str) or " ".join(sql.split()) != ours[name]:
-            problems.append(Problem(str(path), f"is not a ledger: its table {_shown(name)} has other columns", OWN))
-    tables = {name for kind, name, _ in found if kind == "table"}
+            problems.append(Problem(str(path), f"is not a ledger: its table {_shown(name)} has other columns", FIX_LEDGER))
+    tables = {name for kind, name, _ in entries if kind == "table"}
     if "completions" not in tables:
-        problems.append(Problem(str(path), 'is not a ledger: it misses the table "completions"', OWN))
+        problems.append(Problem(str(path), 'is not a ledger: it misses the table "completions"', FIX_LEDGER))
     refuse(problems[:SHOWN])
     return [table for table in TABLES if table not in tables]
 
 
-def _whole(path: Path, connection: sqlite3.Connection) -> None:
+def _check_integrity(path: Path, connection: sqlite3.Connection) -> None:
+    """Runs SQLite's integrity check.
+
+    Raises:
+        JobError: if the file is damaged.
+    """
     try:
         verdict = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     except sqlite3.DatabaseError as error:
-        raise damaged(path, str(error)) from error
+        raise damaged_error(path, str(error)) from error
     if verdict != "ok":
-        raise damaged(path, str(verdict))
+        raise damaged_error(path, str(verdict))
 
 
 def _shown(value: object) -> str:
     return json.dumps(value, default=str)[:80]
 
 
-def in_use(path: Path) -> InputError:
+def in_use_error(path: Path) -> InputError:
     """The error for a ledger that another process has open."""
-    return input_error(
-        path, "another process is using this ledger", "wait for the other process to end, or name another ledger with --ledger"
-    )
+    fix = "wait for the other process to end, or name another ledger with --ledger"
+    return input_error(path, "another process is using this ledger", fix)
 
 
-def damaged(path: Path, what: str) -> JobError:
-    """The error for a file that SQLite finds broken."""
-    return job_error(
-        path, f"the ledger is damaged: {what}", "restore it from a copy; sqlite3's .recover command saves the rows that are whole"
-    )
+def damaged_error(path: Path, what: str) -> JobError:
+    """The error for a file that SQLite finds damaged."""
+    fix = "restore it from a copy; sqlite3's .recover command saves the rows that are whole"
+    return job_error(path, f"the ledger is damaged: {what}", fix)

@@ -1,4 +1,4 @@
-"""What is read from the rows of a ledger, whoever wrote them: counts that are sound, texts that are texts, sizes that are bounded."""
+"""Rows of a ledger, whoever wrote them: bounded counts, real texts, bounded sizes."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ COUNTS = {"input_tokens", "output_tokens", "input", "output"}
 TYPES = {(str, str, str, turn, str, str, int, int, int, time, str, bytes, int) for turn in (int, NoneType) for time in (float, NoneType)}
 
 
-def counted(column: str) -> str:
-    """The SQL that reads a count of tokens: whole, from 0 to ``MOST_TOKENS``; a part of a token is one, what is no number is 0."""
+def token_count_sql(column: str) -> str:
+    """SQL that reads a token count as an integer from 0 to ``MOST_TOKENS``; fractions are rounded up, other values are 0."""
     sound = f"{column} BETWEEN 0 AND {MOST_TOKENS} AND {column} = ({column} | 0)"
     real = f"typeof({column}) IN ('integer', 'real')"
     bounded = f"CAST(min(max({column}, 0) + 0.999999, {MOST_TOKENS}) AS INTEGER)"
@@ -81,7 +81,7 @@ def _sound(column: str) -> str:
         return f"CASE WHEN length(body) <= {LARGEST} THEN body END AS body"
     if column == "place":
         return "rowid AS place"
-    return f"{counted(column)} AS {column}" if column in COUNTS else column
+    return f"{token_count_sql(column)} AS {column}" if column in COUNTS else column
 
 
 # What reads a table reads its view.
@@ -89,7 +89,7 @@ VIEWS = [f"CREATE TEMP VIEW sound_{table} AS SELECT {', '.join(map(_sound, names
 
 
 def unpacked(body: bytes) -> str:
-    """The text of an answer, from the body that it is stored as.
+    """The text of a stored answer.
 
     Raises:
         ValueError, zlib.error: if it is damaged, or larger than ``LARGEST``.
@@ -103,8 +103,8 @@ def unpacked(body: bytes) -> str:
     return text.decode()
 
 
-def broken(path: Path, table: str, values: Sequence[Any], what: str) -> Problem:
-    """What is wrong with a row, which row it is, and how to do without it."""
+def damaged_row(path: Path, table: str, values: Sequence[Any], what: str) -> Problem:
+    """The problem of a damaged row: which it is, and how to do without it."""
     key, place = values[0] if table == "completions" else None, values[-1]
     name = json.dumps(key)[1:-1][:80] if isinstance(key, str) else f"{place} of {table}"
     out = f"sqlite3 {shlex.quote(str(path))} 'DELETE FROM {table} WHERE rowid = {place}'"  # noqa: S608 (for a reader)
@@ -112,26 +112,26 @@ def broken(path: Path, table: str, values: Sequence[Any], what: str) -> Problem:
     return Problem(str(path), f"the ledger is damaged: row {name}: {what}", fix)
 
 
-def problems_of(path: Path, table: str, values: Sequence[Any]) -> list[Problem]:
-    """What is wrong with the types of a row of a ``sound_`` view."""
+def row_problems(path: Path, table: str, values: Sequence[Any]) -> list[Problem]:
+    """Problems with the types of a row of a ``sound_`` view."""
     if tuple(map(type, values)) in TYPES:
         return []
     row = dict(zip(NAMES[table], values, strict=True))
     columns = {name: value for name, value in row.items() if name not in ("body", "place")}
-    found = [broken(path, table, values, f"{name} {what}") for name, what, _ in violations(columns, "ledger_row")]
+    problems = [damaged_row(path, table, values, f"{name} {what}") for name, what, _ in violations(columns, "ledger_row")]
     if table == "completions" and not isinstance(row["body"], bytes):
-        found.append(broken(path, table, values, f"the body is not a BLOB of at most {LARGEST:,} bytes"))
-    return found
+        problems.append(damaged_row(path, table, values, f"the body is not a BLOB of at most {LARGEST:,} bytes"))
+    return problems
 
 
-class Bad:
-    """Damaged rows, gathered to be told at once: the first ones, and how many more there are."""
+class DamagedRows:
+    """Collects damaged rows: the first ones, and the number of others."""
 
     def __init__(self, path: Path) -> None:
         self._path, self._problems, self._more = path, list[Problem](), 0
 
     def add(self, problems: Sequence[Problem]) -> None:
-        """Adds what is wrong with a row."""
+        """Adds the problems of a row."""
         if len(self._problems) < SHOWN:
             self._problems += problems
         else:
@@ -139,11 +139,11 @@ class Bad:
 
     @property
     def problems(self) -> list[Problem]:
-        """What is told."""
+        """The problems to report."""
         more = Problem(str(self._path), f"{self._more:,} more rows are damaged", "fix these first, then run the same command")
         return [*self._problems, more] if self._more else self._problems
 
-    def told(self) -> None:
-        """Raises a :class:`JobError`, if there are any."""
+    def raise_if_any(self) -> None:
+        """Raises a :class:`JobError` if there are any."""
         if self._problems:
             raise JobError(self.problems)

@@ -1,4 +1,4 @@
-"""Merging and exporting ledgers: of two different answers to one request the one with the smaller hash stays."""
+"""Merging and exporting ledgers. Of two different answers to one request, the one with the smaller hash stays."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from empathy_eval.completions.requests import Completion
 
 REPLACE = INSERT.replace("INSERT OR IGNORE", "REPLACE")
 # Conflicts that are told one by one; all of them are counted.
-TOLD = 100
+MAX_CONFLICTS = 100
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A request with two different answers; the rest is the provenance of the one that stays."""
+    """A request with two different answers; the other fields describe the one that stays."""
 
     key: str
     dialogue_id: str
@@ -41,7 +41,7 @@ class Conflict:
 
 @dataclass
 class Merged:
-    """What one ledger brought: answers in it, new ones, ones that were there already, conflicts, and how many of those it won."""
+    """What one ledger contributed: its answers, new ones, known ones, conflicts, and how many of those it won."""
 
     ledger: str
     answers: int = 0
@@ -53,20 +53,20 @@ class Merged:
 
 
 def completion_hash(completion: Completion) -> str:
-    """The hash of all that is read back of an answer: text, finish, model and tokens."""
+    """The hash of an answer: text, finish, model and tokens."""
     return digest(asdict(completion))
 
 
 def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
-    """Adds the answers and open reservations of other ledgers to a ledger, which is made if it is not there: all or nothing.
+    """Adds answers and open reservations of other ledgers to a ledger, which is created if missing: all or nothing.
 
-    What is read back afterwards is the same in whatever order and however often ledgers are merged.
+    The result does not depend on the order or number of merges.
 
     Raises:
-        InputError: if one of them is no ledger or is in use, with all such at once; or if one is named twice.
-        JobError: if one is damaged, or the disk is full. ``into`` is as it was then, and is not there if it was not.
+        InputError: if one is not a ledger or is in use, with all such at once; or if one is named twice.
+        JobError: if one is damaged, or the disk is full; ``into`` is unchanged then.
     """
-    twice = [path for place, path in enumerate(sources) if os.path.realpath(path) in map(os.path.realpath, (into, *sources[:place]))]
+    twice = [path for index, path in enumerate(sources) if os.path.realpath(path) in map(os.path.realpath, (into, *sources[:index]))]
     if twice:
         raise input_error(twice[0], "is named twice", "name each ledger once")
     problems = list[Problem]()
@@ -82,10 +82,10 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 
 
 def export(path: Path, out: Path) -> int:
-    """Writes the answers of a ledger as lines of JSON under gzip, in the order of their keys; how many they are.
+    """Writes the answers of a ledger as gzipped JSON lines, by key; returns their number.
 
     Raises:
-        InputError: if it cannot be opened, or the file has another ending than exports have.
+        InputError: if it cannot be opened, or the file has another suffix than exports have.
         JobError: if rows are damaged, or the file cannot be written.
     """
     if not is_export(out):
@@ -103,7 +103,7 @@ def export(path: Path, out: Path) -> int:
 
 @contextlib.contextmanager
 def _target(into: Path) -> Iterator[Ledger]:
-    """The ledger that gets the answers. One that is not there yet is made out of sight, and gets its name when it is whole."""
+    """The ledger that receives answers. A new one is built aside and takes its name when it is complete."""
     if os.path.lexists(into):
         with Ledger(into) as ledger:
             yield ledger
@@ -111,26 +111,26 @@ def _target(into: Path) -> Iterator[Ledger]:
     try:
         into.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{into.name[:99]}.", dir=into.parent) as folder:
-            made = Path(folder) / "ledger.sqlite"
-            with _named(made, into) as ledger:
+            temporary = Path(folder) / "ledger.sqlite"
+            with _open_as(temporary, into) as ledger:
                 yield ledger
             # SQLite could not bring all into the file if it left something beside it.
             if len(list(Path(folder).iterdir())) > 1:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             if os.path.lexists(into):
                 raise OSError(errno.EEXIST, "it was made by another process meanwhile")
-            made.rename(into)
+            temporary.rename(into)
     except OSError as error:
         fix = "make room or give permission, then run the same command"
         raise job_error(into, f"cannot be written: {error.strerror or error}", fix) from error
 
 
-def _named(made: Path, into: Path) -> Ledger:
-    """An open ledger that goes by the name it will have."""
+def _open_as(path: Path, into: Path) -> Ledger:
+    """Opens a ledger under the name that it will have."""
     try:
-        ledger = Ledger(made)
+        ledger = Ledger(path)
     except JobError as error:
-        raise JobError(replace(one, where=str(into)) for one in error.problems) from error
+        raise JobError(replace(problem, where=str(into)) for problem in error.problems) from error
     ledger.path = into
     return ledger
 
@@ -138,7 +138,7 @@ def _named(made: Path, into: Path) -> Ledger:
 def _all_chosen(
     ledger: Ledger, sources: Sequence[Path], report: Sequence[Merged], reserved: list[tuple[object, ...]]
 ) -> Iterator[tuple[Any, ...]]:
-    """The rows of answers to be written; ``reserved`` gets the reservations. One source is open at a time: there may be many."""
+    """The rows to write; reservations go to ``reserved``. One source is open at a time: there may be many."""
     for path, merged in zip(sources, report, strict=True):
         with Ledger(path, create=False, write=False) as source:
             yield from _chosen(ledger, source, merged)
@@ -146,20 +146,20 @@ def _all_chosen(
 
 
 def _chosen(ledger: Ledger, source: Ledger, merged: Merged) -> Iterator[tuple[Any, ...]]:
-    """The rows of one source; each is seen by the comparisons that follow."""
+    """The rows of one source that are written."""
     for row, completion in source.rows():
         merged.answers += 1
-        found = ledger.get(row[0])
-        if found == completion:
+        known = ledger.get(row[0])
+        if known == completion:
             merged.same += 1
-        elif found is None:
+        elif known is None:
             merged.added += 1
             yield row
         else:
             merged.conflicts += 1
-            won = completion_hash(completion) < completion_hash(found)
+            won = completion_hash(completion) < completion_hash(known)
             merged.won += won
-            if len(merged.told) < TOLD:
+            if len(merged.told) < MAX_CONFLICTS:
                 merged.told.append(_conflict(row[0], source if won else ledger))
             if won:
                 yield row

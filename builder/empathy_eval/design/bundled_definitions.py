@@ -1,6 +1,6 @@
-"""What a build is made under, as files that go along with it: taxonomy, personas, definitions of scenarios, rules, templates.
+"""Definition files of a build: taxonomy, personas, scenario definitions, rules and templates.
 
-The texts of seed dialogues and crossed items are not among them: those that were built are in the data.
+Texts of seed dialogues and crossed items are not among them: those that were built are in the data.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import yaml
 
 from empathy_eval.base.errors import Problem, collecting, input_error
 from empathy_eval.base.hashing import digest, digest_bytes
-from empathy_eval.base.parsing import text_of, yaml_value
+from empathy_eval.base.parsing import read_text, yaml_value
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.language import RULES, Language
 from empathy_eval.design.prompts import VARIABLES, Prompts
@@ -27,36 +27,40 @@ DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "temp
 MOST_BYTES, MOST_TOGETHER = 2**20, 2**22
 TOO_MUCH = f"holds more than {MOST_TOGETHER:,} bytes of definitions"
 WIDTH = 140
-OTHER = "does not match its hash in the manifest"
+HASH_MISMATCH = "does not match its hash in the manifest"
 
 
-def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
-    """The texts of all files by their path in the folder, of those that the header of a build or a manifest names."""
-    said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
-    said |= {f"{SCENARIOS}/{one.file_name}": definition(one) for one in (catalogue[int(number)] for number in named["scenarios"])}
-    said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
-    texts = {path: written(value) for path, value in said.items()}
+def definition_files(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
+    """The texts of all files named by the header of a build or a manifest, by their path in the folder."""
+    definitions: dict[str, Any] = {name: catalogue.file_contents[name] for name in named.get("scenario_files", {}) if name != CROSSED}
+    definitions |= {
+        f"{SCENARIOS}/{scenario.file_name}": definition(scenario) for scenario in (catalogue[int(number)] for number in named["scenarios"])
+    }
+    definitions |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].content for name in named["rules"]}
+    texts = {path: definition_text(value) for path, value in definitions.items()}
     texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
     return dict(sorted(texts.items()))
 
 
-def definition(one: Scenario) -> dict[str, Any]:
-    """What the file of a scenario says but for the seed dialogue."""
-    return {name: getattr(one, name) for name in ("number", "slug", "name", "share", "definition")} | {"openings": [*one.openings]}
+def definition(scenario: Scenario) -> dict[str, Any]:
+    """The content of a scenario file without the seed dialogue."""
+    return {name: getattr(scenario, name) for name in ("number", "slug", "name", "share", "definition")} | {
+        "openings": [*scenario.openings]
+    }
 
 
 def definitions_of(named: Mapping[str, Any], catalogue: Catalogue) -> str:
-    """The hash of what the scenarios of a header say but for their seed dialogues."""
-    return digest({one.file_name: definition(one) for one in (catalogue[int(number)] for number in named["scenarios"])})
+    """The hash of the definitions of all scenarios in a header."""
+    return digest({scenario.file_name: definition(scenario) for scenario in (catalogue[int(number)] for number in named["scenarios"])})
 
 
-def written(value: Any) -> str:
-    """The one text form of a definition, which says the very same when it is read."""
-    return _written(repr(value))
+def definition_text(value: Any) -> str:
+    """The canonical YAML text of a definition, which reads back to the same value."""
+    return _cached_text(repr(value))
 
 
 @lru_cache(maxsize=500)  # a process that builds, verifies or shows more than once writes the same ones
-def _written(shown: str) -> str:
+def _cached_text(shown: str) -> str:
     value = literal_eval(shown)
     text = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=WIDTH)
     # A text that the form cannot hold on several lines is written as JSON has it.
@@ -64,37 +68,37 @@ def _written(shown: str) -> str:
 
 
 class _Dumper(yaml.SafeDumper):
-    """Without anchors: what is said twice stands there twice."""
+    """A YAML dumper without anchors: repeated values are written out."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True
 
 
 def hashes_of(named: Mapping[str, Any]) -> dict[str, str]:
-    """The hash of what each file says by its path in the folder, as a header or a manifest names it; scenarios have one in common."""
+    """The content hash of each file by its path in the folder, as a header or manifest names it; scenarios share one hash."""
     files = {name: value for name, value in named.get("scenario_files", {}).items() if name != CROSSED}
     rules = {f"{RULE_FILES}/{name}": value for name, value in named["rules"].items()}
     return files | rules | {f"{TEMPLATES}/{name}.md.j2": value for name, value in named["templates"].items()}
 
 
-def known(path: str) -> bool:
-    """Whether a build may have a file of that path beside its scenarios."""
+def is_known_file(path: str) -> bool:
+    """Whether a build may have a file of that path besides its scenarios."""
     rules, templates = {f"{RULE_FILES}/{name}.yaml" for name in RULES}, {f"{TEMPLATES}/{name}.md.j2" for name in VARIABLES}
     return path in {*COMMON, *rules, *templates}
 
 
-def said_in(folder: Path, path: str) -> tuple[Any, str]:
-    """What a file of the folder says, valid, and the hash of that.
+def read_definition(folder: Path, path: str) -> tuple[Any, str]:
+    """The validated content of a file in the folder, and its hash.
 
     Raises:
-        InputError: if it cannot be read, is too large, or is not valid.
+        InputError: if it cannot be read, is too large, or is invalid.
     """
     where = folder / path
     try:
         if where.stat().st_size > MOST_BYTES:
             raise input_error(where, f"is larger than {MOST_BYTES:,} bytes", "make it shorter")
         if path.startswith(f"{TEMPLATES}/"):
-            text = text_of(where)
+            text = read_text(where)
             return text, digest_bytes(text.encode())
     except (OSError, ValueError) as error:
         raise input_error(where, f"cannot be read: {error}", "put it back as it was") from error
@@ -103,33 +107,33 @@ def said_in(folder: Path, path: str) -> tuple[Any, str]:
     return value, digest(value)
 
 
-def wrong_in(folder: Path, named: Mapping[str, Any], there: Collection[str], fix: str) -> Iterator[Problem]:
-    """What of a folder is not what a manifest names; ``there`` are the paths that are in it."""
-    hashes, said = hashes_of(named), dict[str, Any]()
-    if sum((folder / path).stat().st_size for path in there) > MOST_TOGETHER:
+def definition_problems(folder: Path, named: Mapping[str, Any], paths: Collection[str], fix: str) -> Iterator[Problem]:
+    """Differences between a folder and its manifest; ``paths`` are the files in the folder."""
+    hashes, definitions = hashes_of(named), dict[str, Any]()
+    if sum((folder / path).stat().st_size for path in paths) > MOST_TOGETHER:
         yield Problem(str(folder), TOO_MUCH, "make them shorter")
         return
-    for path in sorted(hashes.keys() - set(there)):
+    for path in sorted(hashes.keys() - set(paths)):
         yield Problem(str(folder / path), "is missing", fix)
     problems = list[Problem]()
-    for path in sorted(there):
+    for path in sorted(paths):
         with collecting(problems):
-            value, found = said_in(folder, path)
+            value, actual = read_definition(folder, path)
             if path.startswith(f"{SCENARIOS}/"):
-                said[Path(path).name] = value
+                definitions[Path(path).name] = value
             elif path not in hashes:
                 problems.append(Problem(str(folder / path), "is not named in the manifest", "remove it"))
-            elif found != hashes[path]:
-                problems.append(Problem(str(folder / path), OTHER, fix))
+            elif actual != hashes[path]:
+                problems.append(Problem(str(folder / path), HASH_MISMATCH, fix))
     yield from problems
     if not problems:
-        yield from _wrong_scenarios(folder / SCENARIOS, said, named, fix)
+        yield from _wrong_scenarios(folder / SCENARIOS, definitions, named, fix)
 
 
-def _wrong_scenarios(folder: Path, said: Mapping[str, Any], named: Mapping[str, Any], fix: str) -> Iterator[Problem]:
-    """What definitions of scenarios are not what is said of them elsewhere, and what they hold beside a definition."""
-    names = {number: one["name"] for number, one in named["scenarios"].items()}
-    for name, value in said.items():
+def _wrong_scenarios(folder: Path, definitions: Mapping[str, Any], named: Mapping[str, Any], fix: str) -> Iterator[Problem]:
+    """Problems of scenario definitions: wrong names, seed dialogues, missing or repeated files, another hash."""
+    names = {number: scenario["name"] for number, scenario in named["scenarios"].items()}
+    for name, value in definitions.items():
         number = f"{int(value['number']):03d}"
         if name != f"{number}-{value['slug']}.yaml" or number not in names:
             yield Problem(str(folder / name), "is not named by its number and slug, or is not one of these scenarios", fix)
@@ -138,7 +142,7 @@ def _wrong_scenarios(folder: Path, said: Mapping[str, Any], named: Mapping[str, 
         if "seed" in value:
             yield Problem(str(folder / name), "holds a seed dialogue, whose texts belong in the data", fix)
     for number in sorted(names):
-        if (times := sum(name[:3] == number for name in said)) != 1:
+        if (times := sum(name[:3] == number for name in definitions)) != 1:
             yield Problem(str(folder / f"{number}-*.yaml"), f"occurs {times} times", fix)
-    if "definitions" in named and digest(dict(said)) != named["definitions"]:
-        yield Problem(str(folder), OTHER, fix)
+    if "definitions" in named and digest(dict(definitions)) != named["definitions"]:
+        yield Problem(str(folder), HASH_MISMATCH, fix)

@@ -20,11 +20,11 @@ CLOSENESS, INTERACTION = "closeness", "interaction"
 
 @dataclass(frozen=True)
 class Contrast:
-    """A weighted sum of variants' scores, and the exchange of variants that turns its sign.
+    """A weighted sum of variants' scores, and the permutation of variants that changes its sign.
 
-    If the variants that are exchanged did not differ, the exchange within any dialogue would change nothing but chance: that is
-    what a p-value tests. ``forced`` says that the checks force its sign on a metric that reads the reference. ``duels`` are the
-    comparisons (kind, cold) whose mean is its accuracy: of stance they are those within near and within far, so at equal closeness.
+    Under the null hypothesis that these variants do not differ, permuting them within a dialogue changes only chance: the p-value tests
+    this. ``forced`` means that the checks force its sign on metrics that read the reference. ``duels`` are the pairwise comparisons
+    (empathetic, apathetic) whose mean is its accuracy; those of stance compare within near and within far.
     """
 
     name: str
@@ -35,17 +35,17 @@ class Contrast:
 
     @property
     def sides(self) -> tuple[str, str] | None:
-        """(kind, cold) where two variants are compared, None for an effect of four."""
+        """(empathetic, apathetic) if two variants are compared, None for an effect of four."""
         return self.duels[0] if len(self.weights) == 2 else None
 
 
-def _between(name: str, one: str, other: str, *, forced: bool = False) -> Contrast:
-    return Contrast(name, {one: 1, other: -1}, {one: other, other: one}, forced, ((one, other),))
+def _between(name: str, first: str, other: str, *, forced: bool = False) -> Contrast:
+    return Contrast(name, {first: 1, other: -1}, {first: other, other: first}, forced, ((first, other),))
 
 
 # What the other cell is: of the same closeness and the other stance, and of the same stance and the other closeness.
-_OTHER_STANCE = {one: other for side in (NEAR, FAR) for one, other in (side, side[::-1])}
-_OTHER_CLOSENESS = {one: other for one in CELLS for other in CELLS if one != other and STANCE_OF[one] == STANCE_OF[other]}
+_OTHER_STANCE = {cell: other for side in (NEAR, FAR) for cell, other in (side, side[::-1])}
+_OTHER_CLOSENESS = {cell: other for cell in CELLS for other in CELLS if cell != other and STANCE_OF[cell] == STANCE_OF[other]}
 _STANCE = {name: 1 if STANCE_OF[name] == EMPATHETIC else -1 for name in CELLS}
 _CLOSENESS = {name: 1 if name in NEAR else -1 for name in CELLS}
 PAIRS = (_between(RAW, EMPATHETIC, APATHETIC, forced=True),)

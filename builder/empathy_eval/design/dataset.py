@@ -1,4 +1,4 @@
-"""The data contract of a release: its configs and their columns, splits and ids, and how columns, manifest and tables are read."""
+"""The data contract of a release: configs and columns, splits and ids, and how columns, manifest and tables are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.errata import first_of
+from empathy_eval.design.errata import original_id
 from empathy_eval.design.personas import VOICES
 
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
@@ -88,7 +88,7 @@ OPTIONAL = {**{name: COLUMNS["preferences"] for name in PREFERRED if name not in
 
 
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:
-    """The configs of a release with their columns, by what its manifest counts: those of every release, then those that not all have."""
+    """The configs of a release with their columns, from the counts in its manifest: required ones first, then optional ones."""
     return COLUMNS | {config: columns for config, columns in OPTIONAL.items() if config in counts}
 
 
@@ -96,7 +96,7 @@ PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT)
 
 
 def provenance_columns(candidates: int) -> pa.Schema:
-    """The columns of the provenance; where one of several candidates was chosen, the hash of its text too."""
+    """The columns of the provenance; with the hash of each text where one of several candidates was chosen."""
     return PROVENANCE.append(pa.field(TEXT_HASH, TEXT)) if candidates > 1 else PROVENANCE
 
 
@@ -104,12 +104,12 @@ CANDIDATES = pa.schema([("pair_id", TEXT), ("variant", TEXT), ("attempt", pa.int
 
 
 def pair_id(dialogue_id: str, turn: int) -> str:
-    """``017-00042-t05``: the dialogue and the place of the turn."""
+    """``017-00042-t05``: the id of the dialogue and the index of the turn."""
     return f"{dialogue_id}-t{turn:02d}"
 
 
 def parts_of(name: str) -> tuple[str, int]:
-    """The dialogue and the place of the turn of a pair's id."""
+    """The id of the dialogue and the index of the turn of a pair id."""
     dialogue_id, _, turn = name.rpartition("-t")
     return dialogue_id, int(turn)
 
@@ -122,20 +122,20 @@ TRAIN, VALIDATION = 72, 8
 def split_of(dialogue_id: str) -> str:
     """The split of a dialogue: 72 % train, 8 % validation, 20 % test, by the hash of its id.
 
-    A corrected one is where the one is that it stands for. The first 8 bytes of the SHA-256, as a fraction of
-    2^64, fall into one of three fixed intervals.
+    The first 8 bytes of the SHA-256, as a fraction of 2^64, fall into one of three fixed intervals. A corrected dialogue stays in the split
+    of its first version.
     """
-    value = int.from_bytes(hashlib.sha256(first_of(dialogue_id).encode()).digest()[:8], "big") * 100 >> 64
+    value = int.from_bytes(hashlib.sha256(original_id(dialogue_id).encode()).digest()[:8], "big") * 100 >> 64
     return "train" if value < TRAIN else "validation" if value < TRAIN + VALIDATION else "test"
 
 
 def file_of(release_dir: Path, config: str, split: str) -> Path:
-    """Where the rows of a config and a split lie."""
+    """The parquet file of a config and a split."""
     return release_dir / "data" / config / f"{split}.parquet"
 
 
 def files_of(release_dir: Path, config: str, splits: Sequence[str] = SPLITS) -> list[Path]:
-    """Where the rows of a config lie, split by split."""
+    """The parquet files of a config, one for each split."""
     return [file_of(release_dir, config, split) for split in splits]
 
 
@@ -144,14 +144,14 @@ REPEATED = {"dialogue_id", "scenario_id", "source", "apathetic_method", *WAYS, F
 
 
 def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
-    """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
+    """A column over splits. Repeated values, such as ids of dialogues, share one string in memory."""
     values = cells(release_dir, config, name, splits)
     known: dict[Any, Any] = {}
     return [known.setdefault(value, value) for value in values] if name in REPEATED else list(values)
 
 
 def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> Iterator[Any]:
-    """The values of a column over splits, a part of them in memory at a time; None only where the contract allows it."""
+    """The values of a column over splits, batch by batch; None only where the contract allows it."""
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
             nulls = batch.column(0).null_count and name not in NULLABLE

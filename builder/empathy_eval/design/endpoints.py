@@ -1,4 +1,4 @@
-"""Models that are asked: how each is called, how its requests are delivered, and what an answer costs."""
+"""Model configurations: how each model is called, how requests are delivered, and what an answer costs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DELIVERY = (
     "patience_seconds", "unreachable_seconds", "batch_requests", "batch_bytes", "prices",
 )  # fmt: skip
 # What models on one endpoint have in common.
-LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
+SHARED_DELIVERY = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
 
 
 @dataclass(frozen=True)
 class Prices:
-    """Dollars per million tokens; ``batch`` is what a batch costs as a share of them."""
+    """Dollars per million tokens; ``batch`` is the price of batches as a share of them."""
 
     input: float
     output: float
@@ -30,11 +30,10 @@ class Prices:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """One model: ``kind`` is ``seed-bank``, ``openai``, ``reward``, ``given`` (handed in from Python) or the name of one's own.
+    """One model: ``kind`` is ``seed-bank``, ``openai``, ``reward``, ``given`` (passed in from Python) or the name of a custom one.
 
-    All but ``parameters`` is for ``openai`` and ``reward``; of a given model ``model`` and ``endpoint`` are what it calls itself, of others
-    their kind. A reward model is asked in a ``form`` that servers have; ``label`` is the class whose number counts, where it has several:
-    its name, or its place.
+    All but ``parameters`` is for ``openai`` and ``reward``. A given model sets ``model`` and ``endpoint`` itself; for others they are the
+    kind. A reward model is called in a server ``form``; ``label`` is the class whose number counts, by name or index.
     """
 
     kind: str
@@ -64,21 +63,20 @@ class ModelConfig:
 
     @property
     def remote(self) -> bool:
-        """Whether its requests are sent to an endpoint."""
+        """Whether requests go to an endpoint."""
         return self.kind == "openai" or self.form is not None
 
 
-class Asks(Protocol):
-    """What anything that asks models is configured by: the models by what they are for, and how often each request is tried.
+class JobConfig(Protocol):
+    """The settings of a job that sends requests: models by role, and how often each request is tried.
 
-    ``asked`` are those of the models that are asked for anything. ``identity`` names all that can change what is asked for, ``published``
-    is what is shown of it.
+    ``active_models`` are those that get requests. ``identity`` names all that can change requests; ``published`` is shown of it.
     """
 
     @property
     def models(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
     @property
-    def asked(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
+    def active_models(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
     @property
     def samples(self) -> int: ...  # noqa: D102
     @property
@@ -88,27 +86,27 @@ class Asks(Protocol):
     @property
     def published(self) -> dict[str, Any]: ...  # noqa: D102
 
-    def misfit(self, published: dict[str, Any]) -> str | None:
-        """What a folder of that configuration holds, if that is none of this one's; None if it is."""
+    def mismatch(self, published: dict[str, Any]) -> str | None:
+        """Why a folder of that configuration does not belong to this one; None if it does."""
 
 
-def shown(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """A model as it is published: without its delivery, and of weights on this machine without their path."""
-    told = {name: value for name, value in raw.items() if name not in DELIVERY}
+def published_model(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A model as it is published: without delivery settings, and without the path of local weights."""
+    published = {name: value for name, value in raw.items() if name not in DELIVERY}
     parameters = raw.get("parameters", {})
     if raw["kind"] == "transformers" and isinstance(parameters.get("model"), str) and Path(parameters["model"]).exists():
-        told["parameters"] = {**parameters, "model": Path(parameters["model"]).name}
-    return told
+        published["parameters"] = {**parameters, "model": Path(parameters["model"]).name}
+    return published
 
 
 def model_of(raw: Mapping[str, Any]) -> ModelConfig:
-    """A model of raw values that are valid."""
+    """A model from valid raw values."""
     prices = Prices(**raw["prices"]) if "prices" in raw else None
     return ModelConfig(**{"model": raw["kind"], "endpoint": raw["kind"], **raw, "prices": prices})
 
 
 def url_faults(url: str) -> Iterator[tuple[str, str]]:
-    """(what, fix) of an address that requests could not be sent to, or that would be kept with a secret in it; the address is not shown."""
+    """(what, fix) of an address that is invalid, or that would store a secret; the address itself is not shown."""
     try:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0

@@ -1,4 +1,4 @@
-"""What a judge is sent: the rubric before, then the conversation so far, the reply last, and nothing that tells where a reply is from."""
+"""Judge prompts: the rubric, the conversation so far, then the reply, without any hint where a reply comes from."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from empathy_eval.base.errors import Problem, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.dataset import parts_of
 from empathy_eval.design.prompts import Message, Prompts, load_prompts
-from empathy_eval.design.rubrics import Criterion, Example, Rubric
+from empathy_eval.design.rubrics import Criterion, Rubric, RubricExample
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import Taxonomy
 
@@ -30,8 +30,8 @@ Turns = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Shown:
-    """An example with its texts: the turns before, the reply, the values by criterion and the reason for them."""
+class JudgeExample:
+    """An example with its texts: the turns before, the reply, the values by criterion and the reason."""
 
     context: Turns
     reply: str
@@ -41,33 +41,34 @@ class Shown:
 
 @dataclass(frozen=True)
 class JudgePrompts:
-    """The messages of a rubric. Of a turn they hold its role and its text, whatever else the turn has."""
+    """The messages of a rubric. They show the role and text of a turn, whatever else it has."""
 
     prompts: Prompts
     rubric: Rubric
     taxonomy: Taxonomy
-    shown: tuple[Shown, ...] = ()
+    shown: tuple[JudgeExample, ...] = ()
     # By the names of criteria what a request for them says of them: the same objects each time, so that its first message is rendered once.
     _asked: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def rating(self, criteria: Iterable[Criterion], context: Turns, reply: str | None) -> list[Message]:
-        """Asks for a number a criterion; without a reply it is the whole conversation that is rated."""
+        """Asks for a number for each criterion; without a reply the whole conversation is rated."""
         asked = tuple(criteria)
         names = tuple(criterion.name for criterion in asked)
         if names not in self._asked:
             examples = [
-                {"context": one.context, "reply": one.reply, "reason": one.reason, "answer": self._answer(one, asked)} for one in self.shown
+                {"context": example.context, "reply": example.reply, "reason": example.reason, "answer": self._answer(example, asked)}
+                for example in self.shown
             ]
             self._asked[names] = {"criteria": asked, "examples": examples}
         more = {"steps": self.rubric.steps, "style": self.rubric.style, "whole": reply is None, **self._asked[names]}
         return self._messages("rating", context, reply=reply, **more)
 
     def preference(self, context: Turns, reply_a: str, reply_b: str) -> list[Message]:
-        """Asks which of two replies it is, A or B."""
+        """Asks which of two replies is preferred, A or B."""
         return self._messages("preference", context, criterion=self.rubric.criteria[0], reply_a=reply_a, reply_b=reply_b)
 
     def ideal(self, context: Turns) -> list[Message]:
-        """Asks, before there is a reply, how likely each strategy would be right for it."""
+        """Asks, without a reply, how likely each strategy would be right."""
         return self._messages("ideal", context, strategies=self.taxonomy.strategies)
 
     def named(self, context: Turns, reply: str) -> list[Message]:
@@ -75,50 +76,46 @@ class JudgePrompts:
         return self._messages("named", context, strategies=self.taxonomy.strategies, reply=reply)
 
     def reward(self, context: Turns, reply: str) -> list[Message]:
-        """What a reward model is given: the conversation as it would be told to the one who replies, and the reply last."""
-        said = [*((turn["role"], turn["text"]) for turn in context), ("helper", reply)]
-        return [{"role": SPEAKERS[role], "content": text} for role, text in said]
+        """The input of a reward model: the conversation in chat roles, the reply last."""
+        turns = [*((turn["role"], turn["text"]) for turn in context), ("helper", reply)]
+        return [{"role": SPEAKERS[role], "content": text} for role, text in turns]
 
     def _messages(self, kind: str, context: Turns, **values: Any) -> list[Message]:
         turns = [{"role": turn["role"], "text": turn["text"]} for turn in context]
         return self.prompts.render(kind, persona=self.rubric.persona, lessons=self.rubric.lessons, context=turns, **values)
 
-    def _answer(self, example: Shown, criteria: tuple[Criterion, ...]) -> str:
-        """An example's values in the form that is asked for."""
-        values = [(one.name, example.values[one.name]) for one in criteria]
+    def _answer(self, example: JudgeExample, criteria: tuple[Criterion, ...]) -> str:
+        """An example's values in the requested form."""
+        values = [(criterion.name, example.values[criterion.name]) for criterion in criteria]
         ratings = [{"criterion": name, "value": int(value) if value.is_integer() else value} for name, value in values]
         return json.dumps({"analysis": example.reason if self.rubric.style == "reasoned" else "", "ratings": ratings}, ensure_ascii=False)
 
 
 def judge_prompts(rubric: Rubric, catalogue: Catalogue, folder: Path | None = None) -> JudgePrompts:
-    """The messages of a rubric, by the templates of a folder (by default the project's own), its examples from the seeds of a catalogue.
+    """The messages of a rubric, by the templates of a folder (by default the packaged one); examples come from the catalogue's seeds.
 
     Raises:
-        InputError: for a template that is not valid, and for examples that are in no seed.
+        InputError: for an invalid template, and for examples that no seed has.
     """
     prompts = load_prompts(folder or data_folder("prompt_templates") / "judges", VARIABLES_OF_JUDGES)
     return JudgePrompts(prompts, rubric, catalogue.taxonomy, _shown(rubric, catalogue))
 
 
-def _shown(rubric: Rubric, catalogue: Catalogue) -> tuple[Shown, ...]:
+def _shown(rubric: Rubric, catalogue: Catalogue) -> tuple[JudgeExample, ...]:
     shown = [_of_seed(example, catalogue) for example in rubric.examples]
     fix = "name a helper turn of a seed, and a variant that it has"
-    refuse(
-        Problem(
-            f'rubric "{rubric.name}": examples[{number}]', f'no seed of the scenarios has "{example.variant}" at "{example.pair_id}"', fix
-        )
-        for number, example in enumerate(rubric.examples)
-        if shown[number] is None
-    )
+    missing = [(number, example) for number, example in enumerate(rubric.examples) if shown[number] is None]
+    where, what = f'rubric "{rubric.name}": examples', "no seed of the scenarios has"
+    refuse(Problem(f"{where}[{number}]", f'{what} "{example.variant}" at "{example.pair_id}"', fix) for number, example in missing)
     return tuple(filter(None, shown))
 
 
-def _of_seed(example: Example, catalogue: Catalogue) -> Shown | None:
-    dialogue_id, place = parts_of(example.pair_id)
-    seed = next((one.seed for one in catalogue.scenarios if f"{one.number:03d}-seed" == dialogue_id), None)
-    if seed is None or place >= len(seed.turns) or seed.turns[place].role != "helper":
+def _of_seed(example: RubricExample, catalogue: Catalogue) -> JudgeExample | None:
+    dialogue_id, index = parts_of(example.pair_id)
+    seed = next((scenario.seed for scenario in catalogue.scenarios if f"{scenario.number:03d}-seed" == dialogue_id), None)
+    if seed is None or index >= len(seed.turns) or seed.turns[index].role != "helper":
         return None
-    turn = seed.turns[place]
+    turn = seed.turns[index]
     text: str | None = turn.text if example.variant == "reference" else getattr(turn, example.variant)
-    before = [{"role": one.role, "text": one.text} for one in seed.turns[:place]]
-    return Shown(before, text, example.values, example.reason) if text else None
+    before = [{"role": earlier.role, "text": earlier.text} for earlier in seed.turns[:index]]
+    return JudgeExample(before, text, example.values, example.reason) if text else None

@@ -1,4 +1,4 @@
-"""The kinds of request, a row a kind: which model answers it, what its template reads, the shape of its answer, the variant it makes."""
+"""The kinds of request, one row each: model role, template variables, answer schema, and the variant that it writes."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ REWRITING = frozenset(
     {"taxonomy", "exemplar", "context", "strategy", "limits", "way", "gallery", "examples", "length", "telltale", "voice",
      "without_warm_words"}
 )  # fmt: skip
+# What a judge is asked; ``design/judge_prompts`` has their templates. A reward model has none: it is given the conversation.
+JUDGE = "judge"
 
 
 @dataclass(frozen=True)
 class Kind:
     """A kind of request.
 
-    ``role`` is what its model is for, ``answer`` the schema of what it answers, ``reads`` the variables of its template (empty: it
-    has none), ``variant`` the variant of a helper turn that it makes, if it makes one, ``delivery`` how its answers come, and ``times``
-    how many different requests of it there are about one and the same.
+    ``role`` names its model, ``answer`` the schema of its answer, ``reads`` the variables of its template (empty without one), ``variant``
+    the variant that it writes, ``delivery`` how answers arrive, and ``times`` how many requests it takes for one item.
     """
 
     name: str
@@ -32,12 +33,12 @@ class Kind:
 
     @property
     def near(self) -> bool:
-        """Whether it sees the turn that it rewrites."""
+        """Whether the request shows the reference."""
         return "reference" in self.reads
 
     @property
     def control(self) -> bool:
-        """Whether it makes a control, which only planned turns have."""
+        """Whether it writes a control, which only planned turns have."""
         return self.variant in CONTROLS
 
 
@@ -61,23 +62,21 @@ CROSSED, CROSSED_CHECK = CROSSING = (
     Kind("crossed_check", "crossed_judge", "crossed_check_answer", frozenset({"context", "reply_a", "reply_b"}), times=4),
 )  # fmt: skip
 
-# What a judge is asked; ``design/judge_prompts`` has their templates. A reward model has none: it is given the conversation.
-JUDGE = "judge"
 RATING, PREFERENCE, IDEAL, NAMED, REWARD = JUDGING = tuple(
     Kind(name, JUDGE, f"{name}_answer") for name in ("rating", "preference", "ideal", "named", "reward")
 )
 
 # Those of a build.
-KINDS = {one.name: one for one in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE, *CROSSING)}
+KINDS = {kind.name: kind for kind in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE, *CROSSING)}
 
-ALL_KINDS = ChainMap(KINDS, {one.name: one for one in JUDGING})
+ALL_KINDS = ChainMap(KINDS, {kind.name: kind for kind in JUDGING})
 
 
 def kinds_of_build(crossed: bool) -> tuple[Kind, ...]:
     """The kinds of a build with or without crossed items."""
-    return tuple(one for one in KINDS.values() if crossed or one not in CROSSING)
+    return tuple(kind for kind in KINDS.values() if crossed or kind not in CROSSING)
 
 
 def rewritings(controls: bool) -> tuple[Kind, ...]:
-    """The kinds that rewrite a helper turn; with or without those that make its controls."""
-    return tuple(one for one in KINDS.values() if one.variant and (controls or not one.control))
+    """The kinds that rewrite a helper turn, with or without controls."""
+    return tuple(kind for kind in KINDS.values() if kind.variant and (controls or not kind.control))

@@ -1,4 +1,4 @@
-"""The language of a build: the rules that its checks go by, as files, and what an English build has and another must be given."""
+"""The language of a build: the rule files of its checks, and what another language than English must bring."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RULES = {
 OPENING, FIRST_PERSON = "opening", "first_person"
 # Metrics that know English alone: by their lexicon, their stemmer, their word lists. And what a report can be of without them.
 ENGLISH_METRICS = ("meteor", "vader", "sentlink", "empathyscore", "empathyscore-content", "empathyscore-flow")
-OF_ANY = ("bleu", "rouge-l", "chrf", "length", "dist-1", "dist-2", "dist-4")
+ANY_LANGUAGE_METRICS = ("bleu", "rouge-l", "chrf", "length", "dist-1", "dist-2", "dist-4")
 ENGLISH_MODEL = "all-MiniLM-L6-v2"
 BRING = "write it, have a speaker of the language review it, and name its folder with --rules DIR; none is shipped unreviewed"
 # A report is made without rules of one's own.
@@ -35,31 +35,31 @@ ONLY_SCORED = "none is shipped unreviewed; score --rules DIR shows what a file o
 
 @dataclass(frozen=True)
 class Rules:
-    """A file of rules: where it is, the hash of what it says, and what it says, which goes to other processes with it."""
+    """A file of rules: its path, the hash of its content, and the content, which travels to other processes."""
 
     digest: str
     where: str = field(compare=False)
-    said: list[dict[str, Any]] = field(compare=False)
+    content: list[dict[str, Any]] = field(compare=False)
 
 
 @dataclass(frozen=True)
 class Language:
-    """A language by its code, and its rules by the name of their file without ``.yaml``; a file that is not there is not among them."""
+    """A language by its code, and its rules by file name without ``.yaml``; missing files are not among them."""
 
     code: str
     rules: Mapping[str, Rules] = field(default_factory=dict)
 
     @property
     def hashes(self) -> dict[str, str]:
-        """The hash of what each file of rules says, by its name."""
+        """The content hash of each rule file, by name."""
         return {f"{name}.yaml": self.rules[name].digest for name in sorted(self.rules)}
 
 
 def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
-    """A language with the rules of a folder of one's own, by default with those that are packaged for it.
+    """A language with the rules of a folder, by default the packaged ones.
 
     Raises:
-        InputError: if the folder is none, or a file is not valid; all problems of all files at once.
+        InputError: if the folder does not exist, or a file is invalid; all problems of all files at once.
     """
     if folder is not None and not folder.is_dir():
         raise input_error(folder, "is not a folder", "name a folder of rules with --rules")
@@ -70,20 +70,20 @@ def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
         path = where / f"{name}.yaml"
         if path.is_file():
             with collecting(problems):
-                said = read_yaml(path, "rules")
-                rules[name] = Rules(digest(said), str(path), said)
+                content = read_yaml(path, "rules")
+                rules[name] = Rules(digest(content), str(path), content)
     refuse(problems)
     return Language(code, rules)
 
 
 @cache
 def english() -> Language:
-    """English, with the rules that are packaged."""
+    """English, with the packaged rules."""
     return load_language()
 
 
-def lacking(config: Configuration, language: Language) -> Iterator[Problem]:
-    """What a build of that configuration lacks in its language: rules of checks, and what stands in for what knows English alone."""
+def language_problems(config: Configuration, language: Language) -> Iterator[Problem]:
+    """What a build lacks in its language: rule files, and replacements for English-only parts."""
     if config.language != language.code:
         what = f'is "{config.language}" in the configuration, but the rules are for "{language.code}"'
         yield Problem("language", what, "read both with load_recipe")
@@ -100,31 +100,32 @@ def lacking(config: Configuration, language: Language) -> Iterator[Problem]:
 
 
 def _incomplete(language: Language) -> Iterator[Problem]:
-    """Files of rules without the rules that are looked for in them."""
+    """Problems for rule files without required rules."""
     if description := language.rules.get("description"):
         for name in (OPENING, FIRST_PERSON):
-            if name not in [rule["name"] for rule in description.said]:
+            if name not in [rule["name"] for rule in description.content]:
                 yield Problem(
                     description.where, f'has no rule "{name}"', f"add it: a description opens with {OPENING} and contains no {FIRST_PERSON}"
                 )
     if apathetic := language.rules.get("apathetic"):
-        for rule in apathetic.said:
+        for rule in apathetic.content:
             if "replace" not in rule:
                 yield Problem(f"{apathetic.where}: {rule['name']}", 'has no "replace"', 'write the replacement, "" for nothing')
 
 
 def _english_parts(config: Configuration) -> Iterator[Problem]:
-    """What a configuration names that knows English alone."""
+    """Problems for English-only parts that a configuration names."""
     scored, report = config.checks.toxicity, config.raw["report"]
     if scored and scored.scorer != "detoxify":
         what = f'"{scored.scorer}" supports only English: it scores ordinary sentences of other languages as toxic'
         yield Problem("checks: toxicity", what, 'write "toxicity: none", or name a Detoxify checkpoint that was trained for the language')
     if "metrics" not in report:
         what = "are left out, but some of the default ones support only English (meteor, vader)"
-        yield Problem("report: metrics", what, f"name those that you want, such as {', '.join(OF_ANY)}")
+        yield Problem("report: metrics", what, f"name those that you want, such as {', '.join(ANY_LANGUAGE_METRICS)}")
     for name in report.get("metrics", ()):
         if name in ENGLISH_METRICS:
-            yield Problem("report: metrics", f'"{name}" supports only English', f"leave it out, or use one of {', '.join(OF_ANY)}")
+            fix = f"leave it out, or use one of {', '.join(ANY_LANGUAGE_METRICS)}"
+            yield Problem("report: metrics", f'"{name}" supports only English', fix)
     if report.get("bertscore", {}).get("model") == ENGLISH_MODEL:
         yield Problem("report: bertscore", f'"{ENGLISH_MODEL}" supports only English', "name a model of the language, or of many")
     if "shortcuts" in report:

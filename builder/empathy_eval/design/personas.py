@@ -1,4 +1,4 @@
-"""Personas of seekers and lengths of turns, drawn for a dialogue from ``scenarios/personas.yaml``."""
+"""Personas of seekers and lengths of turns, drawn for each dialogue from ``scenarios/personas.yaml``."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ FAR_FROM = 13
 
 @dataclass(frozen=True)
 class Register:
-    """How a seeker writes, with the lengths its turns are drawn from, in words, and ages of its own if it has any.
-
-    ``answered_by`` is how many words a helper answers with at most.
+    """How a seeker writes: the lengths of its turns in words, and its own ages if any. ``answered_by`` is the longest answer of a helper,
+    in words.
     """
 
     name: str
@@ -36,7 +35,7 @@ class Register:
 
 @dataclass(frozen=True)
 class Voice:
-    """How a helper writes, whatever their stance."""
+    """How a helper writes, whatever the stance."""
 
     name: str
     definition: str
@@ -44,7 +43,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Persona:
-    """Who the seeker of a dialogue is; of a seed dialogue only the register is known."""
+    """The seeker of a dialogue; for a seed dialogue only the register is known."""
 
     register: Register
     age: int | None = None
@@ -53,9 +52,9 @@ class Persona:
 
 @dataclass(frozen=True)
 class Personas:
-    """All that personas and lengths are drawn from.
+    """The lists that personas and lengths are drawn from.
 
-    ``helper_words`` are lengths of helper turns and of far variants, ``near_words`` differences of a near variant to what it edits.
+    ``helper_words`` are lengths of helper turns and far variants, ``near_words`` differences between a near variant and the reference.
     """
 
     ages: tuple[int, ...]
@@ -69,8 +68,8 @@ class Personas:
         """The voice of that name, if there is one."""
         return next((voice for voice in self.voices if voice.name == name), None)
 
-    def drawn_voices(self, seed: int, scenario_id: int, index: int) -> tuple[str | None, str | None]:
-        """The names of the helper's voice and of the far variants' voice, which differ; None each without voices."""
+    def draw_voices(self, seed: int, scenario_id: int, index: int) -> tuple[str | None, str | None]:
+        """The names of the helper's voice and of the far variants' voice, which differ; None without voices."""
         if not self.voices:
             return None, None
         helper, far = derived_random(seed, "voices", scenario_id, index).sample(self.voices, 2)
@@ -78,30 +77,30 @@ class Personas:
 
     def register(self, name: str | None) -> Register | None:
         """The register of that name, if there is one."""
-        return next((one for one in self.registers if one.name == name), None)
+        return next((register for register in self.registers if register.name == name), None)
 
-    def drawn(self, seed: int, scenario_id: int, index: int) -> Persona:
-        """The persona of a dialogue: registers by rotation, so that each comes up equally often, the rest by chance."""
+    def draw(self, seed: int, scenario_id: int, index: int) -> Persona:
+        """The persona of a dialogue: registers rotate, so that each is equally frequent; the rest is random."""
         rng = derived_random(seed, "persona", scenario_id, index)
         register = self.registers[(scenario_id + index) % len(self.registers)]
         return Persona(register, rng.choice(register.ages or self.ages), rng.choice(self.places))
 
-    def lengths(self, rng: random.Random, register: Register, role: str, said: int) -> dict[str, int]:
-        """By variant the length of a turn in words: ``reference`` is the turn itself; near ones as differences to it.
+    def draw_lengths(self, rng: random.Random, register: Register, role: str, words_said: int) -> dict[str, int]:
+        """By variant the length of a turn in words: ``reference`` is the turn itself; near ones are differences to it.
 
-        ``said`` is how many words the seeker has said since the helper's last turn. Variants of one closeness draw alike, so that of two
-        either is the longer equally often.
+        ``words_said`` counts the seeker's words since the helper's last turn. Variants of one closeness are drawn alike, so that either is
+        longer equally often.
         """
         if role == "seeker":
             return {"reference": rng.choice(register.words)}
-        most = min(register.answered_by or math.inf, ANSWER_AT_MOST + ANSWER_PER_WORD * said)
-        some = [words for words in self.helper_words if words <= most] or [min(self.helper_words)]
-        far = [words for words in some if words >= FAR_FROM] or some
-        return {"reference": rng.choice(some)} | {name: rng.choice(self.near_words if name in NEAR else far) for name in CELLS}
+        most = min(register.answered_by or math.inf, ANSWER_AT_MOST + ANSWER_PER_WORD * words_said)
+        fitting = [words for words in self.helper_words if words <= most] or [min(self.helper_words)]
+        far = [words for words in fitting if words >= FAR_FROM] or fitting
+        return {"reference": rng.choice(fitting)} | {name: rng.choice(self.near_words if name in NEAR else far) for name in CELLS}
 
 
 def load_personas(folder: Path) -> Personas | None:
-    """Reads ``personas.yaml`` of a scenario folder; None if it has none: personas and lengths are then left to the model.
+    """Reads ``personas.yaml`` of a scenario folder; None if it is missing: the model then decides on personas and lengths.
 
     Raises:
         InputError: if the file is not valid.
@@ -110,7 +109,7 @@ def load_personas(folder: Path) -> Personas | None:
         return None
     content = read_yaml(folder / "personas.yaml", "personas")
     registers = tuple(
-        Register(**{**one, "words": _whole(one["words"]), "ages": _whole(one.get("ages", ()))}) for one in content["registers"]
+        Register(**{**entry, "words": _whole(entry["words"]), "ages": _whole(entry.get("ages", ()))}) for entry in content["registers"]
     )
     numbers = {name: _whole(content[name]) for name in ("ages", "helper_words", "near_words")}
     voices = tuple(Voice(**voice) for voice in content.get("voices", ()))

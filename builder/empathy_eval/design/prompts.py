@@ -1,4 +1,4 @@
-"""Prompts: one Jinja template a kind in ``prompt_templates/``, with a ``system`` and a ``user`` block."""
+"""Prompts: one Jinja template for each kind in ``prompt_templates/``, with a ``system`` and a ``user`` block."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from jinja2 import meta, nodes
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.templates import environment, refusal, rendered
+from empathy_eval.base.templates import environment, rendered, template_error
 from empathy_eval.design.kinds import CROSSING, KINDS
 
 # What each template may use. A template that asks for anything else is refused when it is read.
-VARIABLES = {**{one.name: one.reads for one in KINDS.values() if one.reads}, "repair": frozenset({"violations"})}
+VARIABLES = {**{kind.name: kind.reads for kind in KINDS.values() if kind.reads}, "repair": frozenset({"violations"})}
 # Those that only some builds need: a folder of one's own may be without.
-OPTIONAL = frozenset(one.name for one in CROSSING)
+OPTIONAL = frozenset(kind.name for kind in CROSSING)
 Message = dict[str, str]
 FIRST = "system"
 # First messages that are kept: those of every manner and device for the scenarios that are worked on at a time.
@@ -30,7 +30,7 @@ MOST_KEPT = 1_000
 
 @dataclass(frozen=True)
 class Prompts:
-    """The compiled templates, the SHA-256 of each file, and its text, which is what goes to another process."""
+    """The compiled templates, the SHA-256 of each file, and its source, which is what other processes get."""
 
     templates: dict[str, jinja2.Template]
     hashes: dict[str, str]
@@ -42,9 +42,9 @@ class Prompts:
         return _compiled, (self.sources,)
 
     def render(self, kind: str, **values: Any) -> list[Message]:
-        """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
+        """The messages of a request of that kind: the part that all share first, the dialogue last.
 
-        The values are not changed afterwards: a first message is rendered once for the same ones.
+        Values must not change afterwards, because a first message is cached by its values.
 
         Raises:
             InputError: for a template that the sandbox stops, or that fails.
@@ -55,11 +55,8 @@ class Prompts:
         def text(role: str) -> str:
             return rendered(f"{kind}.md.j2", lambda: template.blocks[role](context)).strip()
 
-        return [
-            {"role": role, "content": self._first(kind, values, text) if role == FIRST else text(role)}
-            for role in template.blocks
-            if role in (FIRST, "user")
-        ]
+        roles = [role for role in template.blocks if role in (FIRST, "user")]
+        return [{"role": role, "content": self._first(kind, values, text) if role == FIRST else text(role)} for role in roles]
 
     def _first(self, kind: str, values: dict[str, Any], text: Callable[[str], str]) -> str:
         names = _first_reads(self.sources[kind])
@@ -76,11 +73,11 @@ class Prompts:
 
 
 def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[str]] = VARIABLES) -> Prompts:
-    """Reads and checks all templates of a folder (by default the project's own): a file a kind, with the ``variables`` it may use.
+    """Reads and checks all templates of a folder (by default the packaged one); ``variables`` lists what each kind may use.
 
     Raises:
-        InputError: for a template that is missing, is not Jinja, has no ``user`` block, asks for a variable it does not get, or for
-            another template: its hash stands for all that is in it.
+        InputError: for a template that is missing or not Jinja, has no ``user`` block, or uses an unknown variable or another template:
+            its hash stands for all of its content.
     """
     folder = folder or data_folder("prompt_templates")
     sources, problems = dict[str, str](), list[Problem]()
@@ -100,7 +97,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             problems.append(Problem(f"{path}: line {error.lineno}", f"is not a template: {error.message}", "fix the Jinja syntax"))
             continue
         except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
-            raise refusal(path, error) from error
+            raise template_error(path, error) from error
         problems += [*_misused(path, parsed), *_unknown_variables(path, source, allowed | {"self"})]
         sources[kind] = source
     refuse(problems)
@@ -141,7 +138,7 @@ def _template(source: str) -> jinja2.Template:
 
 
 def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
-    """What a template has that a prompt is not made of, and what it lacks."""
+    """Problems for parts that prompts do not have, and for missing ones."""
     for node in parsed.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         yield Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
     for block in parsed.body:

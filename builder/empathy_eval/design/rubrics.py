@@ -1,4 +1,4 @@
-"""Rubrics: what a judge rates by, a framework a file in ``rubrics/``."""
+"""Rubrics: the criteria that a judge rates by; one file in ``rubrics/`` for each framework."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ OF_NUMBERS = ("scale", "anchors", "better")
 
 @dataclass(frozen=True)
 class Scale:
-    """The numbers a criterion is rated with, both ends included; ``whole`` if there are none between two whole ones."""
+    """The numbers of a criterion, both ends included; with ``whole`` integers only."""
 
     low: float
     high: float
     whole: bool
 
     def fault(self, value: float) -> str:
-        """Why a value is none of the scale; empty for one that is."""
+        """Why a value is not on the scale; empty if it is."""
         if not self.low <= value <= self.high:  # NaN is not either
             return f"is not between {self.low:g} and {self.high:g}"
         return "is not a whole number" if self.whole and not float(value).is_integer() else ""
@@ -49,9 +49,8 @@ REWARDS = Scale(-1e12, 1e12, whole=False)
 
 @dataclass(frozen=True)
 class Criterion:
-    """One question of a rubric: what its values mean (``anchors``), which end is ``better``, which criterion contradicts it (``opposite``).
-
-    That of a preference has neither scale nor anchors.
+    """A question of a rubric: ``anchors`` say what values mean, ``better`` which end is better, ``opposite`` which criterion contradicts
+    it. The criterion of a preference has neither scale nor anchors.
     """
 
     name: str
@@ -63,8 +62,8 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class Example:
-    """A reply of a curated seed with its values by criterion and the reason for them. It is shown to judges and never judged."""
+class RubricExample:
+    """A reply of a curated seed with its values by criterion and the reason. It is shown to judges and never judged."""
 
     pair_id: str
     variant: str
@@ -76,7 +75,7 @@ class Example:
 class Rubric:
     """A framework: what is asked (``kind``) of what (``unit``), in which ``style``, and whether all criteria go ``together``.
 
-    Style and criteria are those of ratings; a preference has one criterion, its question.
+    Style and criteria belong to ratings; a preference has one criterion, its question.
     """
 
     name: str
@@ -90,32 +89,32 @@ class Rubric:
     steps: tuple[str, ...] = ()
     lessons: tuple[str, ...] = ()
     criteria: tuple[Criterion, ...] = ()
-    examples: tuple[Example, ...] = ()
+    examples: tuple[RubricExample, ...] = ()
 
     @cached_property
     def hash(self) -> str:
-        """The digest of all that the rubric says: what stands beside a figure that was made with it."""
+        """The digest of the rubric's content, which stands beside every figure made with it."""
         return digest(asdict(self))
 
     def __getitem__(self, name: str) -> Criterion:
-        return next(one for one in self.criteria if one.name == name)
+        return next(criterion for criterion in self.criteria if criterion.name == name)
 
     @property
     def requests(self) -> tuple[tuple[Criterion, ...], ...]:
         """The criteria of each request about one text."""
-        return (self.criteria,) if self.together else tuple((one,) for one in self.criteria)
+        return (self.criteria,) if self.together else tuple((criterion,) for criterion in self.criteria)
 
 
 def packaged_rubrics() -> tuple[str, ...]:
-    """The names of the project's own rubrics, sorted."""
+    """The names of the packaged rubrics, sorted."""
     return tuple(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))
 
 
 def load_rubric(name: str | Path) -> Rubric:
-    """Reads a rubric: a YAML file by its path, or a packaged one by its name, such as ``teacher``.
+    """Reads a rubric: a YAML file by path, or a packaged one by name, such as ``teacher``.
 
     Raises:
-        InputError: for a name that is neither, or a file that is not valid; all its problems at once.
+        InputError: for a name that is neither, or an invalid file; all its problems at once.
     """
     packaged = packaged_rubrics()
     fix = f"name a YAML file, or one of {', '.join(packaged)}{nearest(name, packaged)}"
@@ -123,68 +122,65 @@ def load_rubric(name: str | Path) -> Rubric:
     value = read_yaml(path, "rubric")
     refuse([Problem(f"{path}: {place}" if place else str(path), what, fix) for place, what, fix in _problems(value)])
     value |= _guidance() if value.pop("from", None) else {}
-    own: dict[str, Any] = {key: one.strip() for key, one in value.items() if isinstance(one, str)}
-    own |= {key: tuple(one.strip() for one in value.get(key, ())) for key in ("steps", "lessons")}
+    own: dict[str, Any] = {key: text.strip() for key, text in value.items() if isinstance(text, str)}
+    own |= {key: tuple(text.strip() for text in value.get(key, ())) for key in ("steps", "lessons")}
     own |= {"criteria": tuple(map(_criterion, value.get("criteria", ()))), "examples": tuple(map(_example, value.get("examples", ())))}
     return Rubric(**own, together=value.get("together", False))
 
 
 def _guidance() -> dict[str, Any]:
-    """Criteria and lessons in the very words that people rate by.
+    """The criteria and lessons that human raters get.
 
-    The first of the paragraphs on replies is left out: it says what a rater's page shows.
+    The first paragraph on replies is skipped: it describes the rating page.
     """
-    told = read_yaml(data_folder("review") / "guidance.yaml", "guidance")
+    guidance = read_yaml(data_folder("review") / "guidance.yaml", "guidance")
     criteria = [
         {
-            "name": one["name"],
-            "question": one["question"],
-            "scale": {"from": 1, "to": len(one["anchors"]), "whole": True},
-            "anchors": [{"value": value, "text": text} for value, text in enumerate(one["anchors"], 1)],
+            "name": scale["name"],
+            "question": scale["question"],
+            "scale": {"from": 1, "to": len(scale["anchors"]), "whole": True},
+            "anchors": [{"value": value, "text": text} for value, text in enumerate(scale["anchors"], 1)],
             "better": "high",
         }
-        for one in told["scales"]
+        for scale in guidance["scales"]
     ]
-    return {"criteria": criteria, "lessons": [*told["variants"][1:], *told["borderline"]]}
+    return {"criteria": criteria, "lessons": [*guidance["variants"][1:], *guidance["borderline"]]}
 
 
-def _example(value: dict[str, Any]) -> Example:
-    values = {name: float(one) for name, one in value["values"].items()}
-    return Example(value["pair_id"], value["variant"], values, value["reason"].strip())
+def _example(value: dict[str, Any]) -> RubricExample:
+    values = {name: float(number) for name, number in value["values"].items()}
+    return RubricExample(value["pair_id"], value["variant"], values, value["reason"].strip())
 
 
 def _criterion(value: dict[str, Any]) -> Criterion:
     bounds = value.get("scale")
     scale = Scale(float(bounds["from"]), float(bounds["to"]), bounds["whole"]) if bounds else None
-    anchors = {float(one["value"]): one["text"].strip() for one in value.get("anchors", ())}
+    anchors = {float(anchor["value"]): anchor["text"].strip() for anchor in value.get("anchors", ())}
     return Criterion(value["name"], value["question"].strip(), scale, anchors, value.get("better"), value.get("opposite"))
 
 
 def _problems(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(place, what, fix) for all that a schema cannot say of a rubric."""
+    """(place, what, fix) of each problem that a schema cannot express."""
     yield from _misfits(value)
     criteria = value.get("criteria", [])
-    names = [one["name"] for one in criteria]
+    names = [criterion["name"] for criterion in criteria]
     for name, times in Counter(names).items():
         if times > 1:
             yield "criteria", f'"{name}" occurs {times} times', "give each criterion a name of its own"
-    for one in criteria:
-        place, opposite = f"criteria: {one['name']}", one.get("opposite")
-        if opposite is not None and (opposite not in names or opposite == one["name"]):
-            others = ", ".join(name for name in names if name != one["name"])
-            yield (
-                f"{place}: opposite",
-                f'"{opposite}" is not another criterion of this rubric',
-                f"use one of {others}" if others else "leave it out",
-            )
-        if value["kind"] == "rating" and "scale" in one:
-            yield from ((f"{place}: {inside}", what, fix) for inside, what, fix in _odd_scale(one))
+    for criterion in criteria:
+        place, opposite = f"criteria: {criterion['name']}", criterion.get("opposite")
+        if opposite is not None and (opposite not in names or opposite == criterion["name"]):
+            others = ", ".join(name for name in names if name != criterion["name"])
+            fix = f"use one of {others}" if others else "leave it out"
+            yield f"{place}: opposite", f'"{opposite}" is not another criterion of this rubric', fix
+        if value["kind"] == "rating" and "scale" in criterion:
+            yield from ((f"{place}: {inside}", what, fix) for inside, what, fix in _odd_scale(criterion))
     for number, example in enumerate(value.get("examples", ())):
         yield from ((f"examples[{number}]{inside}", what, fix) for inside, what, fix in _odd_example(example, criteria))
 
 
 def _misfits(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """What does not go with the kind of a rubric, its unit or its style."""
+    """Keys that do not fit the kind, the unit or the style of a rubric."""
     kind, style, own = value["kind"], value.get("style"), "from" in value
     keys, needed = OWN[kind]
     for key in sorted(value.keys() & (SPECIFIC - keys)):
@@ -199,18 +195,15 @@ def _misfits(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if kind == "rating" and "steps" in value and style != "reasoned":
         yield "steps", f'are not used in style "{style}"', 'leave them out, or write "reasoned"'
     if kind == "rating" and ((style == "shots") != ("examples" in value)) and style != "reasoned":
-        yield (
-            "examples",
-            f'{"are shown" if style == "plain" else "are missing"} in style "{style}"',
-            'give examples with "shots", not with "plain"',
-        )
+        what = f'{"are shown" if style == "plain" else "are missing"} in style "{style}"'
+        yield "examples", what, 'give examples with "shots", not with "plain"'
     if kind == "preference" and len(value.get("criteria", ())) > 1:
         yield "criteria", f"{len(value['criteria'])} in a preference, which asks one question", "keep one"
-    for one in value.get("criteria", ()) if kind in ("rating", "preference") else ():
+    for criterion in value.get("criteria", ()) if kind in ("rating", "preference") else ():
         for key in OF_NUMBERS:
-            if (key in one) != (kind == "rating"):
+            if (key in criterion) != (kind == "rating"):
                 what = f'misses "{key}"' if kind == "rating" else f'has "{key}", and a preference has no numbers'
-                yield f"criteria: {one['name']}", what, "add it" if kind == "rating" else "leave it out"
+                yield f"criteria: {criterion['name']}", what, "add it" if kind == "rating" else "leave it out"
 
 
 def _odd_scale(criterion: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -218,7 +211,7 @@ def _odd_scale(criterion: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     if low >= high:
         yield "scale", f"from {low} to {high} is reversed or empty", "put the lower bound into from, the higher one into to"
         return
-    scale, values = Scale(low, high, whole), [one["value"] for one in criterion.get("anchors", ())]
+    scale, values = Scale(low, high, whole), [anchor["value"] for anchor in criterion.get("anchors", ())]
     if fault := scale.fault(low) or scale.fault(high):
         yield "scale", f"from {low} to {high} {fault}", "use whole bounds, or write whole: false"
     for value in dict.fromkeys(values):
@@ -231,7 +224,7 @@ def _odd_scale(criterion: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _odd_example(example: dict[str, Any], criteria: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
-    known = {one["name"]: one.get("scale") for one in criteria}
+    known = {criterion["name"]: criterion.get("scale") for criterion in criteria}
     for name in sorted(known.keys() - example["values"].keys()):
         yield "", f'has no value for "{name}"', "add it"
     for name, value in example["values"].items():
@@ -246,14 +239,15 @@ def rubric_of(value: Mapping[str, Any]) -> Rubric:
     """A rubric from the JSON of its fields.
 
     Raises:
-        InputError: for one that is none.
+        InputError: if it is invalid.
     """
     try:
-        anchors = [{float(number): text for number, text in one["anchors"].items()} for one in value["criteria"]]
-        scales = [one["scale"] and Scale(**one["scale"]) for one in value["criteria"]]
+        anchors = [{float(number): text for number, text in raw["anchors"].items()} for raw in value["criteria"]]
+        scales = [raw["scale"] and Scale(**raw["scale"]) for raw in value["criteria"]]
         columns = zip(value["criteria"], scales, anchors, strict=True)
-        criteria = tuple(Criterion(**{**one, "scale": scale, "anchors": some}) for one, scale, some in columns)
+        criteria = tuple(Criterion(**{**raw, "scale": scale, "anchors": meanings}) for raw, scale, meanings in columns)
         lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
-        return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
+        examples = tuple(RubricExample(**example) for example in value["examples"])
+        return Rubric(**{**value, **lists, "criteria": criteria, "examples": examples})
     except (TypeError, KeyError, ValueError) as error:
         raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error

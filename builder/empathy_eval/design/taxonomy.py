@@ -1,6 +1,6 @@
-"""The 15 support strategies, their three phases and the constraints on these in a dialogue, and the ways of variants.
+"""The support strategies, their phases with constraints on a dialogue, and the manners and devices of variants.
 
-Strategies, phases and ways are read from ``scenarios/taxonomy.yaml``.
+They are read from ``scenarios/taxonomy.yaml``.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from empathy_eval.base.schemas import read_yaml, schema
 
 # The variants that have a manner or a device.
 VARIANT_WAYS = ("apathetic", "far_apathetic", "empathetic")
+Role = Literal["seeker", "helper"]
 
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to support: its abbreviation is used in files and requests, its name in releases.
+    """A support strategy: files and requests use its abbreviation, releases its name.
 
-    One that ``asks`` waits for an answer: no other helper turn follows it in a drawn plan.
+    After one that ``asks``, no other helper turn follows directly in a drawn plan.
     """
 
     abbreviation: str
@@ -36,10 +37,10 @@ class Strategy:
 
 @dataclass(frozen=True)
 class Way:
-    """How a variant is made what it is: the manner of an apathetic one, the device of an empathetic one.
+    """How a variant expresses its stance: the manner of an apathetic one, the device of an empathetic one.
 
-    ``near`` says whether an edit of few words can carry it, ``weight`` how often it is drawn beside others, ``not_with`` the strategies
-    that it contradicts. One that is ``friendly`` often uses warm words.
+    ``near`` means that an edit of few words can express it, ``weight`` is its frequency, ``not_with`` lists strategies that it contradicts.
+    A ``friendly`` one often uses warm words.
     """
 
     name: str
@@ -52,7 +53,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """The phases in their order, the strategies of each, and the manners and devices of variants, if it has any."""
+    """The phases in order, their strategies, and the manners and devices of variants, if any."""
 
     phases: tuple[str, ...]
     strategies: tuple[Strategy, ...]
@@ -61,7 +62,7 @@ class Taxonomy:
 
     def ways(self, variant: str) -> tuple[Way, ...]:
         """The manners or devices that a variant can have."""
-        near = tuple(one for one in self.manners if one.near)
+        near = tuple(manner for manner in self.manners if manner.near)
         return dict(zip(VARIANT_WAYS, (near, self.manners, self.devices), strict=True)).get(variant, ())
 
     @cached_property
@@ -84,23 +85,23 @@ class Taxonomy:
 
 
 def load_taxonomy(folder: Path | None = None) -> Taxonomy:
-    """Reads ``taxonomy.yaml`` of a scenario folder (by default the project's own).
+    """Reads ``taxonomy.yaml`` of a scenario folder (by default the packaged one).
 
-    One of one's own says in its own words what phases and strategies are; a release calls them what the project does.
+    A custom taxonomy may reword phases and strategies; a release uses the packaged names.
 
     Raises:
-        InputError: if the file is missing or not valid, if names repeat, or if a strategy is none that a release has in that phase.
+        InputError: if the file is missing or invalid, names repeat, or a strategy is not one of releases in that phase.
     """
     if folder is None or folder == data_folder("scenarios"):
-        return _own()
+        return _packaged()
     path = folder / "taxonomy.yaml"
     taxonomy = _read(path)
-    refuse([*_repeated(taxonomy, path), *_unknown(taxonomy, _own(), path)])
+    refuse([*_repeated(taxonomy, path), *_unknown(taxonomy, _packaged(), path)])
     return taxonomy
 
 
 @cache
-def _own() -> Taxonomy:
+def _packaged() -> Taxonomy:
     # Rows by the thousand ask for it.
     path = data_folder("scenarios") / "taxonomy.yaml"
     taxonomy = _read(path)
@@ -110,20 +111,20 @@ def _own() -> Taxonomy:
 
 def _read(path: Path) -> Taxonomy:
     content = read_yaml(path, "taxonomy")
-    strategies = tuple(Strategy(phase=phase["name"], **one) for phase in content["phases"] for one in phase["strategies"])
+    strategies = tuple(Strategy(phase=phase["name"], **entry) for phase in content["phases"] for entry in phase["strategies"])
     manners, devices = (
-        tuple(Way(**{**one, "not_with": tuple(one.get("not_with", ()))}) for one in content.get(name, ()))
+        tuple(Way(**{**entry, "not_with": tuple(entry.get("not_with", ()))}) for entry in content.get(name, ()))
         for name in ("manners", "devices")
     )
     return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies, manners, devices)
 
 
 def _repeated(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:
-    """What goes by the name of another one."""
+    """Problems for repeated names."""
     named = {
         "phases": taxonomy.phases,
-        "strategies": [one.abbreviation for one in taxonomy.strategies],
-        **{kind: [one.name for one in getattr(taxonomy, kind)] for kind in ("manners", "devices")},
+        "strategies": [strategy.abbreviation for strategy in taxonomy.strategies],
+        **{kind: [entry.name for entry in getattr(taxonomy, kind)] for kind in ("manners", "devices")},
     }
     for kind, names in named.items():
         for name in [name for name, count in Counter(names).items() if count > 1]:
@@ -131,7 +132,7 @@ def _repeated(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:
 
 
 def _unknown(taxonomy: Taxonomy, released: Taxonomy, path: Path) -> Iterator[Problem]:
-    """Strategies that no release has, or has in another phase: only their wording is free."""
+    """Problems for strategies that releases do not have in that phase: only their wording is free."""
     for phase, wanted in zip(taxonomy.phases, released.phases, strict=True):
         known = released.in_phase(wanted)
         for strategy in taxonomy.in_phase(phase):
@@ -142,18 +143,18 @@ def _unknown(taxonomy: Taxonomy, released: Taxonomy, path: Path) -> Iterator[Pro
 
 
 def _in_no_schema(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:
-    """Phases and strategies that the schemas of releases and reviews do not know, each of which lists them: a test holds that all do."""
+    """Problems for phases and strategies that the schemas of releases and reviews do not list; a test checks that all schemas agree."""
     columns = schema("pairs_row")["properties"]
-    named = {"phase": taxonomy.phases, "strategy": [one.name for one in taxonomy.strategies]}
+    named = {"phase": taxonomy.phases, "strategy": [strategy.name for strategy in taxonomy.strategies]}
     for kind, names in named.items():
         known = columns[kind]["enum"]
-        for name in [one for one in names if one not in known]:
+        for name in [name for name in names if name not in known]:
             what = f'{kind} "{name}" is not known to the schemas of releases and reviews, so no release could hold it'
             fix = f"use some of {', '.join(known)}{nearest(name, known)}; or add it to every list of them in schemas/"
             yield Problem(f"{path}: phases", what, fix)
 
 
-class Speaks(Protocol):
+class TurnLike(Protocol):
     """Anything with a role and a strategy: a turn, or a planned turn."""
 
     @property
@@ -180,7 +181,7 @@ class PhaseRules:
 
 @dataclass(frozen=True)
 class Breach:
-    """One broken constraint: a countable reason, the turn (None: the whole dialogue), what is wrong, how to mend it."""
+    """A broken constraint: a countable reason, the turn (None: the whole dialogue), what is wrong, how to fix it."""
 
     reason: str
     turn: int | None
@@ -188,47 +189,47 @@ class Breach:
     fix: str
 
 
-def breaches(turns: Sequence[Speaks], taxonomy: Taxonomy, rules: PhaseRules) -> list[Breach]:
-    """All broken constraints of a dialogue; an empty list if it keeps them."""
-    found = [*_roles(turns, rules), *_unknown_strategies(turns, taxonomy)]
-    if any(breach.reason == "strategy_unknown" for breach in found):
-        return found
-    helper = [(place, turn.strategy or "") for place, turn in enumerate(turns) if turn.role == "helper"]
-    return [*found, *_ends(helper, taxonomy), *_order(helper, taxonomy, rules)]
+def breaches(turns: Sequence[TurnLike], taxonomy: Taxonomy, rules: PhaseRules) -> list[Breach]:
+    """All broken constraints of a dialogue."""
+    broken = [*_roles(turns, rules), *_unknown_strategies(turns, taxonomy)]
+    if any(breach.reason == "strategy_unknown" for breach in broken):
+        return broken
+    helper = [(index, turn.strategy or "") for index, turn in enumerate(turns) if turn.role == "helper"]
+    return [*broken, *_ends(helper, taxonomy), *_order(helper, taxonomy, rules)]
 
 
-def _roles(turns: Sequence[Speaks], rules: PhaseRules) -> Iterator[Breach]:
+def _roles(turns: Sequence[TurnLike], rules: PhaseRules) -> Iterator[Breach]:
     if not rules.min_turns <= len(turns) <= rules.max_turns:
         yield Breach("turn_count", None, f"{len(turns)} turns", f"write {rules.min_turns} to {rules.max_turns} turns")
     if turns and turns[0].role != "seeker":
         yield Breach("first_speaker", 0, f'role "{turns[0].role}"', "let the seeker speak first")
-    for place in range(2, len(turns)):
-        if turns[place].role == turns[place - 1].role == turns[place - 2].role:
-            yield Breach("three_in_a_row", place, f"a third turn of the {turns[place].role} in a row", "let the other role speak")
+    for index in range(2, len(turns)):
+        if turns[index].role == turns[index - 1].role == turns[index - 2].role:
+            yield Breach("three_in_a_row", index, f"a third turn of the {turns[index].role} in a row", "let the other role speak")
 
 
-def _unknown_strategies(turns: Sequence[Speaks], taxonomy: Taxonomy) -> Iterator[Breach]:
+def _unknown_strategies(turns: Sequence[TurnLike], taxonomy: Taxonomy) -> Iterator[Breach]:
     known = ", ".join(strategy.abbreviation for strategy in taxonomy.strategies)
-    for place, turn in enumerate(turns):
+    for index, turn in enumerate(turns):
         if turn.role == "helper" and (turn.strategy is None or turn.strategy not in taxonomy):
-            yield Breach("strategy_unknown", place, f'strategy "{turn.strategy}" is not known', f"use one of {known}")
+            yield Breach("strategy_unknown", index, f'strategy "{turn.strategy}" is not known', f"use one of {known}")
         if turn.role == "seeker" and turn.strategy is not None:
-            yield Breach("strategy_of_seeker", place, f'a seeker with the strategy "{turn.strategy}"', "only helper turns have one")
+            yield Breach("strategy_of_seeker", index, f'a seeker with the strategy "{turn.strategy}"', "only helper turns have one")
 
 
 def _ends(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy) -> Iterator[Breach]:
     phases = [taxonomy.phase_of(strategy) for _, strategy in helper]
     first, last = taxonomy.phases[0], taxonomy.phases[-1]
     if phases and phases[0] != first:
-        place, strategy = helper[0]
+        index, strategy = helper[0]
         fix = f"explore first: {' or '.join(taxonomy.in_phase(first))}"
-        yield Breach("first_helper_turn", place, f'strategy "{strategy}" ({phases[0]}) in the first helper turn', fix)
-    for place, strategy in helper[-2:]:
+        yield Breach("first_helper_turn", index, f'strategy "{strategy}" ({phases[0]}) in the first helper turn', fix)
+    for index, strategy in helper[-2:]:
         phase = taxonomy.phase_of(strategy)
         if phase != last:
             what = f'strategy "{strategy}" ({phase}) in one of the last two helper turns'
             fix = "use an action strategy there" if last == "action" else f"use a strategy of {last} there"
-            yield Breach("last_helper_turns", place, what, fix)
+            yield Breach("last_helper_turns", index, what, fix)
     for phase in taxonomy.phases:
         if phase not in phases:
             fix = "give at least one helper turn a strategy of it"
@@ -238,7 +239,7 @@ def _ends(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy) -> Iterator[Bre
 def _order(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy, rules: PhaseRules) -> Iterator[Breach]:
     """No exploration after the first action turn; under ``strict`` no way back at all."""
     furthest: tuple[int, int] = (0, -1)
-    for place, strategy in helper:
+    for index, strategy in helper:
         phase = taxonomy.phase_of(strategy)
         rank, (reached, since) = taxonomy.phases.index(phase), furthest
         allowed = rank >= reached or (rules.order == "anchored" and (rank > 0 or reached < len(taxonomy.phases) - 1))
@@ -246,15 +247,12 @@ def _order(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy, rules: PhaseRu
             later = taxonomy.phases[reached]
             what = f'strategy "{strategy}" ({phase}) after the first {later} strategy (turn {since})'
             ahead = " or ".join(taxonomy.phases[1:] if rules.order == "anchored" else taxonomy.phases[reached:])
-            yield Breach("phase_order", place, what, f"use a strategy of {ahead}, or move the turn before turn {since}.")
+            yield Breach("phase_order", index, what, f"use a strategy of {ahead}, or move the turn before turn {since}.")
         if rank > reached:
-            furthest = (rank, place)
-
-
-Role = Literal["seeker", "helper"]
+            furthest = (rank, index)
 
 
 def crossable(roles: Sequence[Role]) -> list[int]:
-    """The places of helper turns that answer the seeker's last words, but for those of the first exchange."""
+    """Indices of helper turns after the first that directly follow a seeker turn."""
     first = roles.index("helper") if "helper" in roles else len(roles)
-    return [place for place, role in enumerate(roles) if place > first and role == "helper" and roles[place - 1] == "seeker"]
+    return [index for index, role in enumerate(roles) if index > first and role == "helper" and roles[index - 1] == "seeker"]

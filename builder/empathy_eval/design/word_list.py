@@ -1,4 +1,4 @@
-"""A frozen word list: what each word says of a stance, learned from an earlier release, by which one of several samples is chosen."""
+"""Frozen word lists: word weights for stance, learned from an earlier release, by which one of several candidates is chosen."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ MAKE = "make one with empathy-eval shortcuts RELEASE --out LIST.json"
 
 
 def tokens_of(language: str) -> str:
-    """What signatures call the words of a language."""
+    """The name of a language's tokens in signatures."""
     return "empathy-eval" if language == ENGLISH else UNICODE_WORDS
 
 
 @dataclass(frozen=True)
-class Weights:
-    """The words of a contrast of two variants with their weights, above 0: kind; its pairs, and how the weights were made."""
+class ContrastWeights:
+    """The word weights of a contrast of two variants, above 0 for empathetic; its pairs, and how the weights were learned."""
 
     kind: str
     cold: str
@@ -50,11 +50,11 @@ class Weights:
 
 @dataclass(frozen=True)
 class WordList:
-    """Weights by contrast, the release that they were learned from, and the code of its language."""
+    """Weights by contrast, the release they were learned from, and its language code."""
 
     release: Mapping[str, str]
     language: str
-    contrasts: Mapping[str, Weights]
+    contrasts: Mapping[str, ContrastWeights]
 
     def to_json(self) -> dict[str, Any]:
         """The list as plain JSON values."""
@@ -63,76 +63,78 @@ class WordList:
             "language": self.language,
             "tokens": tokens_of(self.language),
             "unit": UNIT,
-            "contrasts": {name: {**vars(one), "words": dict(one.words)} for name, one in self.contrasts.items()},
+            "contrasts": {name: {**vars(weights), "words": dict(weights.words)} for name, weights in self.contrasts.items()},
         }
 
     @property
     def text(self) -> str:
-        """The one text form of a list."""
+        """The canonical text form of the list."""
         return json_text(self.to_json(), indent=1, sort_keys=True) + "\n"
 
     @cached_property
     def digest(self) -> str:
-        """The hash of what the list says."""
+        """The hash of the list's content."""
         return digest(self.to_json())
 
     def contrast_of(self, variant: str) -> str:
-        """By which contrast a variant is told."""
+        """The contrast that scores a variant."""
         return TOLD_BY[variant] if TOLD_BY[variant] in self.contrasts else RAW
 
     def score(self, variant: str, text: str) -> int:
-        """How kind the words of a text are, in millionths: the sum of their weights, each as often as it is there; others weigh nothing."""
+        """How empathetic the words of a text are, in millionths: the sum of their weights, once for each occurrence."""
         weights = self.contrasts[self.contrast_of(variant)].words
         return sum(weights.get(word, 0) for word in words(text, self.language))
 
     def giveaway(self, variant: str, text: str) -> int:
-        """How well words alone tell a text for what it is meant to be, in millionths: how kind a kind one is, how cold a cold one."""
+        """How well words alone reveal the intended stance of a text, in millionths: empathetic score of an empathetic text, else its
+        negative.
+        """
         score = self.score(variant, text)
         return score if STANCE_OF[variant] == EMPATHETIC else -score
 
     def hardest(self, variant: str, texts: Sequence[str]) -> int:
-        """The place of the text that the list tells worst, the first of equals."""
-        return min(range(len(texts)), key=lambda place: (self.giveaway(variant, texts[place]), place))
+        """The index of the text whose stance the list reveals least; the first of equals."""
+        return min(range(len(texts)), key=lambda index: (self.giveaway(variant, texts[index]), index))
 
 
 def word_list_of(value: Any, where: object) -> WordList:
-    """The list of plain values.
+    """The word list of plain values.
 
     Raises:
-        InputError: if they are not valid; all problems at once.
+        InputError: if they are invalid; all problems at once.
     """
     check(value, "word_list", where)
     if value["tokens"] != (tokens := tokens_of(value["language"])):
         what = f'counts tokens by "{value["tokens"]}", but the language "{value["language"]}" uses "{tokens}"'
         raise input_error(where, what, MAKE)
-    contrasts = {name: Weights(**one) for name, one in value["contrasts"].items()}
-    refuse([one for name in contrasts for one in _unusable(contrasts[name], name, value["language"], where)])
+    contrasts = {name: ContrastWeights(**entry) for name, entry in value["contrasts"].items()}
+    refuse([problem for name in contrasts for problem in _unusable(contrasts[name], name, value["language"], where)])
     return WordList(value["release"], value["language"], contrasts)
 
 
-def _unusable(weights: Weights, contrast: str, language: str, where: object) -> Iterator[Problem]:
-    """Variants that are not of the contrast, and words that no text is counted to have."""
+def _unusable(weights: ContrastWeights, contrast: str, language: str, where: object) -> Iterator[Problem]:
+    """Problems for variants of another contrast, and for words that no text can have."""
     place, (kind, cold) = f"{where}: contrasts: {contrast}", VARIANTS[contrast]
     if (weights.kind, weights.cold) != (kind, cold):
         what = f'compares "{weights.kind}" with "{weights.cold}", but this contrast is of "{kind}" and "{cold}"'
         yield Problem(place, what, MAKE)
-    if odd := [one for one in weights.words if not _counted(one, language)]:
-        shown = ", ".join(json.dumps(one[:40], ensure_ascii=False) for one in odd[:SHOWN])
+    if odd := [word for word in weights.words if not _counted(word, language)]:
+        shown = ", ".join(json.dumps(word[:40], ensure_ascii=False) for word in odd[:SHOWN])
         more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
         yield Problem(f"{place}: words", f"no text has {shown}{more} among its words", f"write single words in lower case, or {MAKE}")
 
 
 def _counted(word: str, language: str) -> bool:
-    """Whether a text may be counted to have this word."""
+    """Whether the tokens of a text can contain this word."""
     # A capital may be a letter and a mark in lower case, and English counts no marks by themselves.
-    bare = "".join(one for one in word if unicodedata.category(one)[0] != "M") if language == ENGLISH else word
+    bare = "".join(character for character in word if unicodedata.category(character)[0] != "M") if language == ENGLISH else word
     return words(bare, language) == (bare,)
 
 
 def read_word_list(path: Path) -> WordList:
-    """The list of a file.
+    """The word list of a file.
 
     Raises:
-        InputError: if it cannot be read, or is not valid.
+        InputError: if it cannot be read or is invalid.
     """
     return word_list_of(read_json(path, None, MAKE), path)

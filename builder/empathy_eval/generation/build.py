@@ -18,16 +18,16 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker, PendingRequests, PreviewModel
 from empathy_eval.completions.budget import Budget, make_budget
-from empathy_eval.completions.ledger import Ledger, under_way
+from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.requests import Model
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.endpoints import Asks
+from empathy_eval.design.endpoints import JobConfig
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_carried
-from empathy_eval.generation.job import WINDOW, Job, job_of, outcomes, part_of
-from empathy_eval.generation.summary import FIRST, Course, Summary
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_definitions
+from empathy_eval.generation.job import WINDOW, Job, job_of, outcomes, shard
+from empathy_eval.generation.summary import FIRST, RunProgress, Summary
 
 # Allocations, and collections of each generation, after which the next one is collected.
 COLLECTED = (20_000, 10, 10)
@@ -46,43 +46,43 @@ class Run:
     # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
     notes: PendingRequests | None = None
     # By key or by dialogue why something is not asked for in this run.
-    unasked: Mapping[str, str] = field(default_factory=dict)
+    skip_reasons: Mapping[str, str] = field(default_factory=dict)
     # The models whose endpoints are waited for from the start: they have answered another run.
     answering: Collection[str] = ()
     window: int = WINDOW
     # Without it the run is stopped when the first items all came to nothing; a run that sends nothing goes to its end anyhow.
     keep_going: bool = False
     progress: Callable[[Summary], None] = lambda summary: None
-    course: Course = field(default_factory=Course)
+    course: RunProgress = field(default_factory=RunProgress)
 
     @property
     def guarded(self) -> bool:
-        """Whether it is stopped when the first items all came to nothing."""
+        """Whether the run stops if the first items all fail."""
         return not (self.keep_going or self.offline or self.notes is not None)
 
 
 class _OnlyFilled(Exception):
-    """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
+    """Only the ledger was filled; incomplete outcomes are discarded."""
 
 
 def build(what: Recipe | Job, out: Path, run: Run | None = None) -> Summary:
-    """Builds into a folder, or does another job there: asks for what the ledger does not have, and writes the outcomes whole or not at all.
+    """Builds into a folder, or runs another job there: requests what the ledger lacks, and writes all outcomes or none.
 
-    With a ``part`` of the plan only the ledger is filled: no outcomes are written. With ``notes`` nothing is sent.
+    With a ``part`` of the plan only the ledger is filled. With ``notes`` nothing is sent.
 
     Raises:
-        InputError: if the folder holds another configuration's build, or a scorer, a model or a price cannot be had.
-        JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, or the
-            budget is used up, or the first items all came to nothing and it is not to ``keep_going``.
+        InputError: if the folder holds another configuration's build, or a scorer, a model or a price is not available.
+        JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, the budget is
+            used up, or the first items all fail without ``keep_going``.
     """
-    run, job = run or Run(), job_of(what).found()
-    with opened(job.config, out, run) as (ledger, budget), collected_seldom():
-        return asyncio.run(work_through(job, out, run, ledger, budget))
+    run, job = run or Run(), job_of(what).resolved()
+    with opened(job.config, out, run) as (ledger, budget), rare_garbage_collection():
+        return asyncio.run(run_job(job, out, run, ledger, budget))
 
 
 @contextlib.contextmanager
-def collected_seldom() -> Iterator[None]:
-    """Garbage collection that passes over all that was there before: to go through modules and weights takes a sixth of a build's time."""
+def rare_garbage_collection() -> Iterator[None]:
+    """Collects garbage rarely, and skips existing objects: scanning modules and weights takes a sixth of a build's time."""
     # A caller does so already. How much is frozen is counted one by one, so that is asked last.
     if gc.get_threshold() >= COLLECTED or gc.get_freeze_count():
         yield
@@ -98,21 +98,21 @@ def collected_seldom() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
-    """The ledger of a build in a folder that belongs to it, and what may be spent.
+def opened(config: JobConfig, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
+    """The ledger of a build in its own folder, and the budget.
 
     Raises:
         InputError, JobError: as :func:`build`.
     """
     claim_folder(out, config)
     if not run.offline and run.notes is None:
-        for model in config.asked.values():
+        for model in config.active_models.values():
             check_access(model)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline, write=not run.offline) as ledger:
-        if not run.offline and (waiting := under_way(ledger)):
-            builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
+        if not run.offline and (waiting := ledger.open_batches()):
+            builds = sorted({"this build" if batch.build == config.identity else f'the build "{batch.build}"' for batch in waiting})
             what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"
-            mine = all(one.build == config.identity for one in waiting)
+            mine = all(batch.build == config.identity for batch in waiting)
             fix = "run it with --batch, which takes them in" if mine else "first run the unchanged command that started them with --batch"
             raise input_error(ledger.path, what, fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
@@ -122,33 +122,37 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
         yield ledger, budget
 
 
-async def work_through(
+async def run_job(
     job: Job, out: Path, run: Run, ledger: Ledger, budget: Budget,
     stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
 ) -> Summary:  # fmt: skip
-    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder.
+    """Works on all items of a run over an open ledger: :func:`build` without claiming the folder.
 
-    Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
+    ``stopping`` stops the asker from outside; by default Ctrl-C does.
     """
-    models = known(job.models(budget, lambda: asker.stopped), run.answering)
+    models = mark_answering(job.models(budget, lambda: asker.stopped), run.answering)
     asking = Asker if run.notes is None else functools.partial(PreviewModel, run.notes, job.config)
     asker: Asker = asking(ledger, models, job.prompts, samples=job.config.samples, repairs=job.config.repairs, offline=run.offline)
-    asker.unasked = run.unasked
+    asker.skip_reasons = run.skip_reasons
     part = run.part or (1, 1)
-    items = run.course.begun(part_of(job.items(), *part), job.least)
-    summary = job.summary(len(list(part_of(range(job.planned()), *part))), budget)
+    items = run.course.begun(shard(job.items(), *part), job.least)
+    summary = job.summary(len(list(shard(range(job.planned()), *part))), budget)
     run.course.follow(summary, asker)
     try:
-        with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
-            made = outcomes(asker, job.work(asker), items, run.window, _unanswered_items(job, run, ledger))
-            async with contextlib.aclosing(made):
+        with (
+            contextlib.suppress(_OnlyFilled),
+            stopping(asker) if stopping else stopped_by_signals(asker.stop),
+            whole_file(out / OUTCOMES) as partial,
+        ):
+            results = outcomes(asker, job.work(asker), items, run.window, _unanswered_items(job, run, ledger))
+            async with contextlib.aclosing(results):
                 with partial.open("wb") as stream:
-                    async for outcome in made:
+                    async for outcome in results:
                         stream.write(canonical_json(outcome.to_json()) + b"\n")
                         summary.add(outcome)
                         run.course.ended()
                         run.progress(summary)
-                        _go_on(run, summary, asker, ledger)
+                        _stop_if_fruitless(run, summary, asker, ledger)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
             if run.part or run.notes:
@@ -159,42 +163,33 @@ async def work_through(
             await model.close()
     if run.part or run.notes:
         return summary
-    header = {**job.header(), **write_carried(out, job.carried()), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
-    write_whole(out / BUILD, json_text(header) + "\n")
+    header = {**job.header(), **write_definitions(out, job.carried()), "summary": summary.to_json()}
+    write_whole(out / BUILD, json_text({**header, "outcomes": digest_file(out / OUTCOMES)}) + "\n")
     return summary
 
 
-def known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
-    """The models, whose endpoints are waited for if they have answered another run."""
+def mark_answering(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
+    """The models; endpoints that have answered another run count as healthy."""
     for model in models.values():
         if model.name in answering and (reception := getattr(model, "reception", None)):
-            reception.heard()
+            reception.answer_received()
     return models
 
 
 def _unanswered_items(job: Job, run: Run, ledger: Ledger) -> Iterator[tuple[int, Any]]:
-    """Items with their places that surely lack answers, where the ledger has answers of others and more are asked for."""
+    """(index, item) of items that surely lack answers, if the ledger has answers of others."""
     answered: dict[str, int] = {} if run.offline or run.notes is not None else dict(ledger.answered())
-    for place, item in enumerate(part_of(job.items(), *(run.part or (1, 1))) if answered else ()):
+    for index, item in enumerate(shard(job.items(), *(run.part or (1, 1))) if answered else ()):
         # Several items may be of one dialogue.
         left = answered[item.dialogue_id] = answered.get(item.dialogue_id, 0) - job.least(item)
         if left < 0:
-            yield place, item
+            yield index, item
 
 
-def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]:
-    """The first Ctrl-C, SIGTERM or SIGHUP sends nothing more and waits for the answers under way; a Ctrl-C after it does not wait."""
-
-    def stop(error: JobError) -> None:
-        asker.stopped = asker.stopped or error
-
-    return stopped_by_signals(stop)
-
-
-def _go_on(run: Run, summary: Summary, asker: Asker, ledger: Ledger) -> None:
-    """Ends a run whose first items all came to nothing, unless it is to keep going."""
+def _stop_if_fruitless(run: Run, summary: Summary, asker: Asker, ledger: Ledger) -> None:
+    """Ends a guarded run whose first items all failed."""
     if run.guarded and summary.fruitless:
-        reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
+        reason, count = min(summary.failure_reasons.items(), key=lambda entry: (-entry[1], entry[0]), default=("no reason", 0))
         what = f"the first {FIRST} {summary.things} all failed, most often because of: {reason} ({count:,})"
         fix = "try another model, or fix the prompt or the check that refuses; to go on anyway, add --keep-going to the same command"
         asker.stopped = asker.stopped or job_error(ledger.path, what, fix)

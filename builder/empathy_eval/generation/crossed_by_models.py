@@ -1,4 +1,4 @@
-"""Crossed items of a model's dialogue: one model writes the twin of a context and the reply for it, another must tell the replies apart."""
+"""Crossed items written by models: one model writes a second context and its reply, another must match replies to contexts."""
 
 from __future__ import annotations
 
@@ -10,47 +10,49 @@ from typing import Any
 
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import overlap, words
-from empathy_eval.completions.asker import Answer, Asker, settled
+from empathy_eval.completions.asker import Answer, Asker, gather_all
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.configuration import Limits
-from empathy_eval.design.errata import first_of
+from empathy_eval.design.errata import original_id
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import APART, CHANGED, CrossedItem, changed_words
+from empathy_eval.design.scenarios import CHANGED_WORDS, MAX_LENGTH_GAP, CrossedItem, changed_words
 from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.checks.built_in import reply_flaws, too_toxic
-from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene, Turn
+from empathy_eval.generation.checks.custom import Check, flaws_by
+from empathy_eval.generation.outcomes import CrossedOutcome, Dialogue, ItemTrail, Scene, Turn
 from empathy_eval.generation.patterns import tokens
 from empathy_eval.generation.rewriting import scenes
 
 # Of a language without a list of function words, a word of so many letters is taken for one of content.
 LONG = 4
+# Curated items that a request shows.
+EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """How many words of the seeker's last message a twin changes, and how many its reply has, where the given one has ``words``."""
+    """How many words of the seeker's last message a twin changes, and how long its reply is, where the given one has ``words``."""
 
     words: int
     least: int
     most: int
-    changed_least: int = CHANGED[0]
-    changed_most: int = CHANGED[1]
+    changed_least: int = CHANGED_WORDS[0]
+    changed_most: int = CHANGED_WORDS[1]
 
     @classmethod
     def of(cls, reference: str, limits: Limits, language: str) -> Bounds:
-        """For a given reply: the shorter of the two has no fewer words than the longer one without its share."""
-        count = len(words(reference, language))
-        return cls(count, max(math.ceil(count * (1 - APART)), limits.helper_words_at_least), math.floor(count / (1 - APART)))
+        """The bounds for a given reply: lengths differ by at most a fixed share of the longer one."""
+        count, share = len(words(reference, language)), 1 - MAX_LENGTH_GAP
+        return cls(count, max(math.ceil(count * share), limits.helper_words_at_least), math.floor(count / share))
 
 
 @dataclass(frozen=True)
 class Twins:
-    """What is to be crossed: the seeker's last message and the given reply to it, the twin of the message and its own reply."""
+    """The two contexts and replies: the seeker's last message with the given reply, and the twin with its own reply."""
 
     said: str
     reference: str
@@ -58,8 +60,8 @@ class Twins:
     reply: str
 
 
-def wrong_with(twins: Twins, limits: Limits, language: Language) -> Iterator[Flaw]:
-    """What keeps an item from being taken before anybody reads it."""
+def twin_flaws(twins: Twins, limits: Limits, language: Language) -> Iterator[Flaw]:
+    """Flaws of an item that need no reader."""
     bounds = Bounds.of(twins.reference, limits, language.code)
     yield from _of_twin(twins, bounds, language)
     if not bounds.least <= (count := len(words(twins.reply, language.code))) <= bounds.most:
@@ -84,18 +86,20 @@ def _of_twin(twins: Twins, bounds: Bounds, language: Language) -> Iterator[Flaw]
 
 
 def _echoes(twins: Twins, code: str) -> Iterator[Flaw]:
-    """A reply that repeats a word by which its own context differs: who counts shared words would know whose it is."""
-    said, twin = (content_words(text, code) for text in (twins.said, twins.twin))
-    if repeated := sorted((twin - said) & content_words(twins.reply, code)):
-        told = ", ".join(f'"{word}"' for word in repeated)
-        yield Flaw("echoes_twin", f"the reply repeats {len(repeated)} of the words that are new in the twin: {told}; say it in other words")
-    if gone := sorted((said - twin) & content_words(twins.reference, code)):
-        told = ", ".join(f'"{word}"' for word in gone)
-        yield Flaw("echo_taken", f"the given reply takes up {len(gone)} of the words that the twin drops: {told}; keep them in the twin")
+    """Flaws of replies that repeat a word in which their context differs: counting shared words would match them."""
+    original, twin = (content_words(text, code) for text in (twins.said, twins.twin))
+    if repeated := sorted((twin - original) & content_words(twins.reply, code)):
+        quoted = ", ".join(f'"{word}"' for word in repeated)
+        what = f"the reply repeats {len(repeated)} of the words that are new in the twin: {quoted}; say it in other words"
+        yield Flaw("echoes_twin", what)
+    if dropped := sorted((original - twin) & content_words(twins.reference, code)):
+        quoted = ", ".join(f'"{word}"' for word in dropped)
+        what = f"the given reply takes up {len(dropped)} of the words that the twin drops: {quoted}; keep them in the twin"
+        yield Flaw("echo_taken", what)
 
 
 def content_words(text: str, code: str) -> set[str]:
-    """The words of a text without function words: those of spaCy's list for the language, and what an apostrophe makes of them."""
+    """The words of a text without function words: spaCy's stop words for the language, and contractions of them."""
     known = tokens(code).Defaults.stop_words
     return {word for word in words(text, code) if not (_function(word, known) if known else len(word) < LONG)}
 
@@ -107,19 +111,15 @@ def _function(word: str, known: set[str]) -> bool:
 
 
 def twin_of(scene: Scene, twin: str, recipe: Recipe) -> Scene:
-    """The same helper turn after another last turn of the seeker."""
+    """The scene of the same helper turn after the twin."""
     context = *scene.context[:-1], Turn("seeker", twin)
     flags = ("crisis",) if any(built_in.in_crisis(turn.text, recipe.language) for turn in (*context, scene.reference)) else ()
     return replace(scene, context=context, flags=flags)
 
 
-# Curated items that a request shows.
-EXAMPLES = 3
-
-
 @dataclass(frozen=True)
-class Example:
-    """A curated item as a request shows it: what the seeker says last in one context, and all that differs in the other."""
+class CrossedExample:
+    """A curated item as a request shows it: the seeker's last message in one context, its twin, replies and reason."""
 
     before: str
     twin: str
@@ -128,17 +128,20 @@ class Example:
     reason: str
 
 
-def examples(recipe: Recipe, scene: Scene) -> list[Example]:
+def examples(recipe: Recipe, scene: Scene) -> list[CrossedExample]:
     """A few curated items of other scenarios, drawn for this item."""
     catalogue = recipe.catalogue
-    seeds = {one.number: one.seed.turns for one in catalogue.scenarios if one.seed and one.number != scene.scenario_id}
-    found = [(turns, item) for number, turns in seeds.items() for item in catalogue.crossed.get(number, ())]
-    drawn = derived_random(recipe.config.seed, "crossed examples", scene.dialogue_id, scene.place).sample(found, min(EXAMPLES, len(found)))
-    return [Example(turns[one.turn - 1].text, one.twin, one.reply_1, one.reply_2, one.reason) for turns, one in drawn]
+    others = [scenario for scenario in catalogue.scenarios if scenario.number != scene.scenario_id]
+    seeds = {scenario.number: scenario.seed.turns for scenario in others if scenario.seed}
+    candidates = [(turns, item) for number, turns in seeds.items() for item in catalogue.crossed.get(number, ())]
+    drawn = derived_random(recipe.config.seed, "crossed examples", scene.dialogue_id, scene.place).sample(
+        candidates, min(EXAMPLES, len(candidates))
+    )
+    return [CrossedExample(turns[item.turn - 1].text, item.twin, item.reply_1, item.reply_2, item.reason) for turns, item in drawn]
 
 
 def messages(recipe: Recipe, scene: Scene) -> list[Message]:
-    """The request for a twin and its reply. Of all who write, this one alone sees both contexts and both replies: it makes the second."""
+    """The request for a twin and its reply. Its writer alone sees both contexts and both replies, since it writes the second."""
     return recipe.prompts.render(
         CROSSED.name,
         taxonomy=recipe.catalogue.taxonomy,
@@ -153,7 +156,7 @@ def messages(recipe: Recipe, scene: Scene) -> list[Message]:
 
 @dataclass(frozen=True)
 class Trial:
-    """One context with both replies, as a judge is shown them, and the letter of its own."""
+    """One context with both replies as a judge sees them, and the letter of the right one."""
 
     context: tuple[Turn, ...]
     reply_a: str
@@ -161,132 +164,135 @@ class Trial:
     own: str
 
     def messages(self, recipe: Recipe) -> list[Message]:
-        """The request of a judge, which tells nothing of the other context."""
+        """The request to a judge, which reveals nothing about the other context."""
         return recipe.prompts.render(CROSSED_CHECK.name, context=self.context, reply_a=self.reply_a, reply_b=self.reply_b)
 
 
-def said_in(value: Any) -> dict[str, str]:
-    """The twin, the reply and the reason of a valid answer."""
+def parse_answer(value: Any) -> dict[str, str]:
+    """The twin, the reply and the reason in a valid answer."""
     return {name: value[name].strip() for name in ("twin", "reply", "reason")}
 
 
 def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
-    """Each context with its own reply first, then with it last: those of the given context, then those of its twin."""
+    """Each context with its own reply first, then last: the given context, then its twin."""
     reference = scene.reference.text
     asked = [(scene.context, reference, reply), ((*scene.context[:-1], Turn("seeker", twin)), reply, reference)]
-    return [one for context, own, other in asked for one in (Trial(context, own, other, "A"), Trial(context, other, own, "B"))]
+    return [trial for context, own, other in asked for trial in (Trial(context, own, other, "A"), Trial(context, other, own, "B"))]
 
 
 @dataclass(frozen=True)
 class CrossedItemWriter:
-    """Makes the crossed items of a dialogue, a seed's of curated ones; what is not taken on the way is in the trail."""
+    """Writes the crossed items of a dialogue, or takes curated ones for a seed; refusals are in the trail."""
 
     asker: Asker
     recipe: Recipe
     checks: tuple[Check, ...]
     trail: ItemTrail
 
-    async def items(self, dialogue: Dialogue, plan: Plan) -> tuple[Crossed, ...]:
-        """Those that passed, at the first of the planned places that no crisis language comes before.
+    async def items(self, dialogue: Dialogue, plan: Plan) -> tuple[CrossedOutcome, ...]:
+        """The items that passed, at the first planned indices without earlier crisis language.
 
         Raises:
-            NoAnswer: if a model did not answer, or the ledger of an offline build has no toxicity; all others have been answered by then.
+            NoAnswer: if a model did not answer, or the ledger of an offline build has no toxicity; all other requests have been
+                answered by then.
         """
         if dialogue.source == "seed":
             curated = self.recipe.catalogue.crossed.get(dialogue.scenario_id, ())
             by_place = {scene.place: scene for scene in scenes(dialogue, plan.turns, self.recipe.language)} if curated else {}
-            taken = await settled(*(self._curated(one, by_place[one.turn]) for one in curated if one.turn in by_place))
-            return tuple(one for one in taken if one is not None)
-        found, refused = places(dialogue, plan, self.recipe.language)
-        self.trail.failures += [(1, Failure(CROSSED.name, place, ("crisis",), final=True)) for place in refused]
-        made, places_left = dict[int, Crossed | None](), iter(found)
+            taken = await gather_all(*(self._curated(item, by_place[item.turn]) for item in curated if item.turn in by_place))
+            return tuple(item for item in taken if item is not None)
+        usable, refused = crossable_scenes(dialogue, plan, self.recipe.language)
+        self.trail.failures += [(1, Failure(CROSSED.name, index, ("crisis",), final=True)) for index in refused]
+        crossed, places_left = dict[int, CrossedOutcome | None](), iter(usable)
         # Where an item fails, its number is tried at one of the next places.
-        while tried := list(zip([number for number in range(1, plan.crosses + 1) if made.get(number) is None], places_left, strict=False)):
-            made |= zip(dict(tried), await settled(*(self._item(scene, number) for number, scene in tried)), strict=True)
-        return tuple(item for number in sorted(made) if (item := made[number]))
+        while tried := list(
+            zip([number for number in range(1, plan.crosses + 1) if crossed.get(number) is None], places_left, strict=False)
+        ):
+            crossed |= zip(dict(tried), await gather_all(*(self._item(scene, number) for number, scene in tried)), strict=True)
+        return tuple(item for number in sorted(crossed) if (item := crossed[number]))
 
-    async def _curated(self, item: CrossedItem, scene: Scene) -> Crossed | None:
+    async def _curated(self, item: CrossedItem, scene: Scene) -> CrossedOutcome | None:
         contexts = scene, twin_of(scene, item.twin, self.recipe)
-        flaws = await settled(*(self.reply_flaws(text, contexts) for text in (item.reply_1, item.reply_2)))
-        if reasons := tuple(sorted({flaw.reason for one in flaws for flaw in one})):
+        flaws = await gather_all(*(self.reply_flaws(text, contexts) for text in (item.reply_1, item.reply_2)))
+        if reasons := tuple(sorted({flaw.reason for group in flaws for flaw in group})):
             self.trail.failures.append((1, Failure(CROSSED.name, item.turn, reasons, final=True)))
             return None
-        named = item.crossed_id.replace(first_of(scene.dialogue_id), scene.dialogue_id, 1)
-        return Crossed(**{**asdict(item), "crossed_id": named}, source="seed")
+        named = item.crossed_id.replace(original_id(scene.dialogue_id), scene.dialogue_id, 1)
+        return CrossedOutcome(**{**asdict(item), "crossed_id": named}, source="seed")
 
     async def reply_flaws(self, text: str, contexts: tuple[Scene, Scene]) -> list[Flaw]:
-        """What is wrong with a reply, whichever of the two contexts it is for: it may stand in both.
+        """Flaws of a reply, which may occur in either of the two contexts.
 
         Raises:
             NoAnswer: in an offline build, if the ledger has no toxicity of it.
         """
         limits, language, scene = self.recipe.config.checks, self.recipe.language, contexts[0]
-        found = reply_flaws(text, limits, language)
-        for one in contexts:
-            found += built_in.keeps_pointer(scene.reference.text, text, one.flags, language)
-            found += built_in.points_where_needed(one.context[-1].text, text, language)
-        found += flaws_by(self.checks, lambda check: (flaw for one in contexts for flaw in check.variant(CROSSED.name, text, one)))
+        flaws = reply_flaws(text, limits, language)
+        for context in contexts:
+            flaws += built_in.keeps_pointer(scene.reference.text, text, context.flags, language)
+            flaws += built_in.points_where_needed(context.context[-1].text, text, language)
+        flaws += flaws_by(self.checks, lambda check: (flaw for context in contexts for flaw in check.variant(CROSSED.name, text, context)))
         _, toxic = await too_toxic(self.asker, text, About(scene.dialogue_id, CROSSED.name, scene.place), limits.toxicity)
-        return found + toxic
+        return flaws + toxic
 
-    async def _item(self, scene: Scene, number: int) -> Crossed | None:
+    async def _item(self, scene: Scene, number: int) -> CrossedOutcome | None:
         async def judge(value: Any) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:
-            said = said_in(value)
-            flaws = await self._flaws(scene, said)
-            checked = [] if flaws else await self._read(scene, said["twin"], said["reply"])
-            return flaws or _told_apart(scene, said, checked)
+            written = parse_answer(value)
+            flaws = await self._flaws(scene, written)
+            checked = [] if flaws else await self._read(scene, written["twin"], written["reply"])
+            return flaws or _distinguished(scene, written, checked)
 
         answer = await self.asker.ask(scene.about(CROSSED), messages(self.recipe, scene), judge, self.trail)
         if answer is None:
             return None
-        said, checked = answer.value
-        keys = (answer.request_key, *(one.request_key for one in checked))
-        texts = (said["twin"], scene.reference.text, said["reply"], said["reason"])
-        return Crossed(f"{scene.dialogue_id}-x{number}", scene.place, *texts, "model", answer.model, checked[0].model, keys)
+        written, checked = answer.value
+        keys = (answer.request_key, *(reading.request_key for reading in checked))
+        texts = (written["twin"], scene.reference.text, written["reply"], written["reason"])
+        return CrossedOutcome(f"{scene.dialogue_id}-x{number}", scene.place, *texts, "model", answer.model, checked[0].model, keys)
 
-    async def _flaws(self, scene: Scene, said: dict[str, str]) -> list[Flaw]:
-        """What is wrong with an answer before anybody reads it."""
-        twins = Twins(scene.context[-1].text, scene.reference.text, said["twin"], said["reply"])
-        found = [*wrong_with(twins, self.recipe.config.checks, self.recipe.language)]
-        if not said["reason"]:
-            found.append(Flaw("no_reason", "the reason is empty; say in one sentence what the seeker needs in each of the two moments"))
-        return found + await self.reply_flaws(said["reply"], (scene, twin_of(scene, said["twin"], self.recipe)))
+    async def _flaws(self, scene: Scene, written: dict[str, str]) -> list[Flaw]:
+        """Flaws of an answer that need no reader."""
+        twins = Twins(scene.context[-1].text, scene.reference.text, written["twin"], written["reply"])
+        flaws = [*twin_flaws(twins, self.recipe.config.checks, self.recipe.language)]
+        if not written["reason"]:
+            flaws.append(Flaw("no_reason", "the reason is empty; say in one sentence what the seeker needs in each of the two moments"))
+        return flaws + await self.reply_flaws(written["reply"], (scene, twin_of(scene, written["twin"], self.recipe)))
 
     async def _read(self, scene: Scene, twin: str, reply: str) -> list[Answer[str] | None]:
-        """What a judge chooses in each trial."""
+        """The judge's choice in each trial."""
 
         async def chosen(value: Any) -> str:
             return str(value["choice"])
 
         about = scene.about(CROSSED_CHECK)
-        asked = (one.messages(self.recipe) for one in trials(scene, twin, reply))
-        return await settled(*(self.asker.ask(about, said, chosen, self.trail) for said in asked))
+        asked = (trial.messages(self.recipe) for trial in trials(scene, twin, reply))
+        return await gather_all(*(self.asker.ask(about, prompt, chosen, self.trail) for prompt in asked))
 
 
-def places(dialogue: Dialogue, plan: Plan, language: Language) -> tuple[list[Scene], list[int]]:
-    """The scenes that crossed items may be asked for, and the planned places in whose stead there is none: crisis language comes before.
+def crossable_scenes(dialogue: Dialogue, plan: Plan, language: Language) -> tuple[list[Scene], list[int]]:
+    """The scenes for crossed items, and planned indices without one because crisis language comes before.
 
-    There are up to twice as many as there are to be items: the second half is tried where items of the first fail.
+    There are up to twice as many scenes as items: the second half replaces items that fail.
     """
     if not plan.crosses:
         return [], []
     known = {scene.place: scene for scene in scenes(dialogue, plan.turns, language)}
-    calm = [known[place] for place in plan.crossed if not known[place].flags]
-    refused = [place for place in plan.crossed if known[place].flags]
+    calm = [known[index] for index in plan.crossed if not known[index].flags]
+    refused = [index for index in plan.crossed if known[index].flags]
     return calm[: 2 * plan.crosses], refused[: max(0, plan.crosses - len(calm))]
 
 
-def _told_apart(
-    scene: Scene, said: dict[str, str], read: Sequence[Answer[str] | None]
+def _distinguished(
+    scene: Scene, written: dict[str, str], read: Sequence[Answer[str] | None]
 ) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:
-    """The item with what was answered of it, if each choice fell on the own reply."""
-    answers = [one for one in read if one is not None]
+    """The item with its readings, if each judge chose the right reply; else its flaws."""
+    answers = [answer for answer in read if answer is not None]
     if len(answers) < len(read):
         return [Flaw("not_judged", f"{len(read) - len(answers)} of {len(read)} readings brought no choice; write it in another way")]
-    wanted = [one.own for one in trials(scene, said["twin"], said["reply"])]
+    wanted = [trial.own for trial in trials(scene, written["twin"], written["reply"])]
     right = [answer.value == own for answer, own in zip(answers, wanted, strict=True)]
     if all(right):
-        return said, answers
+        return written, answers
     half = len(right) // 2
     first, second = (half - sum(part) for part in (right[:half], right[half:]))
     what = (

@@ -1,4 +1,4 @@
-"""The nouns of a build: dialogues, pairs with their variants, and what becomes of an item."""
+"""Outcomes of a build: dialogues, pairs with their variants, and the fate of each item."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Status = Literal["accepted", "rejected", "missing"]
 
 @dataclass(frozen=True)
 class Turn:
-    """One utterance; the strategy is None for the seeker."""
+    """An utterance; a seeker's has no strategy."""
 
     role: Role
     text: str
@@ -28,7 +28,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Dialogue:
-    """An accepted dialogue with the request that made it."""
+    """An accepted dialogue, with the request that wrote it."""
 
     dialogue_id: str
     scenario_id: int
@@ -44,7 +44,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class Scene:
-    """One helper turn in its place: the turns before, the turn itself, what is planned, the flags, the language, the voices."""
+    """A helper turn in its context: the turns before, the turn itself, its plan, flags, language and voices."""
 
     dialogue_id: str
     scenario_id: int
@@ -57,7 +57,7 @@ class Scene:
 
     @property
     def place(self) -> int:
-        """The place of the turn in its dialogue, from 0."""
+        """The index of the turn in its dialogue."""
         return len(self.context)
 
     def strategy(self, kind: Kind) -> str:
@@ -65,15 +65,15 @@ class Scene:
         return (self.reference.strategy if kind.near else self.planned.empathetic_strategy) or ""
 
     def way(self, kind: Kind) -> str | None:
-        """The manner or the device of a variant; None for one without."""
+        """The manner or device of a variant; None if it has none."""
         return self.planned.ways.get(kind.variant or "")
 
     def voice(self, kind: Kind) -> str | None:
-        """How a variant is written: a near one as its dialogue, a far one as somebody else; None where no voice is planned."""
+        """The voice of a variant: the dialogue's for near ones, another for far ones; None without voices."""
         return self.voices[not kind.near]
 
     def length(self, kind: Kind) -> int | None:
-        """The planned number of words of a variant, None for one without; a near one's is reckoned from the reference."""
+        """The planned words of a variant, for a near one relative to the reference; None if not planned."""
         planned = self.planned.lengths.get(kind.variant or "")
         return planned + len(words(self.reference.text, self.language)) if kind.near and planned is not None else planned
 
@@ -84,7 +84,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Variant:
-    """A rewritten helper turn: how it was made, its closeness to the reference, its toxicity (None: not scored), its request."""
+    """A rewritten helper turn: its method, its closeness to the reference, its toxicity (None: not scored), its request."""
 
     text: str
     strategy: str
@@ -99,7 +99,7 @@ class Variant:
 
 @dataclass(frozen=True)
 class Pair:
-    """One helper turn of a dialogue with its variants; the controls are None where none were planned or one failed."""
+    """A helper turn with its variants; controls are None if none were planned or one failed."""
 
     turn: int
     flags: tuple[str, ...]
@@ -112,10 +112,10 @@ class Pair:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A variant's text that reached the checks and is not released: refused for its reasons, or of a pair that is left out.
+    """A variant's text that was checked and is not released: refused for its reasons, or of a pair that is left out.
 
-    ``attempt`` is its number, from 1, among all such texts of the variant, the released one too: that has the number which none of these
-    has. It is None where no other was asked for after one had passed: then the order says it.
+    ``attempt`` numbers all such texts of a variant from 1, including the released one, which has the missing number. It is None if no more
+    was requested after one had passed: then the order tells.
     """
 
     kind: str
@@ -126,10 +126,10 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Crossed(CrossedItem):
+class CrossedOutcome(CrossedItem):
     """A crossed item of a dialogue: ``reply_1`` is for the turns before ``turn``, ``reply_2`` for them with ``twin`` as the last one.
 
-    A curated one (``source`` is ``seed``) has no writer, judge or requests; else these are the writer's request, then the checks'.
+    A curated one (``source`` is ``seed``) has no writer, judge or requests; otherwise they are the writer's request, then the checks'.
     """
 
     source: str
@@ -140,7 +140,7 @@ class Crossed(CrossedItem):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one item. ``usage`` sums the ledger rows that the replay of this item used."""
+    """The fate of one item. ``usage`` sums the ledger rows that its replay used."""
 
     dialogue_id: str
     scenario_id: int
@@ -151,39 +151,43 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
-    crossed: tuple[Crossed, ...] = ()
+    crossed: tuple[CrossedOutcome, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as plain JSON values; crossed items only where there are any."""
+        """The outcome as JSON values; crossed items only if there are any."""
         value: dict[str, Any] = _plain(self)
         if not self.crossed:
             del value["crossed"]
-        for one in value["candidates"]:
-            if one["attempt"] is None:
-                del one["attempt"]
+        for candidate in value["candidates"]:
+            if candidate["attempt"] is None:
+                del candidate["attempt"]
         return value
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Outcome:
-        """An outcome from what :meth:`to_json` gave; the value must be valid under ``outcome.schema.json``."""
+        """An outcome from :meth:`to_json`; the value must be valid under ``outcome.schema.json``."""
         return cls(
             **{
                 **value,
                 "reasons": tuple(value["reasons"]),
                 "dialogue": value["dialogue"] and _dialogue(value["dialogue"]),
                 "pairs": tuple(_pair(pair) for pair in value["pairs"]),
-                "failures": tuple(Failure(**{**one, "reasons": tuple(one["reasons"])}) for one in value["failures"]),
-                "candidates": tuple(Candidate(**{**one, "reasons": tuple(one["reasons"])}) for one in value["candidates"]),
-                "crossed": tuple(Crossed(**{**one, "request_keys": tuple(one["request_keys"])}) for one in value.get("crossed", ())),
+                "failures": tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"]),
+                "candidates": tuple(
+                    Candidate(**{**candidate, "reasons": tuple(candidate["reasons"])}) for candidate in value["candidates"]
+                ),
+                "crossed": tuple(
+                    CrossedOutcome(**{**item, "request_keys": tuple(item["request_keys"])}) for item in value.get("crossed", ())
+                ),
             }
         )
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as dicts and tuples as lists; unlike ``dataclasses.asdict`` it copies no leaf, which is most of its cost."""
+    """Dataclasses as dicts and tuples as lists. Unlike ``dataclasses.asdict`` it copies no leaf, which is most of its cost."""
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
-    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def _dialogue(value: dict[str, Any]) -> Dialogue:
@@ -196,21 +200,21 @@ def _pair(value: dict[str, Any]) -> Pair:
     return Pair(value["turn"], tuple(value["flags"]), value["reference_toxicity"], **variants)
 
 
-VARIANTS = tuple(one.name for one in fields(Pair) if "Variant" in str(one.type))
+VARIANTS = tuple(attribute.name for attribute in fields(Pair) if "Variant" in str(attribute.type))
 
 
 @dataclass
 class ItemTrail(Trail):
-    """What an item leaves behind while it is worked on: its trail, and the texts of variants that were judged."""
+    """The trail of an item, with the texts of variants that were judged."""
 
     candidates: list[Candidate] = field(default_factory=list)
 
-    def judged(self, kind: str, turn: int, text: str, flaws: Sequence[Flaw]) -> None:
-        """Notes a variant's text with the reasons against it, if any."""
+    def record_candidate(self, kind: str, turn: int, text: str, flaws: Sequence[Flaw]) -> None:
+        """Records a variant's text with the reasons against it, if any."""
         self.candidates.append(Candidate(kind, turn, text, tuple(sorted({flaw.reason for flaw in flaws}))))
 
     def candidates_beside(self, pairs: Sequence[Pair]) -> tuple[Candidate, ...]:
-        """The judged texts that are not in these pairs, by turn and kind, those of one kind in the order they were judged."""
+        """The judged texts that are not in these pairs, by turn and kind, in the order they were judged."""
         taken = {(pair.turn, kind) for pair in pairs for kind, row in KINDS.items() if row.variant and getattr(pair, row.variant)}
-        left = [one for one in self.candidates if one.reasons or (one.turn, one.kind) not in taken]
-        return tuple(sorted(left, key=lambda one: (one.turn, one.kind)))
+        left = [candidate for candidate in self.candidates if candidate.reasons or (candidate.turn, candidate.kind) not in taken]
+        return tuple(sorted(left, key=lambda candidate: (candidate.turn, candidate.kind)))

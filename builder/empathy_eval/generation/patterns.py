@@ -1,4 +1,4 @@
-"""Phrases as data: spaCy matcher patterns in files of rules, found in texts without any model weights."""
+"""Phrases as data: spaCy matcher patterns in rule files, matched without model weights."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEVER_SET = ("ENT_TYPE", "ENT_IOB", "ENT_ID", "ENT_KB_ID", "IS_SENT_START", "SEN
 
 @cache
 def tokens(code: str) -> Tokens:
-    """Tokens and sentences of a language by rule: spaCy's own, and for one that it does not know those of any language.
+    """Rule-based tokens and sentences of a language: spaCy's, or generic ones for a language unknown to it.
 
     Raises:
         InputError: if spaCy needs a package for it that is not installed.
@@ -55,31 +55,31 @@ def tokens(code: str) -> Tokens:
 
 
 def composed(text: str, code: str) -> str:
-    """A text as patterns look at it: in another language than English a letter and its mark are one sign, however they were typed."""
+    """A text in the form that patterns match: outside English, a letter and its mark are one character (NFC)."""
     return text if code == ENGLISH else unicodedata.normalize("NFC", text)
 
 
 def _composed(value: Any, code: str) -> Any:
     if isinstance(value, dict):
-        return {name: _composed(one, code) for name, one in value.items()}
+        return {name: _composed(item, code) for name, item in value.items()}
     if isinstance(value, list):
-        return [_composed(one, code) for one in value]
+        return [_composed(item, code) for item in value]
     return composed(value, code) if isinstance(value, str) else value
 
 
 @lru_cache(maxsize=256)
 def _words(text: str, code: str) -> frozenset[int]:
-    """The lower-cased tokens of a text, as spaCy's hashes of them."""
+    """The lower-cased tokens of a text, as spaCy's hashes."""
     return frozenset(tokens(code).make_doc(text).to_array("LOWER").tolist())
 
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Named patterns of a language; ``replacements`` for those files whose patterns stand for an edit.
+    """Named patterns of a language; ``replacements`` for files whose patterns are edits.
 
-    ``needed`` holds for each pattern the sets of words of which a text must have at least one each: most texts lack them for
-    every pattern, and are not handed to the matcher at all. ``telling`` is one such set of each pattern, all together; it is empty if a
-    pattern has none. ``hint`` finds any of its words as a part of a text in lower case: without one a text need not even be cut into words.
+    ``needed`` holds for each pattern the sets of words of which a text needs at least one each: most texts lack them for every pattern, and
+    skip the matcher. ``telling`` joins one such set of each pattern; it is empty if a pattern has none. ``hint`` finds any of its words in
+    a lower-cased text: without a hit a text is not even tokenised.
     """
 
     code: str
@@ -91,7 +91,7 @@ class Patterns:
 
     @lru_cache(maxsize=1024)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
-        """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
+        """(name, phrase) of each match, in text order; of overlapping matches the longest."""
         text = composed(text, self.code)
         if self.telling and not self.hint.search(text.lower()):
             return ()
@@ -106,12 +106,12 @@ class Patterns:
         """The matches as spans of a document, longest first where they overlap."""
         from spacy.util import filter_spans
 
-        found: list[Span] = self.matcher(doc, as_spans=True)
-        return filter_spans(found)
+        matches: list[Span] = self.matcher(doc, as_spans=True)
+        return filter_spans(matches)
 
 
 def _needed(pattern: list[dict[str, Any]], code: str) -> tuple[frozenset[int], ...]:
-    """The words that each obligatory token of a pattern may be, where the pattern says so by LOWER."""
+    """The words that each obligatory token of a pattern can match, if given by LOWER."""
     strings, sets = tokens(code).vocab.strings, []
     for token in pattern:
         lower: Any = token.get("LOWER")
@@ -122,10 +122,10 @@ def _needed(pattern: list[dict[str, Any]], code: str) -> tuple[frozenset[int], .
 
 
 def load_patterns(name: str, language: Language | None = None) -> Patterns:
-    """The patterns of a file of rules of a language, by default English.
+    """The patterns of a rule file of a language, by default English.
 
     Raises:
-        InputError: if it holds a pattern that spaCy refuses, or one that can find nothing; all at once.
+        InputError: if spaCy refuses a pattern, or one can never match; all at once.
     """
     language = language or english()
     return _loaded(language.rules[name], language.code)
@@ -138,8 +138,8 @@ def _loaded(rules: Rules, code: str) -> Patterns:
 
     matcher, problems = Matcher(vocabulary, validate=True), list[Problem]()
     trial = tokens(code).make_doc("a text")
-    said = _composed(rules.said, code)
-    for rule in said:
+    entries = _composed(rules.content, code)
+    for rule in entries:
         where = f"{rules.where}: {rule['name']}"
         try:
             matcher.add(rule["name"], rule["patterns"])
@@ -148,10 +148,10 @@ def _loaded(rules: Rules, code: str) -> Patterns:
             problems.append(Problem(where, f"spaCy refuses a pattern: {' '.join(str(error).split())[:300]}", "fix the pattern"))
             matcher = Matcher(vocabulary, validate=True)
             continue
-        problems += [Problem(where, what, fix) for what, fix in _vain(rule["patterns"], code)]
+        problems += [Problem(where, what, fix) for what, fix in _never_matching(rule["patterns"], code)]
     refuse(problems)
-    replacements = {rule["name"]: rule["replace"] for rule in said if "replace" in rule}
-    needed = tuple(_needed(pattern, code) for rule in said for pattern in rule["patterns"])
+    replacements = {rule["name"]: rule["replace"] for rule in entries if "replace" in rule}
+    needed = tuple(_needed(pattern, code) for rule in entries for pattern in rule["patterns"])
     # Long words are rarer than short ones: of each pattern the set whose shortest word is longest.
     strings, telling = vocabulary.strings, frozenset[int]()
     if all(needed):
@@ -160,29 +160,29 @@ def _loaded(rules: Rules, code: str) -> Patterns:
     return Patterns(code, matcher, needed, telling, hint, replacements)
 
 
-def _vain(patterns: list[list[dict[str, Any]]], code: str) -> Iterator[tuple[str, str]]:
-    """(what, fix) of tokens of a pattern that no token of a text can be: a rule with one would be off without a word."""
+def _never_matching(patterns: list[list[dict[str, Any]]], code: str) -> Iterator[tuple[str, str]]:
+    """(what, fix) of pattern tokens that can never match: such a rule would be off without notice."""
     for attribute, value in ((name.upper(), value) for pattern in patterns for token in pattern for name, value in token.items()):
         if attribute in NEVER_SET:
             yield f"{attribute} is not set by the token rules and matches nothing", "use LOWER, the word in lower case"
         elif attribute in WORDS:
-            for word, whole in _said(value):
-                yield from _vain_word(attribute, word, code, whole=whole)
+            for word, whole in _token_words(value):
+                yield from _never_matching_word(attribute, word, code, whole=whole)
 
 
-def _said(value: Any) -> Iterator[tuple[str | None, bool]]:
-    """The words that a token may be, each with whether it is to be the whole token; None where there is none."""
+def _token_words(value: Any) -> Iterator[tuple[str | None, bool]]:
+    """The words that a token can match, each with whether it is the whole token; None for an empty one."""
     if not isinstance(value, dict):
         yield value or None, True
         return
     for name, among in ((name.upper(), among) for name, among in value.items()):
         if name.startswith("FUZZY"):
-            yield from ((word, False) for word, _ in _said(among))
+            yield from ((word, False) for word, _ in _token_words(among))
         elif name in ("IN", "INTERSECTS"):
             yield from ((word or None, True) for word in among or [None])
 
 
-def _vain_word(attribute: str, word: str | None, code: str, *, whole: bool) -> Iterator[tuple[str, str]]:
+def _never_matching_word(attribute: str, word: str | None, code: str, *, whole: bool) -> Iterator[tuple[str, str]]:
     if word is None:
         yield f"{attribute} names no word and matches nothing", "write the word, or leave it out"
     elif attribute in ("LOWER", "NORM") and word != word.lower() and not (attribute == "NORM" and word in _norms(code)):
@@ -192,51 +192,51 @@ def _vain_word(attribute: str, word: str | None, code: str, *, whole: bool) -> I
         whole
         and attribute != "NORM"
         and not {"'", "’"}.intersection(word)
-        and len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1
+        and len(parts := [token.text for token in tokens(code).make_doc(word)]) > 1
     ):
         yield f'{attribute} "{word}" is {len(parts)} tokens and matches nothing', f"write one pattern token for each: {', '.join(parts)}"
 
 
 @cache
 def _norms(code: str) -> frozenset[str]:
-    """What a language writes out for its abbreviations, in capitals too."""
+    """The norms of a language's abbreviations, which may be in capitals."""
     rules = getattr(tokens(code).tokenizer, "rules", None) or {}
     return frozenset(str(value) for parts in rules.values() for part in parts for value in part.values())
 
 
 def de_empathised(text: str, edit_ratio_below: float, language: Language) -> str:
-    """A colder near-copy of a text: as many markers of empathy replaced as keep the edit ratio under the limit.
+    """A near copy of a text with less empathy: as many markers replaced as the edit ratio allows.
 
-    Sentences that point to professional or crisis help are left as they are. The text comes back unchanged if it has no marker.
+    Sentences that point to professional or crisis help are kept. A text without markers is returned unchanged.
     """
     return _de_empathised(text, edit_ratio_below, language)[0]
 
 
 def rules_applied(text: str, edit_ratio_below: float, language: Language) -> list[tuple[str, str, str]]:
-    """(rule, marker, what stands in its place) of each edit that :func:`de_empathised` makes."""
+    """(rule, marker, replacement) of each edit by :func:`de_empathised`."""
     replacements = load_patterns("apathetic", language).replacements
     return [(span.label_, span.text, replacements[span.label_]) for span in _de_empathised(text, edit_ratio_below, language)[1]]
 
 
 def _de_empathised(text: str, edit_ratio_below: float, language: Language) -> tuple[str, list[Span]]:
-    """The changed text, and the markers that were replaced."""
+    """The changed text, and the replaced markers."""
     markers, pointers = load_patterns("apathetic", language), load_patterns("pointers", language)
     whole = composed(text, language.code)
     doc = tokens(language.code)(whole)
     kept = {token.i for sentence in doc.sents if pointers.find(sentence.text) for token in sentence}
     spans = [span for span in markers.spans(doc) if span.start not in kept]
     replaced = _replaced if language.code == ENGLISH else partial(_replaced_plainly, code=language.code)
-    changed, made = text, 0
+    changed, done = text, 0
     for count in range(1, len(spans) + 1):
         candidate = replaced(whole, [(span.start_char, span.end_char, markers.replacements[span.label_]) for span in spans[:count]])
         if edit_ratio(text, candidate, language.code) >= edit_ratio_below:
             break
-        changed, made = candidate, count
-    return changed, spans[:made]
+        changed, done = candidate, count
+    return changed, spans[:done]
 
 
 def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
-    """English with the edits made from the end, then its spaces, commas and capitals put right."""
+    """English text with edits, then its spaces, commas and capitals corrected."""
     for start, end, new in reversed(edits):
         text = text[:start] + (new[:1].lower() + new[1:] if new and not _opens(text, start) else new) + text[end:]
     text = re.sub(r"\s+([,.!?;:])", r"\1", re.sub(r"[ \t]{2,}", " ", text)).strip()
@@ -245,9 +245,9 @@ def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
 
 
 def _replaced_plainly(text: str, edits: list[tuple[int, int, str]], code: str) -> str:
-    """The text with the edits as their rules write them: where another language has capitals and spaces is not known here.
+    """A text with edits as the rules write them, since rules for capitals and spaces of other languages are unknown.
 
-    Only what an edit leaves is put right, a space and a comma too many, and a sentence that opened with a capital opens with one.
+    Only traces of an edit are corrected: an extra space or comma, and the capital at the start of a sentence.
     """
     for start, end, new in reversed(edits):
         before, after, opens = text[:start], text[end:], _opens(text, start, ".!?。！？")
@@ -264,11 +264,11 @@ def _replaced_plainly(text: str, edits: list[tuple[int, int, str]], code: str) -
 
 
 def _capital(letter: str, code: str) -> str:
-    """A letter as it begins a sentence; the i of Turkish and Azerbaijani keeps its dot."""
+    """A letter in title case; the i of Turkish and Azerbaijani keeps its dot."""
     return "İ" if letter == "i" and code in ("tr", "az") else letter.title()
 
 
 def _opens(text: str, start: int, ends: str = ".!?") -> bool:
-    """Whether a sentence begins at this place."""
+    """Whether a sentence begins at this index."""
     before = text[:start].rstrip()
     return not before or before[-1] in ends

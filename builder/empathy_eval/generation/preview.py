@@ -1,4 +1,4 @@
-"""The preview of a build: the requests it would send, and what it would take. Sends nothing."""
+"""Preview of a build: the requests it would send and their estimated cost, without sending anything."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, shortened
 from empathy_eval.base.schemas import read_json
-from empathy_eval.base.stopping import beside_loops
+from empathy_eval.base.stopping import run_beside_loops
 from empathy_eval.completions.asker import DryRun, samples_of
 from empathy_eval.completions.budget import Budget, cost
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
-from empathy_eval.completions.requests import About, Completion, Request, Usage, read
-from empathy_eval.design.configuration import APART, RELEASE_ONLY
+from empathy_eval.completions.requests import About, Completion, Request, Usage, read_answer
+from empathy_eval.design.configuration import RELEASE_ONLY, SAMPLES_PER_CANDIDATE
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE, SELF_CHAT, Kind
 from empathy_eval.design.planning import Plan, PlannedTurn, kinds_of, kinds_of_plan, plans, refuse_unknown_errata
@@ -30,10 +30,10 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
-from empathy_eval.generation.checks.own import own_checks
-from empathy_eval.generation.job import Dialogues, ItemPipeline, stand_in
+from empathy_eval.generation.checks.custom import custom_checks
+from empathy_eval.generation.job import Dialogues, ItemPipeline, placeholder_dialogue
 from empathy_eval.generation.outcomes import Dialogue
-from empathy_eval.generation.replay_item import planned
+from empathy_eval.generation.replay_item import matches_plan
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
 # have 28.7 words, about 40 tokens, and JSON adds to them.
@@ -41,11 +41,25 @@ BYTES_A_TOKEN, TOKENS_A_TURN, TOKENS_A_VARIANT = 4, 55, 50
 SECONDS_A_REQUEST, SECONDS_A_TOKEN = 0.5, 0.02
 # Items whose requests are rendered to learn the size of a request.
 RENDERED = 5
+# The first and the last dialogue of each scenario: what is changed for one of its dialogues is changed for nearly all.
+LOOKED_AT = "SELECT min(dialogue_id), max(dialogue_id) FROM sound_completions WHERE kind = ? GROUP BY substr(dialogue_id, 1, 3)"
+# Rows that somebody answered, and not a seed bank or this machine.
+PAID = f"""
+FROM sound_completions WHERE kind IN ({", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)}) AND model NOT LIKE 'seed-bank@%'
+"""
+ROWS = f"SELECT dialogue_id, kind, turn, count(*) {PAID} AND dialogue_id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3"  # noqa: S608
+TOTALS = f"""
+SELECT substr(dialogue_id, 1, 3), kind, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens) {PAID} GROUP BY 1, 2
+"""  # noqa: S608
+# A score that every limit takes.
+PASSED = Completion('{"score": 0}', "stop", SCORE.name)
+# A scenario and a kind of request.
+Group = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """What one kind of request takes over a whole build; ``observed`` if the ledger's own answers say so, else it is assumed."""
+class RequestEstimate:
+    """The cost of one kind of request over a whole build; ``observed`` if averages of the ledger were used, else assumed."""
 
     kind: str
     model: str
@@ -57,11 +71,11 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class Again:
-    """Answers of a ledger that a build would not use and would ask for again, by kind; ``exact`` if they were counted, else reckoned.
+class UnusedAnswers:
+    """Answers in a ledger that a build would not use and would request again, by kind; ``exact`` if counted, else extrapolated.
 
-    ``answers`` are all that somebody was asked for, ``tokens`` and ``dollars`` (None without prices) what those cost that are not used,
-    ``changed`` what is another than when they were asked for, as far as it is known.
+    ``answers`` counts all requested answers; ``tokens`` and ``dollars`` (None without prices) are the cost of the unused ones; ``changed``
+    lists known changes since they were requested.
     """
 
     kinds: Mapping[str, int]
@@ -86,41 +100,39 @@ class Again:
 
 @dataclass(frozen=True)
 class Preview:
-    """The first requests of a build, and the estimates of all of it. ``stand_ins`` names dialogues that a seed or words stand in for.
+    """The first requests of a build, and the estimates for all of it.
 
-    ``again`` is what a change asks again.
+    ``placeholders`` names dialogues for which a seed or filler words stand in; ``again`` are answers that a change makes useless.
     """
 
     requests: tuple[Request, ...]
-    stand_ins: tuple[str, ...]
-    estimates: tuple[Estimate, ...]
-    again: Again | None = None
+    placeholders: tuple[str, ...]
+    estimates: tuple[RequestEstimate, ...]
+    again: UnusedAnswers | None = None
 
 
 def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
     """Renders the requests of the first ``count`` items, and estimates the build.
 
-    A self-chat request is exactly the one a build sends. So are rewriting requests where the ledger holds the dialogue; elsewhere
-    a seed dialogue stands in for it, or words that say nothing where there is no seed. Where it does not hold a crossed item yet, the
-    dialogue's own words stand in for what is to be checked.
+    Self-chat requests are exactly those of a build. So are rewriting requests if the ledger has the dialogue; otherwise a seed dialogue
+    stands in for it, or filler words without a seed. If the ledger lacks a crossed item, the dialogue's own words stand in for it.
 
     Raises:
         InputError: if the ledger cannot be opened, or what is withdrawn or corrected is not planned.
     """
     refuse_unknown_errata(recipe.config, recipe.catalogue)
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
-        items = Items(recipe, ledger)
+        items = RequestRenderer(recipe, ledger)
         shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(recipe.config, recipe.catalogue), max(count, RENDERED))]
         estimates = tuple(items.estimates([request for _, requests in shown for request in requests]))
         first = [request for _, requests in shown[:count] for request in requests]
-        stand_ins = tuple(
-            plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None or plan.dialogue_id in items.unwritten
-        )
+        plans_shown = [plan for plan, _ in shown[:count]]
+        stand_ins = tuple(plan.dialogue_id for plan in plans_shown if items.dialogue(plan) is None or plan.dialogue_id in items.unwritten)
     return Preview(tuple(first), stand_ins, estimates)
 
 
-class Items:
-    """Renders requests of items without asking for anything."""
+class RequestRenderer:
+    """Renders the requests of items without sending them."""
 
     def __init__(self, recipe: Recipe, ledger: Ledger) -> None:
         self.recipe, self.ledger = recipe, ledger
@@ -133,38 +145,38 @@ class Items:
         """All first-sample requests of an item."""
         dialogue, turns = self.dialogue(plan), plan.turns
         if dialogue is None:
-            dialogue, turns = stand_in(plan, self.recipe)
-        found = [self._self_chat(plan)]
+            dialogue, turns = placeholder_dialogue(plan, self.recipe)
+        requests = [self._self_chat(plan)]
         for scene in rewriting.scenes(dialogue, turns, self.recipe.language):
             for kind in kinds_of(scene.planned, self.config):
-                found.append(self._request(kind, rewriting.messages(self.recipe, kind, scene), scene.about(kind)))
-        return [*found, *self._crossed(plan, dialogue, turns)]
+                requests.append(self._request(kind, rewriting.messages(self.recipe, kind, scene), scene.about(kind)))
+        return [*requests, *self._crossed(plan, dialogue, turns)]
 
     def _crossed(self, plan: Plan, dialogue: Dialogue, turns: tuple[PlannedTurn, ...]) -> Iterator[Request]:
-        """The requests of the crossed items of an item. What is to be checked is known once it is written: else the reply stands in."""
+        """The requests of an item's crossed items. Until an item is written, the reference stands in for its reply."""
         # A dialogue that stands in has places of its own.
-        at = plan if dialogue.source == "model" else replace(plan, turns=turns, crossed=tuple(crossable([one.role for one in turns])))
-        for scene in crossed_by_models.places(dialogue, at, self.recipe.language)[0][: plan.crosses]:
+        at = plan if dialogue.source == "model" else replace(plan, turns=turns, crossed=tuple(crossable([turn.role for turn in turns])))
+        for scene in crossed_by_models.crossable_scenes(dialogue, at, self.recipe.language)[0][: plan.crosses]:
             asked = self._request(CROSSED, crossed_by_models.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
             if (value := self._answer(asked)) is None:
                 self.unwritten.add(plan.dialogue_id)
-            said = crossed_by_models.said_in(value) if value else {"twin": scene.context[-1].text, "reply": scene.reference.text}
-            for trial in crossed_by_models.trials(scene, said["twin"], said["reply"]):
+            written = crossed_by_models.parse_answer(value) if value else {"twin": scene.context[-1].text, "reply": scene.reference.text}
+            for trial in crossed_by_models.trials(scene, written["twin"], written["reply"]):
                 yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
     def dialogue(self, plan: Plan) -> Dialogue | None:
-        """The dialogue that the ledger holds for a plan, if its first sample is one with the planned turns."""
+        """The dialogue in the ledger for a plan, if its first sample has the planned turns; else None."""
         value = self._answer(self._self_chat(plan))
         if value is None:
             return None
-        made = Dialogue(plan.dialogue_id, plan.scenario_id, *self_chat.said_in(value), (), "model", "", "", *plan.voices)
-        return made if planned(made, plan, self.recipe) else None
+        dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, *self_chat.parse_answer(value), (), "model", "", "", *plan.voices)
+        return dialogue if matches_plan(dialogue, plan, self.recipe) else None
 
     def _answer(self, request: Request) -> Any:
-        """What the ledger holds as the answer to a request, if it is one."""
-        found = self.ledger.get(request.key)
-        return read(found, KINDS[request.about.kind].answer)[0] if found else None
+        """The value of the ledger's answer to a request, if it is valid."""
+        completion = self.ledger.get(request.key)
+        return read_answer(completion, KINDS[request.about.kind].answer)[0] if completion else None
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))
@@ -173,30 +185,30 @@ class Items:
         model = self.models[kind.role]
         return Request(model.body(messages, kind.answer), model.endpoint, about)
 
-    def estimates(self, rendered: list[Request]) -> Iterator[Estimate]:
+    def estimates(self, rendered: list[Request]) -> Iterator[RequestEstimate]:
         """By kind: requests counted over the plan, tokens and time from the ledger's averages or from rendered requests."""
         counts, crossed = Counter[Kind](), list[Plan]()
         for plan in plans(self.config, self.catalogue):
             for kind in kinds_of_plan(plan, self.config):
                 counts[kind] += self.config.candidates if kind.variant else 1
             crossed += [plan] if plan.crosses and len(crossed) < RENDERED else []
-        shown = [*rendered, *(one for plan in crossed for one in self.requests(plan) if KINDS[one.about.kind] in CROSSING)]
+        shown = [*rendered, *(request for plan in crossed for request in self.requests(plan) if KINDS[request.about.kind] in CROSSING)]
         for kind, count in counts.items():
             settings = self.config.models[kind.role]
             sizes = [request.size for request in shown if request.about.kind == kind.name]
             average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
-            many = self._candidates([one for one in rendered if one.about.kind == kind.name]) if kind.variant else 1
+            many = self._candidates([request for request in rendered if request.about.kind == kind.name]) if kind.variant else 1
             yield estimated(kind.name, settings, round(count * each / many), average, seconds, observed=observed)
 
     def _candidates(self, rendered: list[Request]) -> float:
-        """How many candidates of a thing the ledger was asked for, as far as these first requests tell; 1 where they are not in it."""
-        candidates = (map(attrgetter("key"), samples_of(one, APART, APART)) for one in rendered)
-        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, keys)) for keys in candidates]
-        asked = [count for count in found if count]
+        """The average number of candidates in the ledger, judged by these first requests; 1 if it has none."""
+        candidates = (map(attrgetter("key"), samples_of(request, SAMPLES_PER_CANDIDATE, SAMPLES_PER_CANDIDATE)) for request in rendered)
+        counts = [sum(1 for _ in itertools.takewhile(self.ledger.get, keys)) for keys in candidates]
+        asked = [count for count in counts if count]
         return sum(asked) / len(asked) if asked else 1
 
     def _observed(self, kind: str, model: str) -> tuple[list[float], float, float, bool] | None:
-        """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
+        """Averages of the ledger. Refused samples and repairs count as further requests for the same thing."""
         query = (
             "SELECT count(*), count(DISTINCT dialogue_id || '/' || ifnull(turn, '')), avg(input_tokens), avg(cached_tokens),"
             " avg(output_tokens), avg(seconds) FROM sound_completions WHERE kind = ? AND model = ?"
@@ -211,20 +223,22 @@ class Items:
 
 
 def assumed(sizes: Sequence[int], written: float) -> tuple[list[float], float]:
-    """The tokens (read, cached, written) and the seconds of a request that nothing is known of but the bytes of such requests."""
+    """The assumed tokens (read, cached, written) and seconds of a request, given only the sizes of such requests in bytes."""
     read = sum(sizes) / len(sizes) / BYTES_A_TOKEN if sizes else 0.0
     return [read, 0.0, written], SECONDS_A_REQUEST + written * SECONDS_A_TOKEN
 
 
-def estimated(kind: str, settings: ModelConfig, requests: int, average: Sequence[float], seconds: float, *, observed: bool) -> Estimate:
-    """What so many requests take, by the average tokens (read, cached, written) and the seconds of one."""
+def estimated(
+    kind: str, settings: ModelConfig, requests: int, average: Sequence[float], seconds: float, *, observed: bool
+) -> RequestEstimate:
+    """The estimate for a number of requests, from the average tokens (read, cached, written) and seconds of one."""
     usage = Usage(*(round(requests * value) for value in average))
     dollars = cost(usage, settings.prices) if settings.prices else None
-    return Estimate(kind, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
+    return RequestEstimate(kind, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
 
 
 def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -> float:
-    """The slowest of three bounds: requests in flight, requests a minute, tokens a minute."""
+    """The slowest of three limits: requests in flight, requests per minute, tokens per minute."""
     minutes = [requests * seconds / settings.in_flight / 60]
     if settings.requests_per_minute:
         minutes.append(requests / settings.requests_per_minute)
@@ -233,40 +247,24 @@ def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -
     return max(minutes) / 60
 
 
-# The first and the last dialogue of each scenario: what is changed for one of its dialogues is changed for nearly all.
-LOOKED_AT = "SELECT min(dialogue_id), max(dialogue_id) FROM sound_completions WHERE kind = ? GROUP BY substr(dialogue_id, 1, 3)"
-# Rows that somebody answered, and not a seed bank or this machine.
-PAID = f"""
-FROM sound_completions WHERE kind IN ({", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)}) AND model NOT LIKE 'seed-bank@%'
-"""
-ROWS = f"SELECT dialogue_id, kind, turn, count(*) {PAID} AND dialogue_id IN (SELECT value FROM json_each(?)) GROUP BY 1, 2, 3"  # noqa: S608
-TOTALS = f"""
-SELECT substr(dialogue_id, 1, 3), kind, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens) {PAID} GROUP BY 1, 2
-"""  # noqa: S608
-# A score that every limit takes.
-PASSED = Completion('{"score": 0}', "stop", SCORE.name)
-# A scenario and a kind of request.
-Group = tuple[str, str]
+def unused_answers(recipe: Recipe, ledger: Path, folders: Iterable[Path] = ()) -> UnusedAnswers | None:
+    """The answers of a ledger that a build would not use although they are about its texts; None if there are none.
 
-
-def asked_again(recipe: Recipe, ledger: Path, folders: Iterable[Path] = ()) -> Again | None:
-    """The answers of a ledger that a build would not use, though they are of its own texts; None if there is none.
-
-    A few dialogues of each scenario are replayed, and what is seen there is reckoned for all. ``folders`` are those of builds that may say
-    what was changed since. Nothing is sent or stored; what keeps it from being looked at, the build itself will tell.
+    A few dialogues of each scenario are replayed, and the result is extrapolated. ``folders`` are builds that may show what was changed
+    since. Nothing is sent or stored; errors are left to the build itself.
     """
-    if not ledger.is_file() or all(one.kind == "seed-bank" for one in recipe.config.asked.values()):
+    if not ledger.is_file() or all(model.kind == "seed-bank" for model in recipe.config.active_models.values()):
         return None
     try:
-        return beside_loops(lambda: _asked_again(recipe, ledger, folders))
+        return run_beside_loops(lambda: _unused_answers(recipe, ledger, folders))
     except EmpathyEvalError:
         return None
 
 
-def _asked_again(recipe: Recipe, path: Path, folders: Iterable[Path]) -> Again | None:
+def _unused_answers(recipe: Recipe, path: Path, folders: Iterable[Path]) -> UnusedAnswers | None:
     with Ledger(path, create=False, write=False) as ledger:
-        ids = {one for pair in ledger.query(LOOKED_AT, (SELF_CHAT.name,)) for one in pair if isinstance(one, str)}
-        lacking = asyncio.run(_lacking(recipe, ledger, ids)) if ids else set()
+        ids = {dialogue_id for pair in ledger.query(LOOKED_AT, (SELF_CHAT.name,)) for dialogue_id in pair if isinstance(dialogue_id, str)}
+        lacking = asyncio.run(_unanswered(recipe, ledger, ids)) if ids else set()
         if not lacking:
             return None
         unused, seen = Counter[Group](), Counter[Group]()
@@ -281,52 +279,52 @@ def _asked_again(recipe: Recipe, path: Path, folders: Iterable[Path]) -> Again |
         totals = {(scenario, kind): (count, Usage(*tokens)) for scenario, kind, count, *tokens in ledger.query(TOTALS)}
     shares = {group: count / seen[group] for group, count in unused.items()}
     exact = all(seen[group] == totals[group][0] for group in shares)
-    return _reckoned(recipe, shares, totals, exact, tuple(_changed(recipe, folders))) if shares else None
+    return _extrapolated(recipe, shares, totals, exact, tuple(_changed(recipe, folders))) if shares else None
 
 
-def _reckoned(
+def _extrapolated(
     recipe: Recipe, shares: Mapping[Group, float], totals: Mapping[Group, tuple[int, Usage]], exact: bool, changed: tuple[str, ...]
-) -> Again:
-    """What a share of the answers of each scenario and kind comes to, and cost."""
+) -> UnusedAnswers:
+    """The counts and cost of a share of the answers of each scenario and kind."""
     kinds, tokens, dollars, priced = Counter[str](), 0, 0.0, True
     for group, share in shares.items():
         (count, usage), prices = totals[group], recipe.config.models[KINDS[group[1]].role].prices
-        used = Usage(*(round(share * one) for one in (usage.input_tokens, usage.cached_tokens, usage.output_tokens)))
+        used = Usage(*(round(share * number) for number in (usage.input_tokens, usage.cached_tokens, usage.output_tokens)))
         kinds[group[1]] += round(share * count)
         tokens += used.input_tokens + used.output_tokens
         dollars += cost(used, prices) if prices else 0.0
         priced = priced and prices is not None
     answers = sum(count for count, _ in totals.values())
-    return Again(dict(sorted(kinds.items())), answers, exact, tokens, dollars if priced else None, changed)
+    return UnusedAnswers(dict(sorted(kinds.items())), answers, exact, tokens, dollars if priced else None, changed)
 
 
-async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
-    """What of these dialogues is asked first, and has no answer; a further sample of what has one is no change."""
-    job = Dialogues(recipe).found()
+async def _unanswered(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
+    """The first requests of these dialogues without an answer; further samples of answered requests do not count."""
+    job = Dialogues(recipe).resolved()
     config = job.recipe.config
     models = make_models(job.recipe, Budget())
     # A score that the ledger does not have would be computed, for every text, and kept nowhere.
     asker = DryRun(ledger, models, job.prompts, config, instead={SCORE.name: PASSED})
-    workshop = ItemPipeline(job.recipe, asker, own_checks(job.recipe))
+    workshop = ItemPipeline(job.recipe, asker, custom_checks(job.recipe))
     try:
         for plan in plans(config, job.recipe.catalogue, ids):
             await workshop.item(plan)
     finally:
         # What was handed in was not asked, and is not to be closed before it is.
-        for model in {models[role] for role in config.asked if role not in recipe.models}:
+        for model in {models[role] for role in config.active_models if role not in recipe.models}:
             await model.close()
-    asked = [one for one in asker.steps.values() if one.about.kind != SCORE.name]
-    return {one.about for one in asked if one.completion is None} - {one.about for one in asked if one.completion}
+    asked = [step for step in asker.steps.values() if step.about.kind != SCORE.name]
+    return {step.about for step in asked if step.completion is None} - {step.about for step in asked if step.completion}
 
 
 def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
-    """What is another than where the answers were asked for, as far as a folder of a build says so."""
-    now, told = dict(_leaves(recipe.config.published)), set[str]()
-    made = {"template": recipe.templates, "scenario file": recipe.scenario_files, "all": {"seed dialogues": recipe.catalogue.seed_hash}}
+    """What differs from the build that requested the answers, as far as its folder shows it."""
+    now, changes = dict(_leaves(recipe.config.published)), set[str]()
+    present = {"template": recipe.templates, "scenario file": recipe.scenario_files, "all": {"seed dialogues": recipe.catalogue.seed_hash}}
     for folder in dict.fromkeys(folders):
         if (folder / CONFIGURATION).is_file():
             before = dict(_leaves(read_json(folder / CONFIGURATION, None, "")))
-            told |= {
+            changes |= {
                 f"{name} ({_shown(now.get(name))}, was {_shown(before.get(name))})"
                 for name in now.keys() | before.keys()
                 if now.get(name) != before.get(name)
@@ -334,19 +332,19 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
         with contextlib.suppress(InputError):  # a folder without a finished build, or with what is none, says nothing of it
             header = read_json(folder / BUILD, "build", "")
             then = (header.get("templates", {}), header.get("scenario_files", {}), {"seed dialogues": header.get("seeds")})
-            for (what, hashes), others in zip(made.items(), then, strict=True):
-                told |= {f"{what} {name}" for name, value in hashes.items() if others.get(name) not in (None, value)}
-    yield from sorted(told)
+            for (what, hashes), others in zip(present.items(), then, strict=True):
+                changes |= {f"{what} {name}" for name, value in hashes.items() if others.get(name) not in (None, value)}
+    yield from sorted(changes)
 
 
 def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, Any]]:
-    """Settings by place, without what is no part of a request whatever it says."""
-    for name, one in value.items() if isinstance(value, Mapping) else ():
+    """Settings by place, without those that never change a request."""
+    for name, item in value.items() if isinstance(value, Mapping) else ():
         if place or name not in (*RELEASE_ONLY, "name"):
             inside = f"{place}: {name}" if place else name
-            yield from _leaves(one, inside) if isinstance(one, Mapping) and one else ((inside, one),)
+            yield from _leaves(item, inside) if isinstance(item, Mapping) and item else ((inside, item),)
 
 
 def _shown(value: Any) -> str:
-    """A setting as it is told; nothing for one that is left out."""
+    """A setting for display; "left out" if missing."""
     return shortened("left out" if value is None else str(value), 40)

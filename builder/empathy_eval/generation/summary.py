@@ -1,4 +1,4 @@
-"""The summary of a build: what became of its items, what it used, in words and as JSON."""
+"""Summary and progress of a build: the fate of its items and what they used."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from empathy_eval.base.stopping import AT_ONCE, Stopped
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, Spent
-from empathy_eval.completions.models.own import OwnModel
+from empathy_eval.completions.models.custom import GuardedModel
 from empathy_eval.completions.requests import Notice
 from empathy_eval.design.kinds import CROSSED
 from empathy_eval.generation.outcomes import Outcome
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 # Items after which a run stops if all of them came to nothing.
 FIRST = 20
 STATUSES = ("accepted", "rejected", "missing")
+T = TypeVar("T")
 
 
 @dataclass
 class Summary:
-    """Counts over the outcomes so far; ``budget`` tells what all answers of the ledger cost."""
+    """Counts over the outcomes so far; ``budget`` knows the cost of all answers in the ledger."""
 
     total: int = 0
     budget: Budget | None = None
@@ -42,7 +43,7 @@ class Summary:
     # What its items are called.
     things: ClassVar[str] = "dialogues"
     # The status of an item that came to nothing.
-    came_to_nothing: ClassVar[str] = "rejected"
+    failed_status: ClassVar[str] = "rejected"
 
     @property
     def requests(self) -> int:
@@ -51,17 +52,17 @@ class Summary:
 
     @property
     def fruitful(self) -> bool:
-        """Whether an item came to something."""
+        """Whether any item succeeded."""
         return self.status["accepted"] > 0
 
     @property
     def fruitless(self) -> bool:
-        """Whether the first items all came to nothing, and there are others."""
-        return not self.fruitful and self.status[self.came_to_nothing] >= FIRST and sum(self.status.values()) < self.total
+        """Whether the first items all failed, and more would follow."""
+        return not self.fruitful and self.status[self.failed_status] >= FIRST and sum(self.status.values()) < self.total
 
     @property
-    def why(self) -> Counter[str]:
-        """The reasons for which items came to nothing."""
+    def failure_reasons(self) -> Counter[str]:
+        """The reasons why items failed."""
         return self.reasons
 
     def add(self, outcome: Outcome) -> None:
@@ -73,19 +74,19 @@ class Summary:
         self._tally(outcome, outcome.dialogue_id)
 
     def _tally(self, outcome: Any, name: str) -> None:
-        """Counts what every result of a job has: why it is missing, its failures, what it used."""
+        """Counts what every result of a job has: why it is missing, its failures, its usage."""
         if outcome.status == "missing":
             self.missing.append(f"{name}: {outcome.reasons[0]}")
         self.status[outcome.status] += 1
-        self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
+        self.failed.update(f"{failure.kind}: {reason}" for failure in outcome.failures if failure.final for reason in failure.reasons)
         # A text by rules is a sample too; a crossed item that nobody was asked for is none.
-        samples = [one for one in outcome.failures if one.request_key or one.kind != CROSSED.name]
-        self.refused.update(f"{one.kind}: {reason}" for one in samples for reason in one.reasons)
+        samples = [failure for failure in outcome.failures if failure.request_key or failure.kind != CROSSED.name]
+        self.refused.update(f"{sample.kind}: {reason}" for sample in samples for reason in sample.reasons)
         for model, row in outcome.usage.items():
             self.usage.setdefault(model, Counter()).update(row)
 
     def to_json(self) -> dict[str, Any]:
-        """The summary as JSON values in sorted order; the same for every replay of a build."""
+        """The summary as sorted JSON values; the same for every replay of a build."""
         return {
             "planned": self.total,
             **{status: self.status[status] for status in STATUSES},
@@ -97,7 +98,7 @@ class Summary:
         }
 
     def _tallied(self, failed: str) -> dict[str, Any]:
-        """What every summary ends with, as JSON values; ``failed`` is what it calls failures for good."""
+        """The common end of all summaries as JSON values; ``failed`` is the key of final failures."""
         return {
             failed: dict(sorted(self.failed.items())),
             "samples_refused": dict(sorted(self.refused.items())),
@@ -111,7 +112,7 @@ class Summary:
         return "\n".join(lines + self.closing_lines("failed for good"))
 
     def closing_lines(self, failed: str) -> list[str]:
-        """What was refused and why, what was spent, and what is missing."""
+        """Refusals with reasons, cost, and missing items, as lines."""
         lines = []
         for title, counter in (("rejected because of", self.reasons), (failed, self.failed)):
             if counter:
@@ -125,11 +126,11 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class Handed:
-    """What is to be answered elsewhere: ``requests`` by file or batch; none, and the build is done.
+class HandedOut:
+    """Requests to be answered elsewhere, by file or batch; the build is done if there are none.
 
-    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer. ``beside`` are
-    the summaries, by name, of jobs that were done beside this one.
+    ``summary`` is None if nothing was replayed; ``reasons`` counts requests that batches returned without an answer. ``beside`` are the
+    summaries, by name, of jobs done along with this one.
     """
 
     summary: Summary | None
@@ -138,38 +139,34 @@ class Handed:
     beside: dict[str, Summary] = field(default_factory=dict)
 
     @property
-    def lacking(self) -> bool:
-        """Whether items of any of the jobs are missing."""
-        return any(one.missing for one in (self.summary, *self.beside.values()) if one)
+    def has_missing(self) -> bool:
+        """Whether any of the jobs has missing items."""
+        return any(summary.missing for summary in (self.summary, *self.beside.values()) if summary)
 
     def to_json(self) -> dict[str, Any]:
-        """The summary, those beside it, what is to be answered elsewhere, and why batches brought nothing, as JSON values."""
-        beside = {name: one.to_json() for name, one in self.beside.items()}
+        """Summaries, requests to be answered elsewhere, and reasons, as JSON values."""
+        beside = {name: summary.to_json() for name, summary in self.beside.items()}
         return {**(self.summary.to_json() if self.summary else {}), **beside, "requests": self.requests, "reasons": dict(self.reasons)}
 
     def __str__(self) -> str:
-        return "\n".join([str(self.summary), *(f"{name}: {one}" for name, one in self.beside.items())])
-
-
-T = TypeVar("T")
+        return "\n".join([str(self.summary), *(f"{name}: {summary}" for name, summary in self.beside.items())])
 
 
 @dataclass
-class Course:
-    """How a run is going. It is kept where the work is done, and may be read in another thread at any moment.
+class RunProgress:
+    """The progress of a run. Another thread may read it at any moment.
 
-    ``batch`` is how many requests of the batches under way are done, and how many there are; ``told`` and ``notices`` come from processes
-    that do the work elsewhere.
+    ``batch`` is how many requests of open batches are done, and their total; ``remote_counts`` and ``notices`` come from other processes.
     """
 
     summary: Summary | None = None
     asker: Asker | None = None
     batch: tuple[int, int] = (0, 0)
-    told: Counter[str] = field(default_factory=Counter)
+    remote_counts: Counter[str] = field(default_factory=Counter)
     notices: tuple[Notice, ...] = ()
     spent: Spent = field(default_factory=Spent)
     # How the endpoints of batches receive what is sent to them.
-    desks: tuple[EndpointHealth, ...] = ()
+    endpoints: tuple[EndpointHealth, ...] = ()
     # Of the items that are begun: how many, and how many requests they take as far as that is known.
     _begun: int = 0
     _expected: int = 0
@@ -177,13 +174,13 @@ class Course:
     _taken: int = 0
 
     def follow(self, summary: Summary, asker: Asker) -> None:
-        """Follows some work from now on: that of a whole run, or of a round of batches."""
+        """Follows some work from now on: a whole run, or a round of batches."""
         self._begun = self._expected = self._taken = 0
         self._leasts.clear()
         self.summary, self.asker, self.notices = summary, asker, ()
 
     def begun(self, items: Iterable[T], least: Callable[[T], int]) -> Iterator[T]:
-        """The items as they are, each counted as it is begun with the requests that it takes at least."""
+        """Passes items through, counting each as begun with its minimum number of requests."""
         for item in items:
             self._leasts.append(least(item))
             self._begun += 1
@@ -191,7 +188,7 @@ class Course:
             yield item
 
     def ended(self) -> None:
-        """Notes that the next item has ended and is in the summary: now it is known what it took."""
+        """Records that the next item has ended and is in the summary: now its requests are known."""
         if self.summary:
             took, least = self.summary.requests - self._taken, self._leasts.popleft()
             self._taken += took
@@ -199,42 +196,42 @@ class Course:
             self._expected += took - least if took else 0
 
     def counts(self) -> Counter[str]:
-        """By name: items by status, those ``begun``, the requests ``expected`` of these, ``answered``, ``replayed`` and ``refused`` ones.
+        """By name: items by status, those ``begun``, their ``expected`` requests, and ``answered``, ``replayed`` and ``refused`` ones.
 
-        Counts of several processes can be added up.
+        Counts of several processes can be added.
         """
         if self.summary is None or self.asker is None:
-            return Counter(self.told)
+            return Counter(self.remote_counts)
         here = Counter({name: self.summary.status[name] for name in STATUSES})
         return here + self.asker.tally + Counter(begun=self._begun, expected=self._expected)
 
     def expected(self) -> int:
-        """The requests of the whole run, about: as many for an item that is not begun as for one that is."""
+        """The estimated requests of the whole run, at the rate of the items begun so far."""
         counts, planned = self.counts(), self.summary.total if self.summary else 0
         return max(counts["answered"], round(counts["expected"] / counts["begun"] * planned)) if counts["begun"] else 0
 
     def cost(self) -> Spent:
-        """What all answers of the ledger cost so far."""
+        """The cost of all answers in the ledger so far."""
         return self.summary.budget.spent if self.summary and self.summary.budget else self.spent
 
-    def again(self, at: float) -> tuple[int, str]:
-        """How many requests wait to be sent again though others are answered, and why the last of them does."""
-        ones = [one for one in self._receptions() if one.reason and one.again and not one.trouble(at)]
-        return sum(len(one.again) for one in ones), ones[0].reason if ones else ""
+    def retrying(self, at: float) -> tuple[int, str]:
+        """How many requests wait to be retried although others are answered, and the latest reason."""
+        waiting = [reception for reception in self._receptions() if reception.reason and reception.again and not reception.notice(at)]
+        return sum(len(reception.again) for reception in waiting), waiting[0].reason if waiting else ""
 
-    def notable(self, at: float) -> list[Notice]:
-        """What is to be told at a time of the clock: a stop that waits for answers, and endpoints that nothing comes back from."""
-        found = [Notice("stop", self._stopping())] if self._stopping() else []
-        found += [notice for one in self._receptions() if (notice := one.trouble(at))]
-        return [*found, *self.notices]
+    def notices_at(self, at: float) -> list[Notice]:
+        """The notices at a time of the clock: a stop that waits for answers, and endpoints that do not answer."""
+        notices = [Notice("stop", self._stopping())] if self._stopping() else []
+        notices += [notice for reception in self._receptions() if (notice := reception.notice(at))]
+        return [*notices, *self.notices]
 
     def _stopping(self) -> str:
-        """That the run is stopped and what it waits for, if it does."""
+        """The notice of a stopped run that waits for answers; empty otherwise."""
         error = self.asker.stopped if self.asker else None
         if self.asker is None or error is None:
             return ""
-        own = {id(one): one.sending for one in self.asker.models.values() if isinstance(one, OwnModel)}
-        waits = sum(own.values()) + sum(one.sending for one in self._receptions())
+        own = {id(model): model.sending for model in self.asker.models.values() if isinstance(model, GuardedModel)}
+        waits = sum(own.values()) + sum(reception.sending for reception in self._receptions())
         why = error.problems[0].what.partition("\n")[0]
         # After another error the first Ctrl-C is but heard.
         hint = f"; {AT_ONCE}" if isinstance(error, Stopped) else ""
@@ -242,4 +239,5 @@ class Course:
 
     def _receptions(self) -> list[EndpointHealth]:
         models = self.asker.models.values() if self.asker else ()
-        return [*{id(one): one for model in models if (one := getattr(model, "reception", None))}.values(), *self.desks]
+        own = {id(reception): reception for model in models if (reception := getattr(model, "reception", None))}
+        return [*own.values(), *self.endpoints]

@@ -1,1 +1,1 @@
-"""Metrics, one file a family: each with what it measures, its direction, and the signature of its settings."""
+"""Metrics, one file for each family: what they measure, their direction, and the signature of their settings."""

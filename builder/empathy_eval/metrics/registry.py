@@ -1,5 +1,4 @@
-"""Metrics by name: the built-in ones, those that installed packages add, and ``module:name``; with their settings, and what a manifest may
-ask for."""
+"""Metrics by name: built-in ones, installed plug-ins and ``module:name``, with settings, and which of them a manifest may name."""
 
 from __future__ import annotations
 
@@ -11,15 +10,14 @@ from typing import Any
 import yaml
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import Problem, collecting, input_error, refuse
-from empathy_eval.base.findings import Finding
-from empathy_eval.base.parsing import Refused, yaml_value
+from empathy_eval.base.errors import Finding, Problem, collecting, input_error, refuse
+from empathy_eval.base.parsing import ParseError, yaml_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import stray_settings
-from empathy_eval.design.language import ENGLISH_METRICS, OF_ANY
+from empathy_eval.design.language import ANY_LANGUAGE_METRICS, ENGLISH_METRICS
+from empathy_eval.metrics.bertscore import at_hand, is_hash
 from empathy_eval.metrics.protocol import Diversity, Metric
-from empathy_eval.metrics.weights import at_hand, is_hash
 
 GROUP = "empathy_eval.metrics"
 # Name: where it is, and the settings that the name stands for.
@@ -41,11 +39,11 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "dist-4": ("empathy_eval.metrics.ngrams:Dist", {"order": 4}),
 }
 # What is in a report only where its model is named: a release of before has no row of it.
-OF_A_MODEL = ("bertscore", "nll", "empathyscore", "empathyscore-content", "empathyscore-flow")
+NEEDS_MODEL = ("bertscore", "nll", "empathyscore", "empathyscore-content", "empathyscore-flow")
 # What is in a report only where it is named.
-BY_NAME = ("sentlink",)
+ONLY_BY_NAME = ("sentlink",)
 # Metrics that count tokens, which are those of the texts' language.
-OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
+COUNTS_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
 # The extra whose packages a metric needs.
 EXTRAS = {"bertscore": "bertscore", "nll": "local"}
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
@@ -60,9 +58,9 @@ SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"']
 
 @dataclass(frozen=True)
 class MetricSelection:
-    """What a list of names stands for, in its order, and the language of the texts that it is for.
+    """The metrics of a list of names, in order, and the language of their texts.
 
-    ``typed`` is by a name as it was typed what its metric calls itself, ``signatures`` are the settings of all by that name.
+    ``typed`` maps a typed name to the metric's own name; ``signatures`` maps it to the settings.
     """
 
     metrics: tuple[Metric, ...]
@@ -73,17 +71,17 @@ class MetricSelection:
 
 
 def default_names(settings: Mapping[str, Any]) -> list[str]:
-    """The metrics of a report whose settings name none: all built-in ones but ``BY_NAME``, those of a model only where it is configured."""
-    return [name for name in BUILT_IN if name not in BY_NAME and (name not in OF_A_MODEL or name in settings)]
+    """The default metrics of a report: all built-in ones but ``ONLY_BY_NAME``; those that need a model only if it is configured."""
+    return [name for name in BUILT_IN if name not in ONLY_BY_NAME and (name not in NEEDS_MODEL or name in settings)]
 
 
 def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: str = "manifest.json: without") -> list[str]:
-    """The metrics of the part ``report`` of a configuration, but for those that its release leaves out; ``where`` is said of errors.
+    """The metrics of ``report`` in a configuration, except those that its release leaves out; ``where`` is used in errors.
 
-    A shortcut of the configuration may be left out too.
+    Shortcuts of the configuration may be left out too.
 
     Raises:
-        InputError: if the configuration does not have one that is to be left out, or if none is left.
+        InputError: if one to leave out is not in the configuration, or if none is left.
     """
     names = list(dict.fromkeys(settings.get("metrics") or default_names(settings)))
     known = [*names, *settings.get("shortcuts", ())]
@@ -96,64 +94,61 @@ def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: 
 
 
 def known() -> dict[str, list[str]]:
-    """Every name, with the packages that offer it: more than one where they clash."""
-    return plugins.known(GROUP, BUILT_IN)
+    """All metric names, with the packages that offer each: more than one where they clash."""
+    return plugins.known_names(GROUP, BUILT_IN)
 
 
 def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[str] = (), language: str = ENGLISH) -> MetricSelection:
-    """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration,
-    ``language`` that of the texts.
+    """The metrics of these names, which the user typed, configured or trusts; ``settings`` is ``report`` of a configuration.
 
-    A metric of one's own may stand for itself among the names.
-
-    The settings of the names in ``own`` are the user's own too. Those of the others are a manifest's, and must fit their schema. Over both
-    go those that are typed behind a name, as in ``bertscore:layer=5``.
+    A metric object may stand among the names. Settings of names in ``own`` come from the user; others come from a manifest, and must fit
+    their schema. Settings typed behind a name, as in ``bertscore:layer=5``, override both.
 
     Raises:
-        InputError: for unknown names, names that two packages offer, and metrics that cannot be made or know English alone; all at once.
+        InputError: for unknown or ambiguous names, and for metrics that cannot be created or support only English; all at once.
     """
     problems = stray_settings(settings, "report")
-    made, typed, signatures = list[Any](), dict[str, str](), dict[str, str]()
-    for name in [one for place, one in enumerate(names) if one not in names[:place]]:
+    loaded, typed, signatures = list[Any](), dict[str, str](), dict[str, str]()
+    for name in [name for index, name in enumerate(names) if name not in names[:index]]:
         with collecting(problems):
-            made.append(_checked(str(name), _made(name, settings, own, language) if isinstance(name, str) else name))
+            loaded.append(_checked(str(name), _load(name, settings, own, language) if isinstance(name, str) else name))
             if isinstance(name, str):
-                signatures[name] = made[-1].signature
-                typed |= {name: made[-1].name} if hasattr(made[-1], "statistics") else {}
-    twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
+                signatures[name] = loaded[-1].signature
+                typed |= {name: loaded[-1].name} if hasattr(loaded[-1], "statistics") else {}
+    twice = [metric.name for index, metric in enumerate(loaded) if metric.name in [other.name for other in loaded[:index]]]
     problems += [Problem(f'metric "{name}"', "is the name of two metrics", "leave one out") for name in twice]
-    taken = [one.name for one in made if one.name in TAKEN]
+    taken = [metric.name for metric in loaded if metric.name in TAKEN]
     problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "rename the metric") for name in taken]
     refuse(problems)
-    metrics = [one for one in made if hasattr(one, "statistics")]
-    return MetricSelection(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed, signatures)
+    metrics = [metric for metric in loaded if hasattr(metric, "statistics")]
+    return MetricSelection(tuple(metrics), tuple(metric for metric in loaded if metric not in metrics), language, typed, signatures)
 
 
-def unfit(name: str, settings: Mapping[str, Any]) -> str:
-    """Why the settings of a metric are not taken from a manifest; empty if they are."""
+def settings_fault(name: str, settings: Mapping[str, Any]) -> str:
+    """Why a manifest's settings of a metric are not accepted; empty if they are."""
     own = {name: settings[name]} if name in settings else {}
     return "; ".join(f"{place} {what}" for place, what, _ in violations(own, "trusted_settings"))
 
 
-def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language: str) -> Any:
+def _load(text: str, settings: Mapping[str, Any], own: Collection[str], language: str) -> Any:
     name, typed = typed_settings(text)
     if language != ENGLISH and name in ENGLISH_METRICS:
         what = f'supports only English, but the texts are in the language "{language}"'
-        raise input_error(f'metric "{text}"', what, f"leave it out, or use one of {', '.join(OF_ANY)}")
-    told = settings.get(name, {})
-    if name not in own and told.keys() - typed.keys() and (wrong := unfit(name, settings)):
+        raise input_error(f'metric "{text}"', what, f"leave it out, or use one of {', '.join(ANY_LANGUAGE_METRICS)}")
+    configured = settings.get(name, {})
+    if name not in own and configured.keys() - typed.keys() and (wrong := settings_fault(name, settings)):
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not accepted: {wrong}", UNFIT)
-    taken = {**told, **typed}
+    taken = {**configured, **typed}
     if name in BUILT_IN and taken:
-        found = violations({name: taken}, "metric_settings", by_hand=True)
-        refuse(Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in found)
+        breaches = violations({name: taken}, "metric_settings", by_hand=True)
+        refuse(Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in breaches)
     _, fixed = BUILT_IN.get(name, ("", {}))
-    fixed = {**fixed, "language": language} if language != ENGLISH and name in OF_TOKENS else fixed
-    return plugins.made(GROUP, name, {**fixed, **taken}, {name: where for name, (where, _) in BUILT_IN.items()})
+    fixed = {**fixed, "language": language} if language != ENGLISH and name in COUNTS_TOKENS else fixed
+    return plugins.load(GROUP, name, {**fixed, **taken}, {name: where for name, (where, _) in BUILT_IN.items()})
 
 
 def typed_settings(text: str) -> tuple[str, dict[str, Any]]:
-    """The name and the settings of a metric as it is typed: ``name``, ``module:name`` or either with ``:key=value,other=value`` behind.
+    """The name and settings of a typed metric: ``name`` or ``module:name``, optionally with ``:key=value,other=value``.
 
     Raises:
         InputError: if the settings cannot be read.
@@ -164,24 +159,23 @@ def typed_settings(text: str) -> tuple[str, dict[str, Any]]:
     rest = text[len(name) + bool(name) :]
     settings: dict[str, Any] = {}
     while rest:
-        if not (found := SETTING.match(rest)) or not name:
-            raise input_error(
-                f'metric "{text}"', f'"{rest}" is not a setting', "write NAME:key=value,other=value; quote a value with commas"
-            )
-        key, value = found.groups()
+        if not (match := SETTING.match(rest)) or not name:
+            fix = "write NAME:key=value,other=value; quote a value with commas"
+            raise input_error(f'metric "{text}"', f'"{rest}" is not a setting', fix)
+        key, value = match.groups()
         try:
             settings[key], twice = yaml_value(value), key in settings
-        except (yaml.YAMLError, Refused) as error:
+        except (yaml.YAMLError, ParseError) as error:
             raise input_error(f'metric "{text}"', f'{key}: "{value}" cannot be read', "write a number, true, false or a text") from error
         if twice or not isinstance(settings[key], str | int | float | None):
             what = f'has "{key}" twice' if twice else f'{key}: "{value}" is not a number, true, false or a text'
             raise input_error(f'metric "{text}"', what, "give each setting once, and quote texts that YAML reads as another type")
-        rest = rest[found.end() :]
+        rest = rest[match.end() :]
     return name, settings
 
 
 def _checked(name: str, thing: Any) -> Any:
-    """The thing itself, if it is a metric or a diversity."""
+    """The object, if it is a metric or a diversity."""
     where = f'metric "{name}"'
     needed = DIVERSITY if hasattr(thing, "measure") and not hasattr(thing, "statistics") else METRIC
     if missing := [attribute for attribute in needed if not hasattr(thing, attribute)]:
@@ -196,20 +190,22 @@ def _checked(name: str, thing: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """The metrics of a manifest that are measured, those whose settings are trusted too, and what is left out."""
+class ManifestMetrics:
+    """The metrics of a manifest that are measured, those with trusted settings, and those left out."""
 
     names: tuple[str, ...]
     own: frozenset[str]
     left: tuple[Finding, ...]
 
 
-def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = (), pinned: Sequence[str] = ()) -> Chosen:
-    """Which metrics of the part ``report`` of a manifest's configuration are taken: built-in names and installed entry points, with
-    settings that their schema allows, and whatever the user trusts by name; none that the release was made ``without``.
+def manifest_metrics(
+    settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = (), pinned: Sequence[str] = ()
+) -> ManifestMetrics:
+    """The metrics of a manifest's ``report`` that are accepted: built-in and installed names with valid settings, and those the user
+    trusts.
 
-    Where the configuration names none, those that the manifest has ``pinned`` are asked for, whatever is built in here. Nothing is loaded
-    to decide this.
+    Those in ``without`` are left out. If the configuration names none, the ``pinned`` ones of the manifest are used, whatever is built in
+    here. Nothing is loaded to decide this.
 
     Raises:
         InputError: as :func:`names_of`.
@@ -217,14 +213,12 @@ def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: 
     names = list(pinned) if pinned and not settings.get("metrics") else names_of(settings, without)
     why = {name: reason for name in names if name not in trusted and (reason := _reason(name, settings))}
     where, fix = "manifest.json: configuration: report: metrics", "review its code, then allow it with --trust-metrics"
-    left = [
-        Finding(where, f'"{name}" is not recomputed: {why[name]}', f"{fix} '{name}'", "unchecked", name) for name in names if name in why
-    ]
-    return Chosen(tuple(name for name in names if name not in why), frozenset(trusted) & set(names), tuple(left))
+    left = (Finding(where, f'"{name}" is not recomputed: {reason}', f"{fix} '{name}'", "unchecked", name) for name, reason in why.items())
+    return ManifestMetrics(tuple(name for name in names if name not in why), frozenset(trusted) & set(names), tuple(left))
 
 
 def _reason(name: str, settings: Mapping[str, Any]) -> str:
-    """Why a metric is not taken from a manifest; empty if it is."""
+    """Why a metric of a manifest is not accepted; empty if it is."""
     if ":" in name:
         return "it is code that the manifest names, not a built-in or installed metric"
     offers = known().get(name, [])
@@ -232,7 +226,7 @@ def _reason(name: str, settings: Mapping[str, Any]) -> str:
         return "it is not installed here"
     if len(offers) > 1:
         return f"it is offered by {' and by '.join(offers)}"
-    if wrong := unfit(name, settings):
+    if wrong := settings_fault(name, settings):
         return f"its settings are not accepted from a manifest: {wrong}"
     model = settings[name]["model"] if name == "bertscore" and name in settings else ""
     return f'the weights "{model}" are not available' if is_hash(model) and not at_hand(model) else ""

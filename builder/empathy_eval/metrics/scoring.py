@@ -1,4 +1,4 @@
-"""Statistics of all variants of many pairs by several metrics: in bounded memory, on several cores where that pays; kept by content."""
+"""Scoring of all variants of many pairs: in bounded memory, on several cores if that pays, with a cache by content."""
 
 from __future__ import annotations
 
@@ -18,25 +18,27 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import room_for
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.stages import advance, count
-from empathy_eval.base.workers import Spread, here, local_processes
-from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked, uneven
+from empathy_eval.base.workers import ParallelMap, map_in_processes, map_serially
+from empathy_eval.metrics.faults import NOTHING, InvalidStatistics, MetricFault, Part, safe_statistics, scores_single_texts, stacked, uneven
 from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
 
 AT_ONCE = 500
+# Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
+CHUNK = 512
 
 
 class ScoreCache:
-    """A file of statistics by the hash of metric, signature and all that the metric reads; several processes may share it.
+    """A file of statistics by the hash of metric, signature and everything that the metric reads; processes may share it.
 
-    The signature holds every setting and version that can change a number, so a kept row is the row the metric would give. Above
-    ``most`` rows, of about 100 bytes each, the oldest go.
+    The signature holds every setting and version that can change a number, so a cached row is the row the metric would return. Above
+    ``most`` rows, of about 100 bytes each, the oldest are deleted.
     """
 
     def __init__(self, path: Path, most: int = 2_000_000) -> None:
-        """Opens or makes the file.
+        """Opens or creates the file.
 
         Raises:
-            InputError: if the file holds something else, or cannot be there.
+            InputError: if the file holds something else, or cannot exist there.
             JobError: if it cannot be written.
         """
         self._path, self._most = path, most
@@ -47,22 +49,21 @@ class ScoreCache:
             raise input_error(path, f'"{error.filename}" is a file, not a folder', "name another file") from error
         with self._connection() as connection:
             connection.execute("PRAGMA journal_mode=WAL")
-            connection.execute(
-                "CREATE TABLE IF NOT EXISTS scores_1 (place INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, row BLOB NOT NULL)"
-            )
+            columns = "place INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, row BLOB NOT NULL"
+            connection.execute(f"CREATE TABLE IF NOT EXISTS scores_1 ({columns})")
 
     def get(self, keys: Sequence[bytes]) -> dict[bytes, Array]:
-        """The rows that are there."""
-        found: dict[bytes, Array] = {}
+        """The cached rows of these keys."""
+        result: dict[bytes, Array] = {}
         with self._connection() as connection:
             for start in range(0, len(keys), AT_ONCE):
-                some = keys[start : start + AT_ONCE]
-                query = f"SELECT key, row FROM scores_1 WHERE key IN ({','.join('?' * len(some))})"  # noqa: S608 (placeholders alone)
-                found.update((key, np.frombuffer(row, dtype="<f8")) for key, row in connection.execute(query, some))
-        return found
+                part = keys[start : start + AT_ONCE]
+                query = f"SELECT key, row FROM scores_1 WHERE key IN ({','.join('?' * len(part))})"  # noqa: S608 (placeholders alone)
+                result.update((key, np.frombuffer(row, dtype="<f8")) for key, row in connection.execute(query, part))
+        return result
 
     def put(self, rows: Mapping[bytes, Array]) -> None:
-        """Keeps rows; one that is there stays."""
+        """Stores rows; existing ones stay."""
         with self._connection() as connection:
             values = [(key, np.asarray(row, dtype="<f8").tobytes()) for key, row in rows.items()]
             connection.executemany("INSERT OR IGNORE INTO scores_1 (key, row) VALUES (?, ?)", values)
@@ -70,7 +71,7 @@ class ScoreCache:
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Within, rows are kept without waiting for the disk each time: a killed process loses none all the same."""
+        """Within, rows are stored without waiting for the disk each time; a killed process still loses none."""
         with self._connection() as connection:
             # SQLite writes all to the disk when the last that has the file open lets go of it.
             connection.execute("SELECT place FROM scores_1 LIMIT 1").fetchall()
@@ -87,25 +88,21 @@ class ScoreCache:
 
 
 def keys_of(metric: Metric, segments: Segments) -> list[bytes]:
-    """The key of each text: the hash of all that its statistics are made from."""
+    """The key of each text: a hash of everything that its statistics depend on."""
     settings = [metric.name, metric.signature, list(metric.reads)]
     rows = zip(segments.texts, *segments.columns(metric.reads), strict=True)
     return [hashlib.sha256(canonical_json([settings, row])).digest() for row in rows]
 
 
 def user_cache() -> Path:
-    """Where scores are kept when nobody says otherwise: ``empathy-eval/scores.sqlite`` in the user's cache folder."""
+    """The default file of cached scores: ``empathy-eval/scores.sqlite`` in the user's cache folder."""
     home = os.environ.get("XDG_CACHE_HOME")
     return (Path(home) if home else Path.home() / ".cache") / "empathy-eval" / "scores.sqlite"
 
 
-# Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
-CHUNK = 512
-
-
 @dataclass(frozen=True)
 class Pairs:
-    """Pairs to score, column by column; ``contexts`` may be left out where no metric reads it."""
+    """Pairs to score, by column; ``contexts`` may be omitted if no metric reads them."""
 
     ids: Sequence[str]
     references: Sequence[str]
@@ -113,7 +110,7 @@ class Pairs:
     contexts: Sequence[Context] = ()
 
     def chunks(self, reads: set[str]) -> Iterator[Chunk]:
-        """Pair after pair, the variants of one next to each other, so that what is known of a reference serves all."""
+        """Chunks of pairs, the variants of one pair side by side, so that work on a reference serves all."""
         for start in range(0, len(self.ids), CHUNK):
             rows = range(start, min(start + CHUNK, len(self.ids)))
             of_cells = [row for row in rows for _ in self.variants]
@@ -136,20 +133,20 @@ class Chunk:
     variants: Sequence[str]
 
     def name_of(self, row: int) -> str:
-        """The pair and the variant of a row of the segments."""
+        """The pair and variant of a row of the segments."""
         return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How texts are scored: where, and what is kept and told of it. None of it changes a value.
+    """How texts are scored: where, and with which cache and progress. None of it changes a value.
 
-    Metrics with ``keep`` ask ``cache`` first. With ``spread``, such as :func:`empathy_eval.base.workers.spread_over` gives, all work
-    goes there but that of metrics that cannot be pickled. ``progress`` is told of the texts that a metric has done.
+    Metrics with ``keep`` look into ``cache`` first. All work that can be pickled goes to ``spread``, such as
+    :func:`empathy_eval.base.workers.map_over_ray`. ``progress`` gets the number of texts that a metric has done.
     """
 
     cache: ScoreCache | None = None
-    spread: Spread | None = None
+    spread: ParallelMap | None = None
     progress: Callable[[int], None] = lambda texts: None
 
 
@@ -158,42 +155,44 @@ PLAIN = Scoring()
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What a metric gave: by variant its statistics, shape (pairs, k), rows of nan for texts without a score, and why those have none.
+class MetricResult:
+    """The result of a metric: by variant its statistics, shape (pairs, k), with rows of nan for texts without a score.
 
-    ``rows`` is empty where it gave nothing at all; ``fault`` says why then.
+    ``rows`` is empty if the metric failed as a whole; ``fault`` says why.
     """
 
     rows: Mapping[str, Array] = field(default_factory=dict)
     fault: MetricFault | None = None
 
 
-def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None) -> dict[str, Scored]:
-    """What each metric, by its name, gave all variants of the pairs. No text that has a score is asked for again.
+def statistics_of(
+    metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None
+) -> dict[str, MetricResult]:
+    """The result of each metric, by name, for all variants of the pairs. Scored texts are not scored again.
 
-    Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
+    Metrics with ``share`` run in ``processes`` of this machine (by default one for each core, one for few texts).
     """
     cache, spread = scoring.cache, scoring.spread
     count(len(metrics) * len(pairs.ids) * len(pairs.variants), "scores")
-    found = {metric.name: Table(metric.name, pairs, scoring.progress) for metric in metrics}
+    tables = {metric.name: StatisticsTable(metric.name, pairs, scoring.progress) for metric in metrics}
     portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
     shared = [metric for metric in portable if cache is None or not getattr(metric, "keep", False)]
     reads = {name for metric in shared for name in metric.reads}
     for results in (
-        (spread or local_processes(len(pairs.ids) * len(pairs.variants), processes))(_all, shared, pairs.chunks(reads)) if shared else ()
+        (spread or map_in_processes(len(pairs.ids) * len(pairs.variants), processes))(_all, shared, pairs.chunks(reads)) if shared else ()
     ):
         for metric, result in zip(shared, results, strict=True):
-            found[metric.name].add(result)
+            tables[metric.name].add(result)
     for metric in metrics:
-        where = spread if spread and metric in portable else here
+        where = spread if spread and metric in portable else map_serially
         for result in _one(metric, pairs, cache, where) if metric not in shared else ():
-            if not found[metric.name].add(result):
+            if not tables[metric.name].add(result):
                 break
-    return {name: table.scored() for name, table in found.items()}
+    return {name: table.scored() for name, table in tables.items()}
 
 
-class Table:
-    """The statistics of a metric by variant, put into their places chunk by chunk: they are large, and never there twice."""
+class StatisticsTable:
+    """The statistics of a metric by variant, filled chunk by chunk, since they are large."""
 
     def __init__(self, metric: str, pairs: Pairs, progress: Callable[[int], None]) -> None:
         self._metric, self._pairs, self._filled, self._progress = metric, len(pairs.ids), 0, progress
@@ -201,7 +200,7 @@ class Table:
         self._fault: MetricFault | None = None
 
     def add(self, part: Part) -> bool:
-        """Takes in the rows of the next chunk. False once there is a fault of the whole metric, which stands for all that follows."""
+        """Adds the rows of the next chunk. False after a fault of the whole metric, which is final."""
         if self._broken:
             return False
         result, fault = part
@@ -217,8 +216,8 @@ class Table:
             self._fault = MetricFault(self._metric, "all pairs", uneven(width, before))
             return False
         many = len(result) // len(variants)
-        for place, name in enumerate(variants if width else ()):
-            self._rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
+        for index, name in enumerate(variants if width else ()):
+            self._rows[name][self._filled : self._filled + many] = result[index :: len(variants)]
         self._filled += many
         self._progress(len(result))
         advance(len(result))
@@ -228,20 +227,20 @@ class Table:
     def _broken(self) -> bool:
         return self._fault is not None and not self._fault.texts
 
-    def scored(self) -> Scored:
-        """All that was given, with the number of all texts that failed."""
+    def scored(self) -> MetricResult:
+        """The result, with the number of all texts that failed."""
         if self._broken:
-            return Scored({}, self._fault)
+            return MetricResult({}, self._fault)
         if not self._pairs:
-            return Scored({name: np.zeros((0, 1)) for name in self._rows})
+            return MetricResult({name: np.zeros((0, 1)) for name in self._rows})
         failed = sum(len(rows) if not rows.shape[1] else int(np.isnan(rows[:, 0]).sum()) for rows in self._rows.values())
         texts = self._pairs * len(self._rows)
         fault = self._fault and replace(self._fault, texts=failed, of=texts)
-        return Scored({} if fault and failed == texts else self._rows, fault)
+        return MetricResult({} if fault and failed == texts else self._rows, fault)
 
 
 def _portable(metric: Metric) -> bool:
-    """Whether a metric can be sent to another process; one that cannot is scored in this one."""
+    """Whether a metric can be pickled; otherwise it is scored in this process."""
     try:
         return bool(pickle.dumps(metric))
     except Exception:  # an object's own pickling may raise anything
@@ -249,17 +248,17 @@ def _portable(metric: Metric) -> bool:
 
 
 def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Part]:
-    return [guarded(metric, chunk.segments, chunk.name_of) for metric in metrics]
+    return [safe_statistics(metric, chunk.segments, chunk.name_of) for metric in metrics]
 
 
-def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: Spread) -> Iterator[Part]:
-    """The results of each chunk; with a cache only what it does not have is scored, and kept as soon as it is here."""
+def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: ParallelMap) -> Iterator[Part]:
+    """The results of each chunk; with a cache, only missing rows are scored, and stored at once."""
     chunks = pairs.chunks(set(metric.reads))
     if cache is None or not getattr(metric, "keep", False):
         yield from (results[0] for results in spread(_all, [metric], chunks))
         return
-    asked = deque[_Asked]()
-    alone = spread is here and one_by_one(metric)
+    asked = deque[_PendingChunk]()
+    alone = spread is map_serially and scores_single_texts(metric)
 
     def missing() -> Iterator[tuple[Chunk, list[int]]]:
         for chunk in chunks:
@@ -268,39 +267,39 @@ def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: Spread)
             rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in kept}.values())
             # A text by itself, and a kill in the middle loses one at most.
             parts = [[row] for row in rows] if alone and rows else [rows]
-            asked.append(_Asked(keys, kept, parts))
+            asked.append(_PendingChunk(keys, kept, parts))
             yield from ((chunk, part) for part in parts)
 
     with cache.held():
         for fresh in spread(_rows, metric, missing()):
             try:
                 whole = asked[0].take(fresh, cache)
-            except Unsound as error:
+            except InvalidStatistics as error:
                 whole = NOTHING[:0], MetricFault(metric.name, "all pairs", str(error))
             if whole is not None:
                 asked.popleft()
                 yield whole
 
 
-class _Asked:
-    """A chunk of which some texts are asked for: all keys, what is kept, and the rows of each part that is still out."""
+class _PendingChunk:
+    """A chunk with missing rows: all keys, the cached rows, and the parts still being scored."""
 
     def __init__(self, keys: Sequence[bytes], kept: dict[bytes, Array], parts: Sequence[Sequence[int]]) -> None:
         self._keys, self._kept, self._parts = keys, kept, deque(parts)
         self._fault: MetricFault | None = None
 
     def take(self, fresh: Part, cache: ScoreCache) -> Part | None:
-        """Keeps what the next part gave; with the last one, or a fault of the whole metric, the result of the chunk.
+        """Stores the rows of the next part; returns the chunk's result after the last one, or after a fault of the whole metric.
 
         Raises:
-            Unsound: if what was kept and what is new differ in width.
+            InvalidStatistics: if cached and new rows differ in width.
         """
-        found, fault = fresh
+        statistics, fault = fresh
         if fault and not fault.texts:
             return fresh
         rows = self._parts.popleft()
         self._fault = self._fault or fault
-        new = {self._keys[row]: values for row, values in zip(rows, found, strict=True) if len(values) and not np.isnan(values[0])}
+        new = {self._keys[row]: values for row, values in zip(rows, statistics, strict=True) if len(values) and not np.isnan(values[0])}
         if new:
             cache.put(new)
         self._kept |= new
@@ -312,4 +311,4 @@ class _Asked:
 def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Part:
     """The statistics of some rows of a chunk."""
     chunk, rows = part
-    return guarded(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row])) if rows else (NOTHING[:0], None)
+    return safe_statistics(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row])) if rows else (NOTHING[:0], None)

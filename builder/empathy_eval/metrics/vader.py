@@ -1,4 +1,4 @@
-"""VADER by vaderSentiment: the compound score, the positive share, and Sentlink, whether a reply's sentiment answers that of the seeker."""
+"""VADER sentiment: the compound score, the positive share, and Sentlink, which compares a reply's sentiment with the seeker's."""
 
 from __future__ import annotations
 
@@ -11,40 +11,6 @@ from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.metrics.protocol import Context, MeanMetric, last_turns
-
-
-class Vader(MeanMetric):
-    """Mean compound sentiment in [-1, 1] (Hutto and Gilbert 2014); it reads the text alone."""
-
-    name = "VADER"
-    reads = ()
-    share = True
-    part = "compound"
-    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
-
-    def score(self, text: str) -> float:
-        """This part of the polarity."""
-        return float(_analyzer().polarity_scores(text)[self.part])
-
-
-class PositiveShare(Vader):
-    """Mean share of a text that VADER finds positive, in [0, 1]; it reads the text alone."""
-
-    name = "VADER positive share"
-    part = "pos"
-    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
-
-
-def lexicon() -> dict[str, float]:
-    """The words of VADER's lexicon with their valence."""
-    found: dict[str, float] = _analyzer().lexicon
-    return found
-
-
-@cache
-def _analyzer() -> Any:
-    return SentimentIntensityAnalyzer()
-
 
 NEGATIVE, NEUTRAL, POSITIVE = "negative", "neutral", "positive"
 # Compound scores beyond these are negative or positive; these themselves are neutral.
@@ -59,14 +25,47 @@ CELLS = {
 }  # fmt: skip
 
 
-class Sentlink(MeanMetric):
-    """The sentiment part of "Performance Evaluation Metrics for Empathetic LLMs" (Hong, Ku and Ko 2025), in {0, 0.5, 1}; English alone.
+class Vader(MeanMetric):
+    """Mean compound sentiment in [-1, 1] (Hutto and Gilbert 2014); reads the text alone."""
 
-    A query and its reply are each negative, neutral or positive by VADER's compound score, cut at -0.1 and 0.1: nine cells. The paper gives
-    a positive reply 1. It has a neutral reply decided by a classifier of emotions, and a negative reply to a negative query by a BART
-    model; whether that model also decides on other negative replies, and on others to a negative query, its sections say differently. Here
-    VADER alone decides: what is another model's in that reading is 0.5, and a negative reply to a query that is not negative is 0. Nor does
-    the paper say what the query is where there are several turns: here all that the seeker said since the helper spoke, as one text.
+    name = "VADER"
+    reads = ()
+    share = True
+    part = "compound"
+    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
+
+    def score(self, text: str) -> float:
+        """This part of the polarity."""
+        return float(_analyzer().polarity_scores(text)[self.part])
+
+
+class PositiveShare(Vader):
+    """Mean positive share of a text by VADER, in [0, 1]; reads the text alone."""
+
+    name = "VADER positive share"
+    part = "pos"
+    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
+
+
+def lexicon() -> dict[str, float]:
+    """VADER's lexicon: words with their valence."""
+    words: dict[str, float] = _analyzer().lexicon
+    return words
+
+
+@cache
+def _analyzer() -> Any:
+    return SentimentIntensityAnalyzer()
+
+
+class Sentlink(MeanMetric):
+    """The sentiment part of "Performance Evaluation Metrics for Empathetic LLMs" (Hong, Ku and Ko 2025), in {0, 0.5, 1}; English only.
+
+    Query and reply are each negative, neutral or positive by VADER's compound score, cut at -0.1 and 0.1: nine cells. The paper gives a
+    positive reply 1. A neutral reply is decided by an emotion classifier, a negative reply to a negative query by a BART model; its
+    sections disagree whether that model also decides other negative replies, and other replies to a negative query. Here VADER decides
+    alone: cells of another model are 0.5, and a negative reply to a query that is not negative is 0. The paper does not define the query of
+    several turns either: here it is all seeker text since the helper spoke.
     """
 
     name = "Sentlink"
@@ -81,7 +80,7 @@ class Sentlink(MeanMetric):
 
 
 def query(context: Context) -> str:
-    """What the seeker said last, after a helper or from the beginning on; empty if no seeker spoke."""
+    """The seeker's last messages, after a helper or from the start; empty if no seeker spoke."""
     return " ".join(last_turns(list(dropwhile(lambda turn: turn["role"] != "seeker", reversed(context)))[::-1]))
 
 

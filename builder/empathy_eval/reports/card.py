@@ -17,7 +17,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import notice_of
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
-from empathy_eval.design.errata import before
+from empathy_eval.design.errata import predecessor_of
 from empathy_eval.design.scenarios import CrossedItem, load_crossed
 from empathy_eval.reports.claims import claims, line_of
 from empathy_eval.reports.page import terms
@@ -106,5 +106,5 @@ def eval_text(facts: dict[str, Any]) -> str:
 
 def _render(template: str, **values: Any) -> str:
     templates = environment(data_folder("release") / "card")
-    templates.filters["before"] = before
+    templates.filters["before"] = predecessor_of
     return templates.get_template(template).render(**values).strip() + "\n"

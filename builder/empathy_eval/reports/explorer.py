@@ -24,9 +24,9 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.json_text import csp, embedded_json
-from empathy_eval.base.tabular import WHOLE, readable, schema_of, table_batches
+from empathy_eval.base.tabular import WHOLE, parquet_errors, schema_of, table_batches
 from empathy_eval.base.templates import environment
-from empathy_eval.design.canary import in_json
+from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -124,7 +124,7 @@ def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: 
         "name": facts["name"],
         "version": facts["version"],
         "date": facts["date"],
-        **in_json(facts),
+        **canary_entry(facts),
         "base": base,
         "files": list(_files(folder, facts)),
         "metrics": _metrics(folder),
@@ -147,7 +147,7 @@ def _files(folder: Path, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
     data = [(file_of(folder, config, split), config, split) for config in configs_of(facts["counts"]) for split in SPLITS]
     for path, config, split in [*data, *((folder / name, config, None) for config, name in BESIDE.items() if (folder / name).is_file())]:
         place = {"path": path.relative_to(folder).as_posix(), "config": config, "split": split}
-        with readable(path):
+        with parquet_errors(path):
             yield {**place, "rows": pq.read_metadata(path).num_rows, "bytes": path.stat().st_size}
 
 
@@ -191,7 +191,7 @@ def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> p
         alone = pc.is_null(batch.column("pair_id"))
         return pc.or_(mine, pc.and_(alone, pc.is_in(batch.column("dialogue_id"), whole)))
 
-    with readable(path):
+    with parquet_errors(path):
         return pa.Table.from_batches((batch.filter(of_them(batch)) for batch in table_batches(path)), schema)
 
 

@@ -12,9 +12,9 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.configuration import ROLES
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import CROSSED
+from empathy_eval.metrics.bertscore import is_listed, published
 from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
-from empathy_eval.metrics.registry import OF_A_MODEL, names_of
-from empathy_eval.metrics.weights import is_listed, published
+from empathy_eval.metrics.registry import NEEDS_MODEL, names_of
 
 
 def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
@@ -23,7 +23,7 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
     Of one whose metric is left out only that is said: its weights need not be here.
     """
     settings = configuration["report"]
-    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in OF_A_MODEL}
+    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
     if not there:
         return configuration
 

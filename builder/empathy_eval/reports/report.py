@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import Finding, InputError, Problem, input_error
 from empathy_eval.base.files import whole_folder, write_whole
-from empathy_eval.base.findings import Finding
 from empathy_eval.base.json_text import json_text
-from empathy_eval.base.printed import Printed
-from empathy_eval.design.canary import in_json
+from empathy_eval.base.printed import Printable
+from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.language import ONLY_SCORED
@@ -29,7 +28,7 @@ from empathy_eval.evaluation.inversion.rows import CrossedTable
 from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
 from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
-from empathy_eval.metrics.registry import MetricSelection, chosen, default_names, find, names_of
+from empathy_eval.metrics.registry import MetricSelection, default_names, find, manifest_metrics, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.judge_section import judge_section
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
@@ -53,7 +52,7 @@ class ReportMetrics(MetricSelection):
 
 
 @dataclass(frozen=True, repr=False)
-class Report(Printed):
+class Report(Printable):
     """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
     the judges whose annotations the release holds: ``judges``.
 
@@ -125,7 +124,7 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
-    taken = chosen(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
+    taken = manifest_metrics(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
     return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
 
 
@@ -183,7 +182,7 @@ def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
     ``facts`` is the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
     """
     if report.scores:
-        write_text_scores(out / ITEMS, report.scores, in_json(facts))
+        write_text_scores(out / ITEMS, report.scores, canary_entry(facts))
     write_whole(out / TABLES, tables_text(report.to_json()))
     draw(report, out / "figures")
     write_whole(out / "index.html", page_text(report))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from empathy_eval.base.dataclass_json import fields_from_json, json_name
+from empathy_eval.base.json_text import fields_from_json, json_name
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.reports.report import Report

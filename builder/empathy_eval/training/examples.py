@@ -12,12 +12,12 @@ from statistics import fmean
 from typing import Any
 
 from empathy_eval.base.errors import Problem, input_error, nearest_column, refuse
-from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.parsing import ParseError, json_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import WHOLE, csv_rows
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import file_of
-from empathy_eval.metrics.empathy_score.students import told
+from empathy_eval.metrics.empathy_score.students import conversation_text
 from empathy_eval.metrics.protocol import ROLES, Context, context_of
 from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, ReleaseData, ReleaseReader, TrainingTask, batches_of
 
@@ -74,7 +74,7 @@ def _of_file(path: Path) -> Iterator[LabelledReply | Problem]:
 
 def _messages(cell: str) -> str | list[Any]:
     """The list that a cell holds as JSON, or the cell itself."""
-    with suppress(Refused):
+    with suppress(ParseError):
         if cell.lstrip().startswith("[{") and isinstance(value := json_value(cell), list):
             return value
     return cell
@@ -169,7 +169,7 @@ def lessons_of(task: TrainingTask) -> TrainingExamples:
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
     nothing = (None,) * (len(parts) - 1)
-    singles += [RatedText(told(row.context), row.reply, (row.label, *nothing)) for row in also]
+    singles += [RatedText(conversation_text(row.context), row.reply, (row.label, *nothing)) for row in also]
     singles = [] if task.course.objective == RANKING else singles
     pairs = [] if task.course.objective == REGRESSION else pairs
     if not singles and not pairs:
@@ -187,7 +187,7 @@ def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferenceP
     """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
     seen, pairs = ReleaseReader(task.release), list[PreferencePair]()
     for batch in batches_of(task, seen):
-        contexts = map(told, batch.winners.contexts)
+        contexts = map(conversation_text, batch.winners.contexts)
         pairs += [PreferencePair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
     return [], pairs, seen
 
@@ -279,6 +279,6 @@ def _texts(task: TrainingTask, wanted: set[str], seen: ReleaseReader) -> tuple[d
                 seen.take(config, own)
                 task.progress(len(own))
                 for row in own:
-                    contexts[row["pair_id"]] = told(row["context"])
+                    contexts[row["pair_id"]] = conversation_text(row["context"])
                     texts.update({(row["pair_id"], variant): row[variant] for variant in variants})
     return contexts, texts

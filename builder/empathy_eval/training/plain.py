@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.metrics import bertscore
-from empathy_eval.metrics.empathy_score.encoders import Columns, encoder_named
-from empathy_eval.metrics.empathy_score.plain import UNIT, Direction, Features, Shares, sentences, word_lists
+from empathy_eval.metrics.empathy_score.encoders import EncoderFeatures, encoder_named
+from empathy_eval.metrics.empathy_score.plain import UNIT, FeatureCounter, LinearModel, Shares, sentences, word_lists
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.task import ReleaseReader, TrainedArrays, TrainingTask, batches_of
 
@@ -38,7 +38,7 @@ def train(task: TrainingTask) -> TrainedArrays:
     Raises:
         InputError: if there are no pairs, or a file of the release is damaged.
     """
-    return _trained(task, Features(word_lists()).of)
+    return _trained(task, FeatureCounter(word_lists()).of)
 
 
 def train_over_encoder(task: TrainingTask) -> TrainedArrays:
@@ -48,7 +48,7 @@ def train_over_encoder(task: TrainingTask) -> TrainedArrays:
         InputError: if packages are missing, the encoder is none, there are no pairs, or a file of the release is damaged.
     """
     encoder = encoder_named(task.encoder)
-    made = _trained(task, Columns(encoder).of)
+    made = _trained(task, EncoderFeatures(encoder).of)
     settings = {
         "embedding": "mean of tokens, length 1, of the reply, and its product with that of the seeker's last turn",
         "embedding_places": bertscore.PLACES,
@@ -86,7 +86,7 @@ def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> Trai
     )  # fmt: skip
 
 
-def direction(winners: Whole, losers: Whole) -> Direction:
+def direction(winners: Whole, losers: Whole) -> LinearModel:
     """What pairs teach with these features of winners and of losers in millionths, row by row."""
     means, spreads = _moments(winners, losers)
     _, of_winners = _moments(winners)
@@ -97,7 +97,7 @@ def direction(winners: Whole, losers: Whole) -> Direction:
         for gain, one, other, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
     ]
     cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
-    learned = Direction(cut[0], cut[1], cut[2], 1.0, CLIP)
+    learned = LinearModel(cut[0], cut[1], cut[2], 1.0, CLIP)
     sums = [one for side in (winners, losers) for one in learned.sums(side).tolist()]
     middle = math.fsum(sums) / len(sums)
     scale = math.sqrt(math.fsum((one - middle) ** 2 for one in sums) / len(sums))

@@ -27,7 +27,18 @@ from empathy_eval.metrics.bertscore import TOKENS, batches, device, places_of
 from empathy_eval.metrics.empathy_score.encoders import TOKENIZER as OF_ENCODER
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
 from empathy_eval.metrics.empathy_score.model_folder import ENCODER, TOKENIZER
-from empathy_eval.metrics.empathy_score.students import Design, Ids, Inputs, arrays_of, forward, padded, require, scored, started, told
+from empathy_eval.metrics.empathy_score.students import (
+    Ids,
+    NetworkDesign,
+    PairTokenizer,
+    arrays_of,
+    conversation_text,
+    forward,
+    new_network,
+    padded,
+    require_packages,
+    scored,
+)
 from empathy_eval.training.examples import PreferencePair, RatedText, TrainingExamples, lessons_of
 from empathy_eval.training.task import (
     BOTH,
@@ -167,7 +178,12 @@ class StudentNetwork:
     """A network and its lessons: what each step does with them."""
 
     def __init__(
-        self, network: torch.nn.ModuleDict, design: Design, lessons: TrainingExamples, course: TrainingSchedule, inputs: Inputs
+        self,
+        network: torch.nn.ModuleDict,
+        design: NetworkDesign,
+        lessons: TrainingExamples,
+        course: TrainingSchedule,
+        inputs: PairTokenizer,
     ) -> None:
         from torch.optim import AdamW
 
@@ -306,10 +322,10 @@ def train(task: TrainingTask) -> TrainedArrays:
     Raises:
         InputError: if packages are missing, the encoder is none, or there is nothing to learn from.
     """
-    require()
+    require_packages()
     encoder, course = encoder_named(task.encoder), task.course
     lessons = lessons_of(task)
-    design = Design(lessons.parts, course.shared, encoder.shape)
+    design = NetworkDesign(lessons.parts, course.shared, encoder.shape)
     if not 8 <= course.max_tokens <= (places := places_of(encoder.shape)):
         fix = f"use a number from 8 to {places}, the longest input of the encoder {encoder.name}"
         raise input_error("--max-tokens", f"{course.max_tokens} is out of range", fix)
@@ -317,9 +333,9 @@ def train(task: TrainingTask) -> TrainedArrays:
     # Validation says which epoch counts.
     judged_by = hashes(task.release, files_of(task.release, "controls", [VALIDATION]))
     key = digest([settings, lessons.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
-    inputs = Inputs((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
+    inputs = PairTokenizer((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
     with one_way():
-        network = started(design, encoder.folder, course.seed).to(device())
+        network = new_network(design, encoder.folder, course.seed).to(device())
         taught = StudentNetwork(network, design, lessons, course, inputs)
         record = teach(taught, lessons, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
     lengths = [len(words(text)) for text in lessons.texts()]
@@ -346,13 +362,13 @@ def _settings(task: TrainingTask, encoder: Encoder, lessons: TrainingExamples) -
     }
 
 
-def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: Design, inputs: Inputs) -> Callable[[], float | None]:
+def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesign, inputs: PairTokenizer) -> Callable[[], float | None]:
     """Accuracy at equal closeness on validation: how often the score, both parts alike, is higher for the kind text; a tie is half."""
     if VALIDATION in task.splits or not column(task.release, "controls", "pair_id", [VALIDATION]):
         return lambda: None
     asked = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
     pairs = [
-        (told(context), winner, loser)
+        (conversation_text(context), winner, loser)
         for batch in batches_of(asked)
         for context, winner, loser in zip(batch.winners.contexts, batch.winners.texts, batch.losers.texts, strict=True)
     ]

@@ -18,9 +18,9 @@ from empathy_eval.base.hashing import canonical_json, derived_random, digest_byt
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, file_of
+from empathy_eval.metrics.bertscore import PACKAGED
 from empathy_eval.metrics.empathy_score.model_folder import Arrays
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.metrics.weights import PACKAGED
 
 BOTH, REGRESSION, RANKING = "both", "regression", "ranking"
 Step = tuple[list[int], list[int]]

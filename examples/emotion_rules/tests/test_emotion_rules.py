@@ -14,7 +14,7 @@ import torch
 import transformers
 from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation.attacks.attacks import Reply, ShuffledWords, UnrelatedReply
-from empathy_eval.metrics.faults import guarded
+from empathy_eval.metrics.faults import safe_statistics
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.registry import find
 from empathy_eval_emotion_rules import EmotionRules, rules
@@ -109,7 +109,7 @@ def test_the_cosine_is_that_of_the_vectors_and_nothing_below_0() -> None:
 def test_the_query_is_all_that_the_seeker_said_since_the_helper() -> None:
     turns = [("seeker", "one"), ("helper", "two"), ("seeker", "three"), ("seeker", "four")]
     assert query_of([{"role": role, "text": text} for role, text in turns]) == "three four"
-    found, fault = guarded(
+    found, fault = safe_statistics(
         stubbed(Stub()), Segments(["a", "b"], ["", ""], [[{"role": "helper", "text": "x"}], [{"role": "seeker", "text": "y"}]]), str
     )
     assert fault and fault.texts == 1 and "so there is no query" in fault.what and np.isnan(found[0, 0]) and not np.isnan(found[1, 0])

@@ -1,4 +1,4 @@
-"""How an endpoint receives what is sent to it: whether there is a connection, whether anything comes back, and since when not."""
+"""Rate limits and health of an endpoint: whether it can be reached, whether it answers, and since when it does not."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import aiohttp
 import httpx2
 
 from empathy_eval.base.errors import EmpathyEvalError
-from empathy_eval.base.stages import now, span
-from empathy_eval.completions.models.transport import Refused, address_of, giving_up, masked, seconds
+from empathy_eval.base.stages import duration_text, now
+from empathy_eval.completions.models.transport import RetryableError, address_of, fatal_error, masked, retry_seconds
 from empathy_eval.completions.requests import NoAnswer, Notice
 from empathy_eval.design.endpoints import ModelConfig
 
@@ -43,14 +43,14 @@ LOG = logging.getLogger(__name__)
 
 
 class Sleeper:
-    """Waits that all end early once ``stopped`` gives something: it is asked a few times a second, however many wait."""
+    """Waits that all end early once ``stopped`` returns something; it is polled a few times a second for all of them."""
 
     def __init__(self, stopped: Callable[[], object] = lambda: None) -> None:
         self._stopped, self._turns = stopped, set[asyncio.Future[None]]()
         self._looked_in: asyncio.AbstractEventLoop | None = None
 
     async def rest(self, length: float) -> None:
-        """Waits so many seconds, or until there is nothing to wait for."""
+        """Waits some seconds, or until stopped."""
         if length <= 0 or self._stopped():
             return
         loop = asyncio.get_running_loop()
@@ -82,27 +82,27 @@ def _over(turn: asyncio.Future[None]) -> None:
 
 @dataclass
 class Bucket:
-    """Lets through so many units a minute, with up to a second's worth at once (generic cell rate algorithm)."""
+    """A rate limit of units per minute, with bursts of up to one second (generic cell rate algorithm)."""
 
     per_minute: float
     due: float = 0.0
 
     def delay(self, units: float, now: float) -> float:
-        """Takes the units, and says how many seconds from now they may be used."""
+        """Takes units; returns the seconds until they may be used."""
         seconds = units * 60 / self.per_minute
         self.due = max(self.due, now) + seconds
         return max(0.0, self.due - seconds - now - 1.0)
 
     def give_back(self, units: float) -> None:
-        """Returns units that were taken and not needed."""
+        """Returns unused units."""
         self.due -= units * 60 / self.per_minute
 
 
 @dataclass
 class RateLimiter:
-    """Bounds requests in flight, requests a minute and tokens a minute; slows down for a persistent refusal and recovers.
+    """Limits requests in flight, requests per minute and tokens per minute; slows down under persistent refusals and recovers.
 
-    Once ``stopped`` gives something, nothing waits any longer. ``name`` is the endpoint in what is told.
+    Once ``stopped`` returns something, nothing waits any longer. ``name`` is the endpoint in messages.
     """
 
     in_flight: int
@@ -130,7 +130,7 @@ class RateLimiter:
         return max(1, int(self._limit))
 
     async def start(self, tokens: int) -> None:
-        """Waits for a turn to send a request of at most so many tokens. Whoever started must call :meth:`end`."""
+        """Waits for the turn of a request of at most so many tokens. The caller must call :meth:`end`."""
         while self.running >= self.limit:
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._waiting.append(turn)
@@ -142,7 +142,7 @@ class RateLimiter:
             await self.rest(delay)
 
     def end(self, tokens: int, used: int, *, refused: bool = False) -> None:
-        """Ends a turn; ``used`` of the tokens taken were needed, ``refused`` if the endpoint asked for a slower pace."""
+        """Ends a turn; ``used`` tokens were needed, ``refused`` if the endpoint asked for a slower pace."""
         self.running -= 1
         if self._tokens:
             self._tokens.give_back(tokens - used)
@@ -156,7 +156,7 @@ class RateLimiter:
             _over(self._waiting.popleft())
 
     def _judge_round(self) -> None:
-        """Halves what is in flight when most of a round was refused, else lets it grow back by a tenth."""
+        """Halves the requests in flight if most of a round was refused, else lets them grow by a tenth."""
         persistent = self._refusals > PERSISTENT * self._answers
         before = self.limit
         self._limit = max(1.0, self._limit / 2) if persistent else min(float(self.in_flight), self._limit * 1.1 + 1)
@@ -165,38 +165,38 @@ class RateLimiter:
             LOG.warning("%s: %s (docs/models.md has in_flight for local servers)", self.name, what)
         self._answers = self._refusals = 0
 
-    def heed(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
-        """Starts nothing new until the endpoint's window resets, if its headers say that nothing is left of it."""
+    def apply_headers(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
+        """Pauses until the endpoint's window resets, if its headers say that nothing is left of it."""
         headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in raw if name[:11].lower() == b"x-ratelimit"}
         for what in ("requests", "tokens"):
             if headers.get(f"x-ratelimit-remaining-{what}") == "0":
-                reset = seconds(headers.get(f"x-ratelimit-reset-{what}"))
+                reset = retry_seconds(headers.get(f"x-ratelimit-reset-{what}"))
                 if (reset or 0.0) > LONGEST_PAUSE:
                     LOG.warning("%s: asks to wait %.0f s for its %s; asked again after %.0f s", self.name, reset, what, LONGEST_PAUSE)
                 self._paused_until = max(self._paused_until, self.clock() + min(reset or 0.0, LONGEST_PAUSE))
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what caused it, or what it was raised in the place of, one after the other."""
-    found = [error]
-    while (cause := found[-1].__cause__ or found[-1].__context__) and len(found) < 10:
-        found.append(cause)
-    return found
+    """An error and its chain of causes."""
+    causes = [error]
+    while (cause := causes[-1].__cause__ or causes[-1].__context__) and len(causes) < 10:
+        causes.append(cause)
+    return causes
 
 
 def _unconnected(causes: list[BaseException]) -> str | None:
-    """Why there was no connection, in a few words; None where there was one, whatever came over it."""
+    """Why there was no connection, in a few words; None if there was one."""
     # What aiohttp raises where a connection breaks is passed on as httpx2's error for one that was never made: aiohttp's own is asked.
-    own = any(isinstance(one, aiohttp.ClientError) for one in causes)
+    own = any(isinstance(cause, aiohttp.ClientError) for cause in causes)
     unmade = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) if own else (httpx2.ConnectError, httpx2.ConnectTimeout)
-    if not any(isinstance(one, unmade) for one in causes):
+    if not any(isinstance(cause, unmade) for cause in causes):
         return None
-    proxied = any(isinstance(one, aiohttp.ClientProxyConnectionError | httpx2.ProxyError) for one in causes)
-    return "the proxy: " * proxied + next((words for one in reversed(causes) if (words := _in_words(one))), _said_by(causes[-1]))
+    proxied = any(isinstance(cause, aiohttp.ClientProxyConnectionError | httpx2.ProxyError) for cause in causes)
+    return "the proxy: " * proxied + next((words for cause in reversed(causes) if (words := _in_words(cause))), _error_words(causes[-1]))
 
 
 def _in_words(cause: BaseException) -> str:
-    """What kept a connection from being made, if that is what an error says."""
+    """The reason in an error for a missing connection; empty for another error."""
     if isinstance(cause, ConnectionRefusedError):
         return "connection refused"
     if isinstance(cause, socket.gaierror):
@@ -208,15 +208,15 @@ def _in_words(cause: BaseException) -> str:
     return "no connection in time" if isinstance(cause, aiohttp.ConnectionTimeoutError | httpx2.ConnectTimeout) else ""
 
 
-def _said_by(cause: BaseException) -> str:
+def _error_words(cause: BaseException) -> str:
     return f"{type(cause).__name__} {' '.join(str(cause).split())}".strip()
 
 
 @dataclass
 class EndpointHealth:
-    """How an endpoint receives what is sent to it, until its first answer; after that it is waited for.
+    """The health of an endpoint until its first answer; after that it is waited for.
 
-    ``sending`` counts the requests that it has and has not answered. Another thread may read how it stands.
+    ``sending`` counts unanswered requests at the endpoint. Another thread may read the state.
     """
 
     config: ModelConfig
@@ -235,68 +235,68 @@ class EndpointHealth:
     _since: float = 0.0
     _silent: bool = False
 
-    def sends(self) -> None:
-        """Notes a request that is sent now; :meth:`came_back` ends it, with an answer or without."""
+    def request_sent(self) -> None:
+        """Records a request; :meth:`request_ended` ends it."""
         if not self.sending and not self.again:
             self._since = self.clock()
         self.sending += 1
 
-    def came_back(self) -> None:
-        """Notes that a request is no longer at the endpoint."""
+    def request_ended(self) -> None:
+        """Records that a request is no longer at the endpoint."""
         self.sending -= 1
 
-    def reached(self) -> None:
-        """Notes a connection."""
+    def connection_made(self) -> None:
+        """Records a connection."""
         self.connected = True
 
-    def heard(self) -> None:
-        """Notes an answer."""
+    def answer_received(self) -> None:
+        """Records an answer."""
         self.answered = self.connected = True
         self._since, self._silent = self.clock(), False
 
     @contextlib.contextmanager
-    def called(self, give_up: float) -> Iterator[None]:
-        """A call of one who makes them one after the other, and each again until then; what comes out of it is an answer."""
-        self.sends()
+    def call(self, give_up: float) -> Iterator[None]:
+        """Context manager for one of several sequential calls, each repeated until ``give_up``; leaving it normally is an answer."""
+        self.request_sent()
         self.again[0] = give_up
         try:
             yield
-            self.heard()
+            self.answer_received()
             self.again.pop(0, None)
         finally:
-            self.came_back()
+            self.request_ended()
 
-    def silent(self, reason: str) -> None:
-        """Notes that none came, over a connection."""
+    def no_answer_received(self, reason: str) -> None:
+        """Records a connection without an answer."""
         self.reason, self._silent, self.connected = reason, True, True
 
     @property
     def _tried_until(self) -> float:
-        """When it is given up, if there is no connection until then."""
+        """When the endpoint is given up, unless there is a connection before."""
         since = None if self.connected else self._unreached_since
         return float("inf") if since is None else since + self.config.unreachable_seconds
 
     @property
     def connecting(self) -> float:
-        """The longest that a connection may take, in seconds: the first one no longer than an unreachable endpoint is given."""
+        """The time limit for a connection in seconds; the first one has no more than an unreachable endpoint is given."""
         longest = min(CONNECTING, CONNECTING_SHARE * self.config.timeout_seconds)
         return longest if self.connected else min(longest, max(self.config.unreachable_seconds, SHORTEST_CONNECTING))
 
-    def patience(self, wait: float) -> float:
-        """The wait before a request is sent again: at the end of what an unreachable endpoint is given it is tried once more."""
+    def bounded_wait(self, wait: float) -> float:
+        """The wait before the next attempt, cut so that an unreachable endpoint is tried once more at the end of its time."""
         return min(wait, max(0.0, self._tried_until - self.clock()))
 
-    def broken(self, error: BaseException) -> Refused | EmpathyEvalError:
-        """What it means that the libraries beneath raised something in the place of an answer: come back later, or not at all."""
+    def classify_error(self, error: BaseException) -> RetryableError | EmpathyEvalError:
+        """The meaning of an exception of the HTTP libraries: retry later, or give up."""
         causes = _causes(error)
         if (unsent := _unconnected(causes)) is not None:  # nothing was asked
             reason = masked(unsent, self.config)[:MOST_SAID]
-            return self._unreached(reason) or Refused(reason)
-        self.silent(reason := f"no answer: {masked(_said_by(causes[:2][-1]), self.config)[:MOST_SAID]}")
-        return Refused(reason, known=False)
+            return self._unreached(reason) or RetryableError(reason)
+        self.no_answer_received(reason := f"no answer: {masked(_error_words(causes[:2][-1]), self.config)[:MOST_SAID]}")
+        return RetryableError(reason, known=False)
 
     def _unreached(self, reason: str) -> EmpathyEvalError | None:
-        """Notes that there was no connection; gives the error once there was none since the start for as long as is configured."""
+        """Records a missing connection; returns the error once there was none since the start for the configured time."""
         self.reason, self._silent = reason, True
         if self._unreached_since is None:
             self._unreached_since = self._since
@@ -304,25 +304,25 @@ class EndpointHealth:
         if self.connected or self.clock() + 0.001 < self._tried_until:
             return None
         where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
-        what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
+        what = f"no connection to {where} for {duration_text(self.config.unreachable_seconds)}, since the start: {reason}"
         how = "check that the server runs and that base_url and any proxy lead to it; for a slow start, set a larger unreachable_seconds"
-        return giving_up(self.config, what, how)
+        return fatal_error(self.config, what, how)
 
-    def trouble(self, at: float) -> Notice | None:
-        """What is to be told at a time of the clock, if nothing comes back and requests wait to be sent again."""
+    def notice(self, at: float) -> Notice | None:
+        """The notice at a time of the clock if nothing comes back and requests wait to be retried; else None."""
         waiting, quiet = list(self.again.values()), at - self._since
         if not waiting or not self._silent or (self.answered and quiet < QUIET):
             return None
         left = min(*waiting, self._tried_until) - at
-        lasts, more = (f" for {span(quiet)}", " more") if quiet >= 1 else ("", "")
-        words = f"{self.reason}{lasts}, trying " + (f"for {span(left)}{more}" if left >= 1 else "once more")
+        lasts, more = (f" for {duration_text(quiet)}", " more") if quiet >= 1 else ("", "")
+        words = f"{self.reason}{lasts}, trying " + (f"for {duration_text(left)}{more}" if left >= 1 else "once more")
         # Not all the words of a reason: servers put numbers of requests and times into them.
         return Notice(f"{self.config.endpoint}: {self.reason.partition(':')[0]}", f"{self.config.endpoint}: {words}")
 
-    def refused(self, refusal: Refused | NoAnswer) -> EmpathyEvalError | None:
-        """Notes that a request was refused; gives the error once it is clear that nothing will be answered."""
-        reason, failing, at = str(refusal), isinstance(refusal, Refused) and refusal.failing, self.clock()
-        self.silent(reason)
+    def record_refusal(self, refusal: RetryableError | NoAnswer) -> EmpathyEvalError | None:
+        """Records a refused request; returns the error once it is clear that nothing will be answered."""
+        reason, failing, at = str(refusal), isinstance(refusal, RetryableError) and refusal.failing, self.clock()
+        self.no_answer_received(reason)
         if self.answered:
             return None
         # The status alone: gateways put numbers of requests and times into their words.
@@ -331,10 +331,10 @@ class EndpointHealth:
         self._last = status
         self._failing_since = (self._failing_since or at) if failing else None
         if isinstance(refusal, NoAnswer) and self._alike >= ALIKE:
-            return giving_up(
+            return fatal_error(
                 self.config, f"the endpoint has refused the first {ALIKE} requests for the same reason: {reason}", "fix what it names"
             )
         if self._failing_since is not None and at - self._failing_since >= FAILING_SECONDS:
             what = f"the endpoint has answered only with server errors for {at - self._failing_since:.0f} s: {reason}"
-            return giving_up(self.config, what, "check the server")
+            return fatal_error(self.config, what, "check the server")
         return None

@@ -11,8 +11,8 @@ from typing import Any
 
 from empathy_eval.base.causal_lm import CausalLM, Weights, weights_of
 from empathy_eval.base.errors import input_error, missing_package
-from empathy_eval.base.schemas import shape
-from empathy_eval.completions.models.own import beside
+from empathy_eval.base.schemas import schema_for_models
+from empathy_eval.completions.models.custom import run_in_thread
 from empathy_eval.completions.requests import Completion, NoAnswer, Request, Usage
 from empathy_eval.design.prompts import Message
 
@@ -73,7 +73,7 @@ class LocalModel:
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The request: messages, all settings that an answer depends on, and the schema if it is held to it."""
-        told = {"schema": shape(answer_schema)} if self._settings["structure"] == "schema" else {}
+        told = {"schema": schema_for_models(answer_schema)} if self._settings["structure"] == "schema" else {}
         return {"model": self.name, "messages": messages, **self._settings, **told}
 
     async def complete(self, request: Request) -> Completion:
@@ -83,7 +83,7 @@ class LocalModel:
             NoAnswer: if the prompt and the answer do not fit into the model's context, or its chat template refuses the messages.
             InputError: if the model cannot be loaded.
         """
-        lm = await beside(self._loaded)
+        lm = await run_in_thread(self._loaded)
         try:
             prompt = lm.tokens(lm.chat(request.body["messages"]))
         except ValueError as error:
@@ -108,7 +108,7 @@ class LocalModel:
             self._waiting.sort(key=lambda one: (len(one.prompt), one.request.key))
             some, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
             try:
-                answers = await beside(partial(self._answered, lm, some))
+                answers = await run_in_thread(partial(self._answered, lm, some))
             except BaseException as error:
                 # Each request hears why there is no answer; a stop is none of their faults.
                 for one in (*some, *self._waiting):

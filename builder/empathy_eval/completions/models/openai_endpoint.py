@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible chat endpoint, through the ``openai`` package: one answer a request, or none."""
+"""OpenAI-compatible chat endpoints and reward models, through the ``openai`` package: one answer for each request, or none."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from openai._types import RequestOptions
 
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.hashing import canonical_json
-from empathy_eval.base.schemas import shape, sound
+from empathy_eval.base.schemas import schema_for_models, without_violations
 from empathy_eval.base.stages import now
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.endpoint_health import EndpointHealth, RateLimiter
@@ -28,13 +28,13 @@ from empathy_eval.completions.models.transport import (
     BoundedClient,
     NoCompletion,
     Received,
-    Refused,
+    RetryableError,
+    bounded_usage,
+    classify_status,
     client_settings,
     completion_of,
-    counted,
+    error_text,
     masked,
-    meaning,
-    said,
 )
 from empathy_eval.completions.requests import Completion, NoAnswer, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
@@ -49,10 +49,17 @@ BATCH_URL: Final = "/v1/chat/completions"
 # The parts in which the time of an answer is counted.
 SLICES = 16
 T = TypeVar("T")
+PATHS = {"chat": "/chat/completions", "classify": "/classify", "score": "/score", "predict": "/predict"}
+# How a chat endpoint says numbers: ``reward:-3.5``, ``helpfulness:1.6,coherence:3.3``, or a bare one.
+REWARD_TEXT = re.compile(
+    r"(?:(?P<label>[^:,\n]{1,100}):)?\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))", re.IGNORECASE
+)
+# A number and the class that it is of: its name, or its place.
+LabelledReward = tuple[str | int | None, Any]
 
 
 class EndpointConnection:
-    """What models on one endpoint share: the client with its connections, the pace, and how they are received."""
+    """What models on one endpoint share: the client with its connections, the rate limits, and the endpoint's health."""
 
     def __init__(self, config: ModelConfig, stopped: Callable[[], EmpathyEvalError | None]) -> None:
         self._config = config
@@ -65,11 +72,11 @@ class EndpointConnection:
     async def post(self, path: str, content: bytes) -> Received:
         """The response to a body, sent as the client sends it.
 
-        Address and headers are those of the first request that was answered: to put them together takes the client a quarter of its time.
+        Address and headers are those of the first answered request: building them takes a quarter of the client's time.
 
         Raises:
-            openai.APIStatusError: for a status that is no success.
-            openai.APIConnectionError: where there is no response.
+            openai.APIStatusError: for an error status.
+            openai.APIConnectionError: if there is no response.
         """
         if path not in self._answered:
             options: RequestOptions = {"headers": {"Content-Type": "application/json"}, "timeout": self._limit}
@@ -90,16 +97,16 @@ class EndpointConnection:
 
     @property
     def _limit(self) -> httpx2.Timeout:
-        """How long it may take to get a connection (name, TCP, TLS); the whole answer has a limit of its own."""
+        """The time limit for a connection (name, TCP, TLS); the whole answer has its own limit."""
         return httpx2.Timeout(None, pool=self.reception.connecting)
 
     @cached_property
     def _http(self) -> BoundedClient:
-        return BoundedClient(self._config, self.reception.reached, self._limit)
+        return BoundedClient(self._config, self.reception.connection_made, self._limit)
 
     @cached_property
     def client(self) -> openai.AsyncOpenAI:
-        """The client, made when something is sent for the first time: a replay needs none.
+        """The client, created at the first request: a replay needs none.
 
         Raises:
             InputError: if the key or a header cannot be sent.
@@ -108,7 +115,7 @@ class EndpointConnection:
 
 
 class OpenAIEndpoint:
-    """A model behind a chat-completions endpoint. The key is read from the environment and kept nowhere else."""
+    """A model behind a chat-completions endpoint. Its key is read from the environment and kept nowhere else."""
 
     path = "/chat/completions"
 
@@ -120,22 +127,26 @@ class OpenAIEndpoint:
         self._line, self._pace, self.reception = line, line.pace, line.reception
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """The body of a chat completion; structure is asked for as configured, never detected."""
+        """The body of a chat completion; structured output is requested as configured, never detected."""
         config = self._config
         body = {"model": self.name, "messages": messages, config.max_tokens_field: config.max_tokens, **config.parameters}
         if config.structure == "schema":
-            asked = {"name": answer_schema, "strict": True, "schema": shape(answer_schema)}
+            asked = {"name": answer_schema, "strict": True, "schema": schema_for_models(answer_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": asked}
         elif config.structure == "json_object":
             body["response_format"] = {"type": "json_object"}
         return body
 
-    def sent(self, request: Request) -> bytes:
+    def request_bytes(self, request: Request) -> bytes:
         """The bytes that are sent."""
         return request.content
 
-    def answer(self, body: Any, worst: Usage) -> Completion:
-        """The completion in the body of an answer. Raises :class:`NoCompletion` where there is none."""
+    def completion(self, body: Any, worst: Usage) -> Completion:
+        """The completion in a response body.
+
+        Raises:
+            NoCompletion: if there is none.
+        """
         return completion_of(body, self.name, worst)
 
     async def complete(self, request: Request) -> Completion:
@@ -143,16 +154,16 @@ class OpenAIEndpoint:
 
         Raises:
             NoAnswer: if the endpoint refused this request, or did not answer it in time.
-            JobError: if it refuses all of them (key, permission, model, quota), cannot be reached, or the budget is used up.
-            EmpathyEvalError: if nothing is to be sent any more.
+            JobError: if it refuses all requests (key, permission, model, quota), cannot be reached, or the budget is used up.
+            EmpathyEvalError: if the run was stopped.
         """
         give_up, attempt, size = now() + self._config.patience_seconds, 0, request.size
         try:
             while True:
                 try:
                     return await self._once(request, size)
-                except Refused as refusal:
-                    wait = self.reception.patience(_wait(refusal, attempt))
+                except RetryableError as refusal:
+                    wait = self.reception.bounded_wait(_wait(refusal, attempt))
                     if now() + wait > give_up:
                         asked = f"; it asks to wait {refusal.wait:,.0f} s" if refusal.wait else ""
                         raise NoAnswer(f"{refusal}{asked}") from refusal
@@ -163,7 +174,7 @@ class OpenAIEndpoint:
             self.reception.again.pop(id(request), None)
 
     async def _once(self, request: Request, size: int) -> Completion:
-        """One attempt, within pace and budget, at a request of that many bytes."""
+        """One attempt, within rate limits and budget, at a request of that many bytes."""
         token, worst = uuid.uuid4().hex, Usage(size, 0, self._config.max_tokens)
         expected = size // 4 + self._config.max_tokens
         await self._pace.start(expected)
@@ -175,10 +186,10 @@ class OpenAIEndpoint:
             try:
                 if stopped := self._stopped():  # while it waited for its turn
                     raise stopped
-                completion = await self._send(self.sent(request), worst)
+                completion = await self._send(self.request_bytes(request), worst)
                 used, known = completion.usage, True
                 return completion
-            except Refused as refusal:
+            except RetryableError as refusal:
                 slower, known = refusal.pace, refusal.known
                 raise
             except (NoAnswer, EmpathyEvalError):
@@ -190,38 +201,38 @@ class OpenAIEndpoint:
             self._pace.end(expected, used.input_tokens + used.output_tokens, refused=slower)
 
     async def _send(self, content: bytes, worst: Usage) -> Completion:
-        """Sends a request once; what does not come whole and in time is no answer, whatever was raised by what came instead."""
-        self.reception.sends()
+        """Sends a request once; anything but a whole answer in time is no answer."""
+        self.reception.request_sent()
         try:
-            response = await within(self._config.timeout_seconds, self._line.post(self.path, content), self._lost)
-            self._pace.heed(response.headers)
-            completion = self.answer(_parsed(response.content), worst)
+            response = await with_timeout(self._config.timeout_seconds, self._line.post(self.path, content), self._lost)
+            self._pace.apply_headers(response.headers)
+            completion = self.completion(_parsed(response.content), worst)
         except openai.APIStatusError as error:
-            self._pace.heed(error.response.headers.raw)
-            raise self._received(meaning(error, self._config)) from error
+            self._pace.apply_headers(error.response.headers.raw)
+            raise self._received(classify_status(error, self._config)) from error
         except TimeoutError as error:
             if self._lost() and (stopped := self._stopped()):
                 raise stopped from error
-            self.reception.silent(reason := f"no answer within {self._config.timeout_seconds:g} s")
-            raise Refused(reason, pace=True, known=False) from error
+            self.reception.no_answer_received(reason := f"no answer within {self._config.timeout_seconds:g} s")
+            raise RetryableError(reason, pace=True, known=False) from error
         except NoCompletion as error:
-            raise self._received(Refused(masked(str(error), self._config), known=False, failing=True)) from error
+            raise self._received(RetryableError(masked(str(error), self._config), known=False, failing=True)) from error
         except EmpathyEvalError:
             raise
         except Exception as error:  # the libraries beneath raise anything on what is no HTTP
-            raise self.reception.broken(error) from error
+            raise self.reception.classify_error(error) from error
         finally:
-            self.reception.came_back()
-        self.reception.heard()
+            self.reception.request_ended()
+        self.reception.answer_received()
         return replace(completion, text=masked(completion.text, self._config))
 
     def _lost(self) -> bool:
-        """Whether the run is stopped while nothing can be at the endpoint: not one connection was made."""
+        """Whether the run is stopped and nothing can be at the endpoint: no connection was ever made."""
         return not self.reception.connected and self._stopped() is not None
 
-    def _received(self, found: Refused | NoAnswer | EmpathyEvalError) -> Exception:
-        """What was found in a status; or the error that gives the endpoint up."""
-        return (None if isinstance(found, EmpathyEvalError) else self.reception.refused(found)) or found
+    def _received(self, failure: RetryableError | NoAnswer | EmpathyEvalError) -> Exception:
+        """The failure of a status; or the error that gives the endpoint up."""
+        return (None if isinstance(failure, EmpathyEvalError) else self.reception.record_refusal(failure)) or failure
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -229,8 +240,8 @@ class OpenAIEndpoint:
             await self._line.client.close()
 
 
-def _wait(refusal: Refused, attempt: int) -> float:
-    """Seconds before a request is sent again: they grow and are spread, so that those refused together do not come back together."""
+def _wait(refusal: RetryableError, attempt: int) -> float:
+    """Seconds before the next attempt: growing and randomised, so that requests refused together do not return together."""
     own: float = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
     if refusal.wait is None:
         return own * random.uniform(0.5, 1.0)
@@ -238,8 +249,8 @@ def _wait(refusal: Refused, attempt: int) -> float:
     return max(refusal.wait, min(own / 10, LONGEST_SHORT)) * random.uniform(1.0, 1.25)
 
 
-async def within(length: float, work: Coroutine[Any, Any, T], lost: Callable[[], bool] = lambda: False) -> T:
-    """The result of some work within so many seconds; not counted are those in which this process was busy with something else.
+async def with_timeout(length: float, work: Coroutine[Any, Any, T], lost: Callable[[], bool] = lambda: False) -> T:
+    """The result of some work within a time limit in seconds, not counting time in which this process was busy.
 
     Raises:
         TimeoutError: if there is none, or it is ``lost``; the work is cancelled.
@@ -258,10 +269,10 @@ async def within(length: float, work: Coroutine[Any, Any, T], lost: Callable[[],
 
 
 def _parsed(content: bytes) -> Any:
-    """The value of a body.
+    """The JSON value of a body.
 
     Raises:
-        NoCompletion: if it is no JSON.
+        NoCompletion: if it is not JSON.
     """
     try:
         return json.loads(content)
@@ -271,22 +282,13 @@ def _parsed(content: bytes) -> Any:
         raise NoCompletion(f"the endpoint's answer is no JSON: {error}") from error
 
 
-PATHS = {"chat": "/chat/completions", "classify": "/classify", "score": "/score", "predict": "/predict"}
-# How a chat endpoint says numbers: ``reward:-3.5``, ``helpfulness:1.6,coherence:3.3``, or a bare one.
-SAID = re.compile(
-    r"(?:(?P<label>[^:,\n]{1,100}):)?\s*(?P<value>[-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|[-+]?(?:nan|inf(?:inity)?))", re.IGNORECASE
-)
-# A number and the class that it is of: its name, or its place.
-Found = tuple[str | int | None, Any]
-
-
-def body_of(form: str, model: str, messages: list[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
+def reward_body(form: str, model: str, messages: list[Message], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """The canonical body for a conversation whose last message is the reply.
 
-    Numbers are asked for as the model makes them, before a sigmoid brings good replies together; ``parameters`` may say otherwise.
+    Raw scores are requested, because a sigmoid brings good replies together; ``parameters`` may override this.
     """
     *before, reply = messages
-    conversation = "\n".join(f"{one['role']}: {one['content']}" for one in before)
+    conversation = "\n".join(f"{message['role']}: {message['content']}" for message in before)
     asked: dict[str, Callable[[], dict[str, Any]]] = {
         "chat": lambda: {"messages": messages},
         "classify": lambda: {"messages": messages, "use_activation": False},
@@ -296,53 +298,53 @@ def body_of(form: str, model: str, messages: list[Message], parameters: Mapping[
     return {"form": form, "model": model, **asked[form](), **parameters}
 
 
-def sent_of(body: Mapping[str, Any]) -> bytes:
-    """What is sent of a canonical body; the server of ``predict`` has one model, and takes no name."""
+def sent_body(body: Mapping[str, Any]) -> bytes:
+    """The bytes to send of a canonical body; a ``predict`` server has one model, and takes no name."""
     unsent = ("form", "model") if body["form"] == "predict" else ("form",)
     return canonical_json({name: value for name, value in body.items() if name not in unsent})
 
 
 def rewards_of(body: Any, model: str, worst: Usage) -> Completion:
-    """The numbers in the body of an answer, whatever its form; where there are none, or an error stands in their place, it says so.
+    """The scores in a response body of any form; an answer without scores, or with an error, is recorded as such.
 
-    Where tokens are not counted, the worst case stands in.
+    Uncounted tokens are replaced by the worst case.
     """
-    told: dict[str, Any] = body if isinstance(body, dict) else {}
-    usage = counted(sound({"usage": told.get("usage")}, "chat_completion")[0]["usage"] or {}, worst, empty=True)
-    if told.get("error") or told.get("object") == "error":
-        return Completion(said(told), "error", model, usage)
-    if "choices" not in told:
-        return Completion(_text(_classes(told.get("data") if told else body)), "stop", model, usage)
+    answer: dict[str, Any] = body if isinstance(body, dict) else {}
+    usage = bounded_usage(without_violations({"usage": answer.get("usage")}, "chat_completion")[0]["usage"] or {}, worst, empty=True)
+    if answer.get("error") or answer.get("object") == "error":
+        return Completion(error_text(answer), "error", model, usage)
+    if "choices" not in answer:
+        return Completion(_rewards_text(_classes(answer.get("data") if answer else body)), "stop", model, usage)
     try:
-        completion = completion_of(told, model, worst)
+        completion = completion_of(answer, model, worst)
     except NoCompletion:
-        return Completion(_text([]), "stop", model, usage)
-    return replace(completion, text=_text(_said(completion.text)))
+        return Completion(_rewards_text([]), "stop", model, usage)
+    return replace(completion, text=_rewards_text(_rewards_in_text(completion.text)))
 
 
-def _classes(entries: Any) -> Iterator[Found]:
-    """Of ``classify`` all classes by their place, of ``predict`` by their names, of ``score`` the one there is."""
-    for one in entries if isinstance(entries, list) else ():
-        if isinstance(one, list):
-            yield from _classes(one)
-        elif isinstance(one, dict) and isinstance(one.get("probs"), list):
-            yield from enumerate(one["probs"])
-        elif isinstance(one, dict) and "score" in one:
-            yield one["label"] if isinstance(one.get("label"), str) else None, one["score"]
+def _classes(entries: Any) -> Iterator[LabelledReward]:
+    """Scores by class: indices for ``classify``, names for ``predict``, a single one for ``score``."""
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, list):
+            yield from _classes(entry)
+        elif isinstance(entry, dict) and isinstance(entry.get("probs"), list):
+            yield from enumerate(entry["probs"])
+        elif isinstance(entry, dict) and "score" in entry:
+            yield entry["label"] if isinstance(entry.get("label"), str) else None, entry["score"]
 
 
-def _said(text: str) -> Iterable[Found]:
-    """The numbers that a chat endpoint writes down; none where it writes anything else."""
-    found = [SAID.fullmatch(part.strip()) for part in re.split("[,\n]", text.strip())]
-    return [] if None in found else [(one["label"] and one["label"].strip(), float(one["value"])) for one in found if one]
+def _rewards_in_text(text: str) -> Iterable[LabelledReward]:
+    """The scores that a chat endpoint writes as text; empty for any other text."""
+    matches = [REWARD_TEXT.fullmatch(part.strip()) for part in re.split("[,\n]", text.strip())]
+    return [] if None in matches else [(match["label"] and match["label"].strip(), float(match["value"])) for match in matches if match]
 
 
-def _text(found: Iterable[Found]) -> str:
-    return json.dumps({"rewards": [{"label": label, "value": _number(value)} for label, value in found]})
+def _rewards_text(rewards: Iterable[LabelledReward]) -> str:
+    return json.dumps({"rewards": [{"label": label, "value": _number(value)} for label, value in rewards]})
 
 
 def _number(value: Any) -> float | str | None:
-    """A finite number as it is; what is none by its name, for JSON has none for it; None for what is no number at all."""
+    """A finite number unchanged, NaN and infinity by name (JSON has neither), None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -353,7 +355,7 @@ def _number(value: Any) -> float | str | None:
 
 
 class RewardEndpoint(OpenAIEndpoint):
-    """A reward model: sent, paced and paid for as a chat model is, read as its form is."""
+    """A reward model: sent, limited and paid for as a chat model, with its own response forms."""
 
     def __init__(
         self, config: ModelConfig, budget: Budget, line: EndpointConnection, stopped: Callable[[], EmpathyEvalError | None]
@@ -363,13 +365,13 @@ class RewardEndpoint(OpenAIEndpoint):
         self.path = PATHS[self._form]
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """The canonical body, with the form in it: another form is another request, another address is not."""
-        return body_of(self._form, self.name, messages, self._config.parameters)
+        """The canonical body including the form: another form is another request, another address is not."""
+        return reward_body(self._form, self.name, messages, self._config.parameters)
 
-    def sent(self, request: Request) -> bytes:
-        """The bytes that are sent: what the server of that form reads."""
-        return sent_of(request.body)
+    def request_bytes(self, request: Request) -> bytes:
+        """The bytes that the server of that form reads."""
+        return sent_body(request.body)
 
-    def answer(self, body: Any, worst: Usage) -> Completion:
-        """What was answered, with the numbers in it; without any it is an answer too, which is not taken later."""
+    def completion(self, body: Any, worst: Usage) -> Completion:
+        """The scores as a completion; one without scores is refused later."""
         return rewards_of(body, self.name, worst)

@@ -1,4 +1,4 @@
-"""The seed bank: answers each request from the seed dialogue that the request is about. The offline default."""
+"""The seed bank: a model that answers from seed dialogues. The offline default."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.completions.requests import About, Completion, Request
-from empathy_eval.design.errata import first_of
+from empathy_eval.design.errata import original_id
 from empathy_eval.design.kinds import KINDS, SELF_CHAT
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.scenarios import Catalogue, Seed
 
 
 class SeedBank:
-    """A model that holds the curated seeds. Its name carries their hash, so that an edited seed is asked for anew."""
+    """A model that answers from the curated seeds. Its name has their hash, so that edited seeds are requested again."""
 
     endpoint = "seed-bank"
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.name = bank_of(catalogue.seed_hash)
-        self._seeds = {f"{one.number:03d}-seed": one.seed for one in catalogue.scenarios if one.seed}
+        self._seeds = {f"{scenario.number:03d}-seed": scenario.seed for scenario in catalogue.scenarios if scenario.seed}
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """The messages as they would be sent to a model, under the name of this bank."""
+        """The messages, under the name of this bank."""
         return {"model": self.name, "messages": messages, "schema": answer_schema}
 
     async def complete(self, request: Request) -> Completion:
-        """The answer that the seed file holds.
+        """The answer in the seed file.
 
         Raises:
             InputError: for anything it does not hold.
@@ -35,10 +35,10 @@ class SeedBank:
         return Completion(json.dumps(self._answer(request.about), ensure_ascii=False), "stop", self.name)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
     def _answer(self, about: About) -> dict[str, Any]:
-        seed = self._seeds.get(first_of(about.dialogue_id))
+        seed = self._seeds.get(original_id(about.dialogue_id))
         if seed is None:
             raise self._not_held(about)
         if about.kind == SELF_CHAT.name:
@@ -68,5 +68,5 @@ def _variant(seed: Seed, about: About) -> str | None:
 
 
 def bank_of(seed_hash: str) -> str:
-    """The name of the bank that holds the seed dialogues of this hash."""
+    """The name of the bank with seed dialogues of this hash."""
     return f"seed-bank@{seed_hash[-12:]}"

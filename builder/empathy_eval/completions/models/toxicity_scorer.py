@@ -1,4 +1,4 @@
-"""The toxicity scorer as a model: what it answers is a score, computed here, rounded to four places."""
+"""The toxicity scorer as a model: its answer is a locally computed score, rounded to four places."""
 
 from __future__ import annotations
 
@@ -28,10 +28,14 @@ BASE, BASE_FILES = "google-bert/bert-base-uncased", "config.json tokenizer.json 
 BEGINNINGS = (b"PK", b"\x80\x02")
 # The end of a name in the convention of torch.hub: the first digits of the file's SHA-256.
 DIGITS = re.compile(r"-([0-9a-f]{8})\.[^.]+$")
+# Scores a list of texts at once: a single call costs hundreds of times what a text in a batch costs.
+Scorer = Callable[[list[str]], Sequence[float]]
+# Texts that come within this time are scored together, in seconds.
+GATHERED = 0.005
 
 
 def detoxify_weights(config: ToxicityConfig) -> str:
-    """A hash of the checkpoint and of the files beside it: another vocabulary makes other scores of the same weights.
+    """A hash of the checkpoint and its tokenizer files, since another vocabulary changes scores.
 
     Raises:
         InputError: with all that is missing or wrong: the package, the checkpoint, the folder of its configuration.
@@ -59,8 +63,8 @@ def _checkpoint_problems(checkpoint: str | None) -> Iterator[Problem]:
         yield Problem(CHECKPOINT, f'"{path}" is not a file, and nothing is downloaded', fix)
     elif (beginning := _beginning(path)) not in BEGINNINGS:
         yield Problem(CHECKPOINT, f'"{path}" is not a checkpoint of PyTorch: it begins with {beginning!r}', fix)
-    elif (named := DIGITS.search(path.name)) and (found := digest_file(path)[:8]) != named[1]:
-        what = f'"{path}" has {named[1]} in its name, but its SHA-256 begins with {found}: it is damaged, or another file'
+    elif (named := DIGITS.search(path.name)) and (actual := digest_file(path)[:8]) != named[1]:
+        what = f'"{path}" has {named[1]} in its name, but its SHA-256 begins with {actual}: it is damaged, or another file'
         yield Problem(CHECKPOINT, what, f"{fix}; or, if you trust the file, rename it without these digits")
 
 
@@ -81,7 +85,7 @@ def _beginning(path: Path) -> bytes:
 
 
 def load_detoxify(config: ToxicityConfig) -> Callable[[list[str]], Sequence[float]]:
-    """Scores of texts by Detoxify, whose own code loads the checkpoint.
+    """The scoring function of Detoxify, whose own code loads the checkpoint.
 
     Raises:
         InputError: if Detoxify cannot load it.
@@ -102,26 +106,20 @@ def load_detoxify(config: ToxicityConfig) -> Callable[[list[str]], Sequence[floa
         module.get_model_and_tokenizer = build
 
     def scores(texts: list[str]) -> list[float]:
-        found: float | list[float] = model.predict(texts)["toxicity"]
+        predicted: float | list[float] = model.predict(texts)["toxicity"]
         # Detoxify returns a bare number for a list of one text.
-        return [found] if isinstance(found, float) else found
+        return [predicted] if isinstance(predicted, float) else predicted
 
     return scores
 
 
-# Scores a list of texts at once: a single call costs hundreds of times what a text in a batch costs.
-Scorer = Callable[[list[str]], Sequence[float]]
-# Texts that come within this time are scored together, in seconds.
-GATHERED = 0.005
-
-
 class ToxicityScorer:
-    """Scores the texts of all items at work in batches. A request holds the text and the hash of the weights."""
+    """Scores texts of all items at work in batches. A request holds the text and the hash of the weights."""
 
     endpoint = "local"
 
     def __init__(self, config: ToxicityConfig) -> None:
-        """Reads nothing yet: a preview needs no weights."""
+        """Loads nothing yet: a preview needs no weights."""
         self.name, self._config = config.scorer, config
         self._waiting: list[tuple[str, asyncio.Future[float]]] = []
         self._scoring: set[asyncio.Task[None]] = set()
@@ -136,7 +134,7 @@ class ToxicityScorer:
         return weights_of(self._config)
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """What a score is kept under: the text, which is the last message, and the weights."""
+        """The body that a score is stored under: the text, which is the last message, and the weights."""
         return {"model": self.name, "weights": self.weights, "text": messages[-1]["content"]}
 
     async def complete(self, request: Request) -> Completion:
@@ -154,10 +152,10 @@ class ToxicityScorer:
         return Completion(json.dumps({"score": await future}), "stop", self.name)
 
     async def close(self) -> None:
-        """Nothing to give back."""
+        """Nothing to close."""
 
     async def _score(self) -> None:
-        """Scores what gathers in a moment, and hands it out."""
+        """Scores the texts that gather for a moment."""
         await asyncio.sleep(GATHERED)
         waiting, self._waiting = self._waiting, []
         try:
@@ -190,10 +188,10 @@ def load_scorer(config: ToxicityConfig) -> Scorer:
 
 @cache
 def weights_of(config: ToxicityConfig | None) -> str:
-    """A hash of the scorer's weights; ``none`` where nothing is scored.
+    """A hash of the scorer's weights; ``none`` if nothing is scored.
 
     Raises:
-        InputError: if weights are missing or wrong, with all that is, or if the scorer's package is not installed.
+        InputError: if weights or the scorer's package are missing or wrong.
     """
     if config is None:
         return "none"

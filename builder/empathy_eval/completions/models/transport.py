@@ -1,4 +1,4 @@
-"""What carries requests to an endpoint: its key and headers out of the environment, and a client whose answers are bounded and masked."""
+"""HTTP for endpoints: keys and headers from the environment, bounded responses without secrets, and the meaning of errors."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ import httpx2
 import openai
 
 from empathy_eval.base.errors import EmpathyEvalError, Problem, job_error, refuse
-from empathy_eval.base.schemas import sound
-from empathy_eval.completions.requests import Completion, NoAnswer, Usage, storable
+from empathy_eval.base.schemas import without_violations
+from empathy_eval.completions.requests import Completion, NoAnswer, Usage, utf8_safe
 from empathy_eval.design.endpoints import ModelConfig, url_faults
 
 # The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
@@ -32,6 +32,24 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 ADDRESS = "OPENAI_BASE_URL"
 # Shorter ones would be taken out of words that have nothing to do with them.
 SHORTEST_SECRET = 8
+# Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.
+EARLY_ENDS = {"content_filter", "length"}
+# Where a provider puts its words, in the order in which they are looked for.
+ERROR_KEYS = ("error", "detail", "code", "message", "msg", "errors", "data")
+MAX_ERROR_TEXT, DEPTH = 200, 4
+QUOTA = re.compile(
+    r"insufficient_quota|billing_hard_limit_reached|insufficient_balance|budget.{0,40}exceed|exceed.{0,40}budget", re.IGNORECASE
+)
+NO_MODEL = re.compile(
+    r"model_not_found|(?:invalid|unknown) model|model .{0,200}(?:not found|not exist|not supported|unknown)", re.IGNORECASE
+)
+LATER, CONGESTED = (408, 409, 425, 429), (408, 429, 504)
+# Bytes of a refusal that are looked at for its words.
+MOST_WORDS = 8192
+# What a longer wait is taken as, in seconds: about four months.
+LONGEST_ASKED = 1e7
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|[smhd])", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -43,42 +61,39 @@ class Received:
 
 
 class TooLarge(httpx2.HTTPError):
-    """An answer that is larger than any chat completion."""
+    """A response larger than any chat completion."""
 
 
 class BoundedClient(openai.DefaultAioHttpClient):
-    """The client of the ``openai`` package over aiohttp; a body is read to a bound, and the secrets are taken out of it.
-
-    ``reached`` is called for every connection that is made.
-    """
+    """The ``openai`` client over aiohttp; bodies are bounded and secrets removed. ``reached`` is called for every connection."""
 
     def __init__(self, config: ModelConfig, reached: Callable[[], None], limit: httpx2.Timeout) -> None:
         pool = httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight)
-        super().__init__(follow_redirects=False, verify=trusted(), timeout=limit, limits=pool)
+        super().__init__(follow_redirects=False, verify=tls_context(), timeout=limit, limits=pool)
         self._secrets, self._reached = secrets_of(config), reached
 
     def _init_transport(self, *given: Any, **settings: Any) -> Any:
-        """The transport, whose session says when there is a connection; one that makes no session of its own says nothing."""
+        """The transport, whose session reports connections, if it creates one."""
         transport: Any = super()._init_transport(*given, **settings)
         if make := getattr(transport, "get_client", None):
             transport.get_client = lambda: self._listening(make())
         return transport
 
     def _listening(self, session: aiohttp.ClientSession) -> aiohttp.ClientSession:
-        async def made(*about: Any) -> None:
+        async def on_connection(*about: Any) -> None:
             self._reached()
 
         listening = aiohttp.TraceConfig()
-        listening.on_connection_create_end.append(made)
+        listening.on_connection_create_end.append(on_connection)
         listening.freeze()
         session.trace_configs.append(listening)
         return session
 
     async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
-        """Sends a request and reads its answer whole.
+        """Sends a request and reads the whole response.
 
         Raises:
-            TooLarge: if the answer, unpacked, is larger than any chat completion.
+            TooLarge: if the unpacked response is larger than any chat completion.
         """
         response = await super().send(request, **{**settings, "stream": True})
         body = bytearray()
@@ -114,17 +129,17 @@ class BoundedClient(openai.DefaultAioHttpClient):
 
 
 class BoundedSyncClient(openai.DefaultHttpxClient):
-    """The same for the calls of batches, each within so many seconds; a file that is fetched goes through as it comes."""
+    """The same for calls of batches, each with a time limit; a downloaded file is streamed."""
 
     def __init__(self, config: ModelConfig) -> None:
-        super().__init__(follow_redirects=False, verify=trusted(), timeout=config.timeout_seconds)
+        super().__init__(follow_redirects=False, verify=tls_context(), timeout=config.timeout_seconds)
         self._secrets, self._seconds = secrets_of(config), config.timeout_seconds
 
     def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
-        """Sends a request and reads its answer whole, unless it is to be streamed.
+        """Sends a request and reads the whole response, unless it is streamed.
 
         Raises:
-            TooLarge, ReadTimeout: if the answer is too large, or takes too long.
+            TooLarge, ReadTimeout: if the response is too large, or takes too long.
         """
         if settings.get("stream"):
             return super().send(request, **settings)
@@ -148,7 +163,7 @@ def _add(body: bytearray, chunk: bytes) -> None:
 
 
 def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[str, ...]) -> httpx2.Response:
-    """A response that was read, unpacked and without secrets."""
+    """A complete response, unpacked and without secrets."""
     headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
     return httpx2.Response(response.status_code, headers=headers, content=_masked_bytes(content, secrets), request=request)
 
@@ -159,8 +174,8 @@ def _masked_bytes(content: bytes, secrets: tuple[str, ...]) -> bytes:
     return content
 
 
-def trusted() -> ssl.SSLContext:
-    """The certificates that are trusted, read once for every place that the environment names."""
+def tls_context() -> ssl.SSLContext:
+    """The trusted certificates, cached by the paths that the environment names."""
     return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
 
 
@@ -171,47 +186,40 @@ def _certificates(*places: str | None) -> ssl.SSLContext:
 
 
 def address_of(config: ModelConfig) -> str:
-    """Where the client sends requests to."""
+    """The address that the client sends requests to."""
     return config.base_url or os.environ.get(ADDRESS) or "https://api.openai.com/v1"
 
 
-def filled(values: Mapping[str, str]) -> dict[str, str]:
-    """Headers or parameters with the environment variables that they name; one that is not set stays as it is written."""
-    return {name: VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value) for name, value in values.items()}
+def with_environment(values: Mapping[str, str]) -> dict[str, str]:
+    """Values with their environment variables filled in; unset ones stay as written."""
+    return {name: VARIABLE.sub(lambda match: os.environ.get(match[1], match[0]), value) for name, value in values.items()}
 
 
 def client_settings(config: ModelConfig) -> dict[str, Any]:
-    """What a client of the ``openai`` package is made with; it sends nothing again by itself.
+    """Arguments of an ``openai`` client, which never retries by itself.
 
     Raises:
         InputError: if the key or a header cannot be sent.
     """
     check_access(config)
-    return {
-        "api_key": key_of(config),
-        "base_url": config.base_url,
-        "default_headers": filled(config.headers),
-        "default_query": filled(config.query),
-        "max_retries": 0,
-    }
+    filled = {"default_headers": with_environment(config.headers), "default_query": with_environment(config.query)}
+    return {"api_key": key_of(config), "base_url": config.base_url, "max_retries": 0, **filled}
 
 
 def key_of(config: ModelConfig) -> str:
-    """The key of an endpoint; a local server needs none, and the client insists on one."""
+    """The key of an endpoint; local servers need none, but the client does."""
     return os.environ.get(config.api_key_env) or "none"
 
 
 def secrets_of(config: ModelConfig) -> tuple[str, ...]:
-    """What must be in nothing that is shown or kept: the key, and what headers and parameters take from the environment."""
-    names = [
-        config.api_key_env,
-        *(name for value in (*config.headers.values(), *config.query.values()) for name in VARIABLE.findall(value)),
-    ]
+    """What must never be shown or stored: the key, and values from the environment in headers and parameters."""
+    values = (*config.headers.values(), *config.query.values())
+    names = [config.api_key_env, *(name for value in values for name in VARIABLE.findall(value))]
     return tuple(sorted({value for name in names if len(value := os.environ.get(name, "")) >= SHORTEST_SECRET}, key=len, reverse=True))
 
 
 def masked(text: str, config: ModelConfig) -> str:
-    """A text without the secrets of an endpoint, also as JSON and addresses write them."""
+    """A text without the secrets of an endpoint, in plain, JSON and URL form."""
     for secret in secrets_of(config):
         for form in (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), quote(secret, safe=""), quote_plus(secret)):
             text = text.replace(form, "***")
@@ -219,19 +227,19 @@ def masked(text: str, config: ModelConfig) -> str:
 
 
 def masked_value(value: Any, config: ModelConfig) -> Any:
-    """A JSON value whose texts are without secrets, however their signs were written."""
+    """A JSON value whose texts are without secrets, however their characters were written."""
     if isinstance(value, str):
         return masked(value, config)
     if isinstance(value, list):
-        return [masked_value(one, config) for one in value]
-    return {name: masked_value(one, config) for name, one in value.items()} if isinstance(value, dict) else value
+        return [masked_value(item, config) for item in value]
+    return {name: masked_value(item, config) for name, item in value.items()} if isinstance(value, dict) else value
 
 
 def check_access(config: ModelConfig) -> None:
-    """What the environment holds for an endpoint can be sent to it.
+    """Checks that the environment has valid credentials for an endpoint.
 
     Raises:
-        InputError: for a key or a value that cannot stand in a header, or a variable that is not set; no value is shown.
+        InputError: for a key or value that a header cannot hold, or a variable that is not set; no value is shown.
     """
     if not config.remote:
         return
@@ -258,53 +266,46 @@ def check_access(config: ModelConfig) -> None:
     refuse(problems)
 
 
-# Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.
-EARLY_ENDS = {"content_filter", "length"}
-# Where a provider puts its words, in the order in which they are looked for.
-SAID_IN = ("error", "detail", "code", "message", "msg", "errors", "data")
-LONGEST_SAID, DEPTH = 200, 4
-
-
 class NoCompletion(Exception):
-    """A body that holds no answer; the text says why."""
+    """A response body without an answer; the text says why."""
 
 
 def completion_of(body: Any, model: str, worst: Usage) -> Completion:
-    """A completion from the body of a chat completion, whatever its finish. What breaks the schema counts as not said.
+    """The completion in the body of a chat completion, whatever its finish reason. Fields that break the schema are ignored.
 
-    Where tokens are not counted, or in a way that cannot be, the worst case stands in, so that a budget stays hard.
+    Missing or impossible token counts are replaced by the worst case, so that a budget stays hard.
 
     Raises:
         NoCompletion: if it is an error, or has neither a text, output tokens, a refusal nor a finish reason of :data:`EARLY_ENDS`.
     """
     if not isinstance(body, dict):
-        raise NoCompletion(f"the answer is no chat completion: {said(body) or type(body).__name__}")
+        raise NoCompletion(f"the answer is no chat completion: {error_text(body) or type(body).__name__}")
     if body.get("error"):
-        raise NoCompletion(f"an error in the place of an answer: {said(body)}")
+        raise NoCompletion(f"an error in the place of an answer: {error_text(body)}")
     if isinstance(body.get("choices"), list):  # one was asked for
         body = {**body, "choices": body["choices"][:1]}
-    body, odd = sound(body, "chat_completion")
+    body, odd = without_violations(body, "chat_completion")
     choice = next(iter(body.get("choices") or ()), None) or {}
     message, usage = choice.get("message") or {}, body.get("usage") or {}
     text, refusal, finish = _text(message.get("content")), message.get("refusal") or "", choice.get("finish_reason")
     if any("finish_reason" in place for place, _ in odd):
         finish = "unknown"
     if not (text or refusal or usage.get("completion_tokens") or (finish or "").casefold() in EARLY_ENDS):
-        why = next((f"; {said(f'{place}: {what}')}" for place, what in odd), "") or f": {said(body)}".removesuffix(": ")
+        why = next((f"; {error_text(f'{place}: {what}')}" for place, what in odd), "") or f": {error_text(body)}".removesuffix(": ")
         raise NoCompletion(f"the answer has no usable content{why}")
     ends = "refusal" if refusal else finish or ("stop" if text else "empty")
-    return Completion(storable(refusal or text), ends, model, counted(usage, worst, empty=not (refusal or text)))
+    return Completion(utf8_safe(refusal or text), ends, model, bounded_usage(usage, worst, empty=not (refusal or text)))
 
 
 def _text(content: Any) -> str:
-    """A content as one text: its text parts joined; empty where nothing but white space is in it."""
+    """The text parts of a content, joined; empty if there is only white space."""
     parts = content if isinstance(content, list) else [{"text": content}]
     text = "".join(part.get("text") or "" for part in parts if part and part.get("type", "text") in ("text", "output_text", None))
     return text if text.strip() else ""
 
 
-def counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
-    """The tokens as they were counted, each within its worst case, or the worst case."""
+def bounded_usage(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
+    """The counted tokens, each within its worst case, or the worst case."""
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     if not read or not cached <= read <= worst.input_tokens:
@@ -314,45 +315,29 @@ def counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
     return Usage(int(read), int(cached), int(written))
 
 
-def said(value: Any, depth: int = DEPTH) -> str:
-    """What a provider says of an error, in one short line: of an object its code and message, of a list what is in it, or plain text."""
-    found = ""
+def error_text(value: Any, depth: int = DEPTH) -> str:
+    """A provider's error in one short line: code and message of an object, entries of a list, or plain text."""
+    text = ""
     if isinstance(value, str):
-        found = value
+        text = value
     elif isinstance(value, dict) and depth:
-        found = next(filter(None, (said(value.get(name), depth - 1) for name in SAID_IN[:2])), "")
-        found = found or " ".join(filter(None, (said(value.get(name), depth - 1) for name in SAID_IN[2:])))
+        text = next(filter(None, (error_text(value.get(name), depth - 1) for name in ERROR_KEYS[:2])), "")
+        text = text or " ".join(filter(None, (error_text(value.get(name), depth - 1) for name in ERROR_KEYS[2:])))
     elif isinstance(value, list) and depth:
-        found = "; ".join(filter(None, (said(one, depth - 1) for one in value[:3])))
+        text = "; ".join(filter(None, (error_text(item, depth - 1) for item in value[:3])))
     elif isinstance(value, int) and not isinstance(value, bool) and depth < DEPTH and abs(value) < 10**9:  # a code
-        found = str(value)
+        text = str(value)
     # Control and formatting signs could move a terminal's cursor.
-    plain = "".join(sign if sign.isprintable() else " " for sign in found[: 10 * LONGEST_SAID])
+    plain = "".join(character if character.isprintable() else " " for character in text[: 10 * MAX_ERROR_TEXT])
     line = " ".join(plain.split())
-    return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID - 1]}…"
+    return line if len(line) <= MAX_ERROR_TEXT else f"{line[: MAX_ERROR_TEXT - 1]}…"
 
 
-QUOTA = re.compile(
-    r"insufficient_quota|billing_hard_limit_reached|insufficient_balance|budget.{0,40}exceed|exceed.{0,40}budget", re.IGNORECASE
-)
+class RetryableError(Exception):
+    """The endpoint gave no answer this time.
 
-
-NO_MODEL = re.compile(
-    r"model_not_found|(?:invalid|unknown) model|model .{0,200}(?:not found|not exist|not supported|unknown)", re.IGNORECASE
-)
-
-
-LATER, CONGESTED = (408, 409, 425, 429), (408, 429, 504)
-
-
-# Bytes of a refusal that are looked at for its words.
-MOST_WORDS = 8192
-
-
-class Refused(Exception):
-    """The endpoint gave no answer this time; ``wait`` seconds if it said how long, ``known`` if it surely did not work on it.
-
-    ``pace`` if it is asked too much at once, ``failing`` if it answered and what it said was an error of its own.
+    ``wait`` are seconds if it said how long, ``known`` means that it surely did not work on the request, ``pace`` that it is asked too much
+    at once, ``failing`` that it reported an error of its own.
     """
 
     def __init__(
@@ -362,60 +347,53 @@ class Refused(Exception):
         self.wait, self.pace, self.known, self.failing = wait, pace, known, failing
 
 
-def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAnswer | EmpathyEvalError:
-    """What a status means: come back later, not this request, or not at all."""
+def classify_status(error: openai.APIStatusError, config: ModelConfig) -> RetryableError | NoAnswer | EmpathyEvalError:
+    """The meaning of an error status: retry later, refuse this request, or give up."""
     status, key = error.status_code, config.api_key_env
-    words = words_of(error.response, config)
+    words = response_words(error.response, config)
     shown = f"{status}: {words}" if words else str(status)
     if status == 402 or (400 <= status < 500 and QUOTA.search(words)):
-        return giving_up(config, f"the quota is used up ({shown})", "add to the account's balance")
+        return fatal_error(config, f"the quota is used up ({shown})", "add to the account's balance")
     if status == 401:
-        return giving_up(config, f"the endpoint refuses the key in {key} ({shown})", f"set {key}")
+        return fatal_error(config, f"the endpoint refuses the key in {key} ({shown})", f"set {key}")
     if status == 403:
-        return giving_up(config, f"the key in {key} may not do this ({shown})", "give it access, or use another key")
+        return fatal_error(config, f"the key in {key} may not do this ({shown})", "give it access, or use another key")
     if status == 404 or (status in (400, 422) and NO_MODEL.search(words)):
-        return giving_up(
-            config, f'the endpoint does not have this ({shown}), model "{config.model}"', "correct the model's name or base_url"
-        )
+        what = f'the endpoint does not have this ({shown}), model "{config.model}"'
+        return fatal_error(config, what, "correct the model's name or base_url")
     if status < 400:
-        where = said(masked(error.response.headers.get("location", "").partition("?")[0], config))
-        return Refused(f'{shown}: sends requests on to "{where}", which base_url could name', failing=True)
+        where = error_text(masked(error.response.headers.get("location", "").partition("?")[0], config))
+        return RetryableError(f'{shown}: sends requests on to "{where}", which base_url could name', failing=True)
     if status in LATER or status >= 500:
-        wait = seconds(error.response.headers.get("retry-after"))
-        return Refused(shown, wait, pace=status in CONGESTED, failing=status >= 500)
+        wait = retry_seconds(error.response.headers.get("retry-after"))
+        return RetryableError(shown, wait, pace=status in CONGESTED, failing=status >= 500)
     return NoAnswer(f"refused with {shown}")
 
 
-def giving_up(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
-    """The error that ends a run whose endpoint takes nothing."""
+def fatal_error(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
+    """The error that ends a run whose endpoint accepts nothing."""
     return job_error(f"models: {config.model}", what, f"{how}, then run the same command to continue; every answer is in the ledger")
 
 
-def words_of(response: Any, config: ModelConfig) -> str:
-    """The server's own words in the body of a response, in one short line without secrets; never a header, so never a key."""
+def response_words(response: Any, config: ModelConfig) -> str:
+    """The server's words in a response body, in one short line without secrets; never headers, which may hold a key."""
     text = masked(response.content[:MOST_WORDS].decode("utf-8", "replace"), config)
     try:
-        return said(masked_value(json.loads(text), config))
+        return error_text(masked_value(json.loads(text), config))
     except (ValueError, RecursionError):
-        return said(re.sub(r"<[^<>]{0,200}>", " ", text))
+        return error_text(re.sub(r"<[^<>]{0,200}>", " ", text))
 
 
-# What a longer wait is taken as, in seconds: about four months.
-LONGEST_ASKED = 1e7
-UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|[smhd])", re.ASCII)
-
-
-def seconds(text: str | None) -> float | None:
-    """Seconds from what rate-limit headers hold: ``1.5``, ``6m0s``, ``20ms``, or an HTTP date; None for anything else."""
+def retry_seconds(text: str | None) -> float | None:
+    """Seconds in a rate-limit header: ``1.5``, ``6m0s``, ``20ms``, or an HTTP date; None for anything else."""
     text = (text or "")[:100].strip()
     if not text:
         return None
     try:
         if DURATION.sub("", text) == "":
             return min(LONGEST_ASKED, sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text)))
-        found = float(text)
-        return min(LONGEST_ASKED, max(0.0, found)) if math.isfinite(found) else None
+        number = float(text)
+        return min(LONGEST_ASKED, max(0.0, number)) if math.isfinite(number) else None
     except ValueError:
         pass
     try:

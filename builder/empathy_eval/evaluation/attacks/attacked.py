@@ -22,7 +22,7 @@ from empathy_eval.evaluation.inversion.inversion import Scores as MetricScores
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, ScoreChange, StanceEffect
 from empathy_eval.metrics.protocol import Array, Context, Metric
-from empathy_eval.metrics.scoring import Pairs, Scored, statistics_of
+from empathy_eval.metrics.scoring import MetricResult, Pairs, statistics_of
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.resampling import Clusters
 
@@ -178,7 +178,7 @@ class AttackedTexts:
             for attack, one in found.items()
         ]  # fmt: skip
 
-    def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[Scored] = ()) -> AttackTable:
+    def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[MetricResult] = ()) -> AttackTable:
         """The table of all rows."""
         pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(one.fault for one in faults if one.fault)
         return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(told), faulty)
@@ -246,7 +246,7 @@ def _why_not(metric: object) -> str | None:
     return "it has no better direction" if getattr(metric, "higher_is_better", None) is None else None
 
 
-def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Evaluation) -> dict[str, Scored]:
+def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Evaluation) -> dict[str, MetricResult]:
     """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
     replies, places = made.replies, made.places
     ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
@@ -256,7 +256,7 @@ def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Evaluation) -
     return statistics_of(metrics, pairs, stand.scoring)
 
 
-def _reply_scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTexts) -> AttackScores:
+def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, made: AttackedTexts) -> AttackScores:
     """The scores of the replies before and under attack, turned round where lower is better."""
     whole = np.column_stack([merits_of(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
     under = {attack: np.full(len(whole), np.nan) for attack in made.texts}

@@ -68,7 +68,7 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
             if settings is None:
                 lacking.append(name)
             else:
-                made.append(_checked(name, plugins.made(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
+                made.append(_checked(name, plugins.load(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
         except InputError as error:
             problems += [one for one in error.problems if one not in problems]
     called = [one.name for one in made]

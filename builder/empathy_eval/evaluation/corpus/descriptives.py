@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, joined, overlap, spaced
-from empathy_eval.design.canary import in_json
+from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
 from empathy_eval.design.dataset import FAR_WAY, WAYS, column, files_of
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -154,5 +154,5 @@ def making(facts: Mapping[str, Any]) -> dict[str, Any]:
         "removed_by_review": [one["dialogue_id"] for one in (facts.get("reviews") or {}).get("removed", [])],
         "reviewed": bool(facts.get("reviews")),
         **({"without": facts["without"]} if "without" in facts else {}),
-        **in_json(facts),
+        **canary_entry(facts),
     }

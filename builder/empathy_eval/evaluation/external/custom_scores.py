@@ -19,9 +19,9 @@ from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
 from empathy_eval.evaluation.external.items import write_rows
 from empathy_eval.evaluation.external.score_file import PrecomputedScores, meant, number_in, raise_at_most, row_problems, table_rows
 from empathy_eval.evaluation.inversion.inversion import scores_of
-from empathy_eval.metrics.consistency import consistent
-from empathy_eval.metrics.faults import MetricFault, attempted
-from empathy_eval.metrics.protocol import Array, Metric, Ranged, with_count
+from empathy_eval.metrics.consistency import check_consistency
+from empathy_eval.metrics.faults import MetricFault, attempt
+from empathy_eval.metrics.protocol import Array, Metric, RangeAware, with_count
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, Scoring, statistics_of
 
@@ -85,12 +85,12 @@ def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[Precomput
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
     """
     _refuse_unfit(texts, found)
-    (made,) = consistent(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
+    (made,) = check_consistency(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
     columns = [MetricColumn(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
     faults = [one.fault for one in made.values() if one.fault]
     outside = list[DomainWarning]()
     for metric in found.metrics:
-        warned = attempted(metric.name, lambda metric=metric: list(_outside(metric, texts)))  # type: ignore[misc]
+        warned = attempt(metric.name, lambda metric=metric: list(_outside(metric, texts)))  # type: ignore[misc]
         if isinstance(warned, MetricFault):
             faults.append(warned)
         else:
@@ -113,7 +113,7 @@ def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
 
 def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
     """What a metric warns of, by reason in the order in which they come first."""
-    if not isinstance(metric, Ranged):
+    if not isinstance(metric, RangeAware):
         return
     rows: dict[str, list[int]] = defaultdict(list)
     for row, reason in metric.outside(texts.segments):

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import whole_file
-from empathy_eval.base.tabular import Writer
+from empathy_eval.base.tabular import TableWriter
 from empathy_eval.design.contrasts import CELLS, PAIRS, RAW, STANCE_FAR, STANCE_NEAR, TWO_BY_TWO
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.evaluation.inversion.inversion import Scores, Statistics, duels_of, scores_of
@@ -54,7 +54,7 @@ def write_rows(path: Path, columns: pa.Schema, rows: Iterable[dict[str, Any]]) -
     """Writes rows as parquet or CSV, by the suffix."""
     with whole_file(path) as partial:
         if path.suffix == ".parquet":
-            with Writer(partial, columns) as table:
+            with TableWriter(partial, columns) as table:
                 for row in rows:
                     table.add(row)
             return

@@ -22,7 +22,7 @@ from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSet
 from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
 from empathy_eval.evaluation.wording import listed
-from empathy_eval.metrics.protocol import SEEDS, Metric, Trained
+from empathy_eval.metrics.protocol import SEEDS, Metric, TrainedMetric
 from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 
@@ -106,7 +106,7 @@ def splits_measured(
 
 def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
     """The splits of a release that a metric was trained on, as far as it says so."""
-    told: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, Trained) else {}
+    told: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, TrainedMetric) else {}
     found = set(told.get(name, ()))
     if seeds := [one for one in told.get(SEEDS, ()) if one not in found]:
         found |= {one for one in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [one]))}

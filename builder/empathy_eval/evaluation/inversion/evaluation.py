@@ -32,12 +32,12 @@ from empathy_eval.evaluation.inversion.inversion import (
     measured_rows,
 )
 from empathy_eval.evaluation.inversion.results import MetricComparison, MetricRow, corrected
-from empathy_eval.metrics.consistency import consistent
-from empathy_eval.metrics.faults import MetricFault, attempted
+from empathy_eval.metrics.consistency import check_consistency
+from empathy_eval.metrics.faults import MetricFault, attempt
 from empathy_eval.metrics.length import EditRatio, Length
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection
-from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, MetricResult, Pairs, Scoring, statistics_of
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.resampling import Clusters
 
@@ -51,7 +51,7 @@ class AllScores:
     pairs: Mapping[str, Statistics]
     cells: Mapping[str, Statistics]
     before: Candidates | None
-    candidates: Mapping[str, Scored]
+    candidates: Mapping[str, MetricResult]
     faults: Sequence[MetricFault]
 
     @property
@@ -96,7 +96,7 @@ class Evaluation:
         sets = {"pairs": self.pairs.pairs(PAIR_VARIANTS), "controls": self.controls.pairs(CONTROLS)}
         texts = self._checked(sets | ({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}))
         stage("computing tables")
-        both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
+        both = [texts[config].get(Vader.name, MetricResult()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
         sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
@@ -128,7 +128,7 @@ class Evaluation:
             "faults": [*scores.faults, *more],
         }
 
-    def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, Scored]) -> dict[str, Statistics]:
+    def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, MetricResult]) -> dict[str, Statistics]:
         """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
         if not len(self.controls):  # of no texts nobody knows how wide a metric's rows are
             return {}
@@ -147,14 +147,14 @@ class Evaluation:
         """The metrics that score texts, as opposed to those whose scores are given."""
         return [one for one in self.found.metrics if not isinstance(one, PrecomputedScores)]
 
-    def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
+    def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, MetricResult]]:
         """What is scored and given of each set; what gave one text two scores has no scores at all."""
         given = [one for one in self.found.metrics if isinstance(one, PrecomputedScores)]
         scored = [
-            (pairs, {one.name: Scored(one.looked_up(pairs)) for one in given} | statistics_of(self._asked, pairs, self.scoring))
+            (pairs, {one.name: MetricResult(one.looked_up(pairs)) for one in given} | statistics_of(self._asked, pairs, self.scoring))
             for pairs in sets.values()
         ]
-        return dict(zip(sets, consistent(self._asked, scored, self.scoring), strict=True))
+        return dict(zip(sets, check_consistency(self._asked, scored, self.scoring), strict=True))
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrasts: Sequence[Contrast],
@@ -218,7 +218,7 @@ class Evaluation:
         """The rows of the measures of whole sets of texts, and what kept others from having one."""
         seed = self.chance.seed
         found = [
-            attempted(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
+            attempt(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
             for one in (self.found.diversities if len(corpus) else ())
         ]
         drawn = "".join(f"|{name}:{one}" for name, one in self.chance.drawn.items())

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
-from empathy_eval.base.dataclass_json import HIDDEN, OPTIONAL, TEXTS, fields_json
+from empathy_eval.base.json_text import HIDDEN, OPTIONAL, TEXTS, fields_json
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.long_form import COLUMNS, NUMBERS, records

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from empathy_eval.base.dataclass_json import HIDDEN, INLINE, OPTIONAL, fields_json
+from empathy_eval.base.json_text import HIDDEN, INLINE, OPTIONAL, fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import Estimate, Tested

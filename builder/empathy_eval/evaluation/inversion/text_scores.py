@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from empathy_eval.base.files import whole_file
-from empathy_eval.base.tabular import Writer
+from empathy_eval.base.tabular import TableWriter
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
@@ -97,6 +97,6 @@ def text_scores(
 
 def write_text_scores(path: Path, scores: TextScores, about: Mapping[str, str] | None = None) -> None:
     """Writes a row a text, as parquet, with what is told ``about`` the file in its metadata."""
-    with whole_file(path) as partial, Writer(partial, scores.schema, about) as table:
+    with whole_file(path) as partial, TableWriter(partial, scores.schema, about) as table:
         for group in scores.groups():
             table.add_table(group)

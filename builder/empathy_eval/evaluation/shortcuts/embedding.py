@@ -12,9 +12,8 @@ from empathy_eval.base.errors import InputError, missing_package
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.evaluation.corpus.pairs import drawn_rows
 from empathy_eval.evaluation.shortcuts.bag_of_words import Counts
-from empathy_eval.metrics.bertscore import PLACES, Embedder
+from empathy_eval.metrics.bertscore import FILE, PACKAGED, PLACES, Embedder, folder_of
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.metrics.weights import FILE, PACKAGED, folder_of
 
 NAME = "embedding"
 LAYER = 6

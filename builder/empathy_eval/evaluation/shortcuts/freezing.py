@@ -12,7 +12,7 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.design.word_list import TOLD_BY, Weights, WordList
+from empathy_eval.design.word_list import TOLD_BY, ContrastWeights, WordList
 from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon
 from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, PairSides
 from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, folds_of, units_of, words_alone
@@ -39,7 +39,7 @@ def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
     return WordList(release, held.pairs.language, found)
 
 
-def _learned(held: AuditInput, seed: int, by: str) -> Iterator[tuple[str, Weights]]:
+def _learned(held: AuditInput, seed: int, by: str) -> Iterator[tuple[str, ContrastWeights]]:
     for name, config, kind, cold in AUDITED:
         corpus, lexicon = getattr(held, config), Lexicon(held.pairs.language)
         folds = folds_of(units_of(corpus, by), seed)
@@ -53,4 +53,4 @@ def _learned(held: AuditInput, seed: int, by: str) -> Iterator[tuple[str, Weight
         form = FORMS[learned.form].signature
         how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms), learned="all-pairs", by=by)
         if words:
-            yield name, Weights(kind, cold, len(corpus), how, dict(sorted(words.items())))
+            yield name, ContrastWeights(kind, cold, len(corpus), how, dict(sorted(words.items())))

@@ -22,7 +22,7 @@ from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import FeatureDirection
 from empathy_eval.evaluation.shortcuts.bag_of_words import Counts, Lexicon, TokenizedTexts
 from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
-from empathy_eval.metrics.empathy_score.plain import UNIT, Features, Shares, word_lists
+from empathy_eval.metrics.empathy_score.plain import UNIT, FeatureCounter, Shares, word_lists
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
@@ -32,7 +32,7 @@ from empathy_eval.statistics.resampling import Clusters
 
 def shares_of(texts: Sequence[str]) -> Shares:
     """The plain features of texts in millionths, shape (texts, features); without contexts nothing is an echo."""
-    return Features(word_lists()).of(Segments(texts, [""] * len(texts)))
+    return FeatureCounter(word_lists()).of(Segments(texts, [""] * len(texts)))
 
 
 def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:

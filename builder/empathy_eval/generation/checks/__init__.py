@@ -1,1 +1,1 @@
-"""Checks: each says yes (an empty list) or no with reasons that are counted."""
+"""Checks of dialogues and variants: each returns flaws with countable reasons, or an empty list."""

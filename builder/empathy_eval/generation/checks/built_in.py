@@ -1,7 +1,7 @@
-"""The checks that come with the project: of a dialogue against its plan, of safety, of a variant against its reference, of toxicity.
+"""Built-in checks: a dialogue against its plan, safety, a variant against its reference, toxicity.
 
-Near variants stay near, far ones keep away; no helper turn says what is harmful, and none loses the pointer to help. Toxicity is scored
-through the ledger; the others need nothing but the texts.
+Near variants stay near and far ones far; no helper turn is harmful or loses a pointer to help. Toxicity is scored through the ledger; the
+other checks need only texts.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap, words
-from empathy_eval.completions.asker import Asker, settled
+from empathy_eval.completions.asker import Asker, gather_all
 from empathy_eval.completions.requests import About, Flaw, Request
 from empathy_eval.design.configuration import Limits, ToxicityConfig
 from empathy_eval.design.kinds import SCORE, Kind
@@ -23,42 +23,45 @@ from empathy_eval.generation.outcomes import Turn
 from empathy_eval.generation.patterns import load_patterns
 
 PRONOUN = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
+SENTENCE_END = re.compile(r"(?<=[.!?…])\s+")
 
 
 def follows_plan(turns: Sequence[Turn], plan: Plan) -> list[Flaw]:
-    """The planned number of turns, each with its planned role and strategy."""
+    """The number of turns, roles and strategies are as planned."""
     if len(turns) != len(plan.turns):
         return [Flaw("turn_count", f"{len(turns)} turns where the plan has {len(plan.turns)}")]
-    found = []
-    for place, (turn, planned) in enumerate(zip(turns, plan.turns, strict=True)):
+    flaws = []
+    for index, (turn, planned) in enumerate(zip(turns, plan.turns, strict=True)):
         if turn.role != planned.role:
-            found.append(Flaw("role", f"turn {place + 1} is of the {turn.role}, planned for the {planned.role}"))
+            flaws.append(Flaw("role", f"turn {index + 1} is of the {turn.role}, planned for the {planned.role}"))
         elif turn.strategy != planned.strategy:
-            found.append(Flaw("strategy", f'turn {place + 1} has the strategy "{turn.strategy}", planned is "{planned.strategy}"'))
-    return found
+            flaws.append(Flaw("strategy", f'turn {index + 1} has the strategy "{turn.strategy}", planned is "{planned.strategy}"'))
+    return flaws
 
 
 def keeps_phases(turns: Sequence[Turn], taxonomy: Taxonomy, rules: PhaseRules) -> list[Flaw]:
-    """The phase constraints, whatever was planned."""
-    found = breaches(turns, taxonomy, rules)
-    return [Flaw(one.reason, f"{'' if one.turn is None else f'turn {one.turn + 1}: '}{one.what}; {one.fix}") for one in found]
+    """The phase constraints hold."""
+    broken = breaches(turns, taxonomy, rules)
+    return [
+        Flaw(breach.reason, f"{'' if breach.turn is None else f'turn {breach.turn + 1}: '}{breach.what}; {breach.fix}") for breach in broken
+    ]
 
 
 def says_enough(turns: Sequence[Turn], limits: Limits, language: str = ENGLISH) -> Iterator[Flaw]:
-    """No empty turn, and no helper turn under the smallest number of words."""
-    for place, turn in enumerate(turns, 1):
+    """No turn is empty, and no helper turn too short."""
+    for number, turn in enumerate(turns, 1):
         count = len(words(turn.text, language))
         least = limits.helper_words_at_least if turn.role == "helper" else 1
         if count < least:
-            yield Flaw("too_short", f"turn {place} has {count} words, at least {least} are needed")
+            yield Flaw("too_short", f"turn {number} has {count} words, at least {least} are needed")
 
 
 def description(text: str, language: Language) -> list[Flaw]:
-    """One or two sentences in the third person: in English about "The user", else as the rules of the language say."""
+    """One or two sentences in the third person: in English about "The user", else as the language's rules say."""
     if "description" in language.rules:
-        found = load_patterns("description", language).find(text)
-        opens = any(name == OPENING and text.startswith(phrase) for name, phrase in found)
-        first = next((phrase for name, phrase in found if name == FIRST_PERSON), None)
+        matches = load_patterns("description", language).find(text)
+        opens = any(name == OPENING and text.startswith(phrase) for name, phrase in matches)
+        first = next((phrase for name, phrase in matches if name == FIRST_PERSON), None)
     else:
         opens, match = text.startswith("The user"), PRONOUN.search(text)
         first = match and match.group()
@@ -68,9 +71,9 @@ def description(text: str, language: Language) -> list[Flaw]:
 
 
 def harmless(text: str, language: Language) -> list[Flaw]:
-    """A helper turn or variant encourages no harm, diagnoses nothing, prescribes nothing."""
-    found = load_patterns("safety", language).find(text)
-    return [Flaw(f"unsafe_{name}", f'"{phrase}" {name.replace("_", " ")}') for name, phrase in found]
+    """A text encourages no harm, diagnoses nothing, prescribes nothing."""
+    matches = load_patterns("safety", language).find(text)
+    return [Flaw(f"unsafe_{name}", f'"{phrase}" {name.replace("_", " ")}') for name, phrase in matches]
 
 
 def in_crisis(text: str, language: Language) -> bool:
@@ -89,8 +92,8 @@ def dialogue_flags(turns: Sequence[Turn], language: Language) -> tuple[str, ...]
 
 
 def answers_crisis(turns: Sequence[Turn], language: Language) -> list[Flaw]:
-    """After a seeker turn with crisis language some helper turn points to help."""
-    places = [place for place, turn in enumerate(turns) if turn.role == "seeker" and in_crisis(turn.text, language)]
+    """After crisis language of the seeker, some helper turn points to help."""
+    places = [index for index, turn in enumerate(turns) if turn.role == "seeker" and in_crisis(turn.text, language)]
     if not places or any(turn.role == "helper" and points_to_help(turn.text, language) for turn in turns[places[0] :]):
         return []
     detail = f"the seeker sounds hopeless or in danger in turn {places[0] + 1}, and no helper turn after it points to help"
@@ -98,15 +101,15 @@ def answers_crisis(turns: Sequence[Turn], language: Language) -> list[Flaw]:
 
 
 def keeps_pointer(reference: str, variant: str, flags: Sequence[str], language: Language) -> list[Flaw]:
-    """Where there is crisis language, a variant of a turn that points to help points there too."""
+    """With crisis language before, a variant points to help if its reference does."""
     if "crisis" in flags and points_to_help(reference, language) and not points_to_help(variant, language):
         return [Flaw("pointer_lost", "the reply must point to professional or crisis help here")]
     return []
 
 
-def points_where_needed(said: str, reply: str, language: Language) -> list[Flaw]:
-    """Where the seeker's last message has crisis language, a crossed reply points to help."""
-    if in_crisis(said, language) and not points_to_help(reply, language):
+def points_where_needed(message: str, reply: str, language: Language) -> list[Flaw]:
+    """A crossed reply points to help if the seeker's last message holds crisis language."""
+    if in_crisis(message, language) and not points_to_help(reply, language):
         return [Flaw("crisis_without_pointer", "the seeker sounds hopeless or in danger, and the reply does not point to help")]
     return []
 
@@ -136,28 +139,25 @@ def strategy_changed(strategy: str | None, other: str) -> list[Flaw]:
 
 
 def variant_flaws(kind: Kind, reference: str, text: str, flags: Sequence[str], limits: Limits, language: Language) -> list[Flaw]:
-    """Near or far enough, long enough, harmless, and with the pointer to help of the reference where that has one."""
-    found = (near if kind.near else far)(reference, text, limits, language.code)
-    return found + reply_flaws(text, limits, language) + keeps_pointer(reference, text, flags, language)
+    """Flaws of a variant: closeness, length, harm, and a lost pointer to help."""
+    flaws = (near if kind.near else far)(reference, text, limits, language.code)
+    return flaws + reply_flaws(text, limits, language) + keeps_pointer(reference, text, flags, language)
 
 
 def reply_flaws(text: str, limits: Limits, language: Language) -> list[Flaw]:
-    """What no reply of a helper is: too short, or harmful."""
-    found = list[Flaw]()
+    """Flaws of a helper's reply: too short, or harmful."""
+    flaws = list[Flaw]()
     if (count := len(words(text, language.code))) < limits.helper_words_at_least:
-        found.append(Flaw("too_short", f"the reply has {count} words, at least {limits.helper_words_at_least} are needed"))
-    return found + harmless(text, language)
-
-
-SENTENCE_END = re.compile(r"(?<=[.!?…])\s+")
+        flaws.append(Flaw("too_short", f"the reply has {count} words, at least {limits.helper_words_at_least} are needed"))
+    return flaws + harmless(text, language)
 
 
 async def toxicity(asker: Asker, text: str, about: About) -> float | None:
-    """The score of a text, in [0, 1], None where nothing scores it; ``about`` is the turn whose text it is.
+    """The toxicity of a text, in [0, 1]; None if nothing scores it. ``about`` names its turn.
 
     Raises:
         NoAnswer: in an offline build, if the ledger has no score for this text and these weights.
-        JobError: if what the ledger has for it is no score.
+        JobError: if the ledger's answer is not a score.
     """
     scorer = asker.models.get(SCORE.role)
     if scorer is None:
@@ -169,11 +169,11 @@ async def toxicity(asker: Asker, text: str, about: About) -> float | None:
         score = json.loads(completion.text)["score"]
         if type(score) in (int, float) and 0 <= score <= 1:
             return float(score)
-    raise asker.ledger.broken(request.key, "the answer is no score")
+    raise asker.ledger.damaged_row_error(request.key, "the answer is no score")
 
 
 async def too_toxic(asker: Asker, text: str, about: About, limit: ToxicityConfig | None) -> tuple[float | None, list[Flaw]]:
-    """The score of a text, and a flaw if that is above the limit. The flaw quotes the sentence with the highest score.
+    """The toxicity of a text, and a flaw above the limit, which quotes the sentence with the highest score.
 
     Raises:
         NoAnswer, JobError: as :func:`toxicity`.
@@ -182,6 +182,6 @@ async def too_toxic(asker: Asker, text: str, about: About, limit: ToxicityConfig
     if score is None or limit is None or score <= limit.at_most:
         return score, []
     sentences = SENTENCE_END.split(text)
-    scores = await settled(*(toxicity(asker, sentence, about) for sentence in sentences)) if len(sentences) > 1 else [score]
+    scores = await gather_all(*(toxicity(asker, sentence, about) for sentence in sentences)) if len(sentences) > 1 else [score]
     worst = max(zip(scores, sentences, strict=True), key=lambda scored: scored[0] or 0)[1]
     return score, [Flaw("toxic", f'a toxicity of {score:.2f} by {limit.scorer}, at most {limit.at_most} is taken; reword "{worst[:200]}"')]

@@ -1,1 +1,1 @@
-"""EmpathyScore: how empathetic a reply is, as a model says that was trained from a release; the model's folder, its kinds, the metrics."""
+"""EmpathyScore: a metric trained from a release that rates how empathetic a reply is; model folders, model kinds, metrics."""

@@ -1,4 +1,4 @@
-"""The metrics: EmpathyScore of a model, and its two parts by themselves.
+"""EmpathyScore of a model, and its two parts by themselves.
 
 "EmpathyScore", Eq. 1: ``alpha * S_flow + (1 - alpha) * S_content``, both parts in [0, 1].
 """
@@ -17,45 +17,16 @@ import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.metrics.empathy_score.model_folder import ModelFolder, read_model
-from empathy_eval.metrics.empathy_score.plain import UNIT, sentences, shares_of, word_lists
+from empathy_eval.metrics.empathy_score.plain import UNIT, feature_shares, sentences, word_lists
 from empathy_eval.metrics.protocol import SEEDS, Array, MeanMetric, Segments
 
 # Kind: the class that scores with it, made from a ModelFolder. It is imported when a model of the kind is loaded. What trains one is a row
 # of ``training/task``.
 KINDS = {
-    "plain": "empathy_eval.metrics.empathy_score.plain:Plain",
-    "encoder": "empathy_eval.metrics.empathy_score.encoders:Embedded",
-    "students": "empathy_eval.metrics.empathy_score.students:Students",
+    "plain": "empathy_eval.metrics.empathy_score.plain:PlainScorer",
+    "encoder": "empathy_eval.metrics.empathy_score.encoders:EncoderScorer",
+    "students": "empathy_eval.metrics.empathy_score.students:StudentScorer",
 }
-
-
-class Scorer(Protocol):
-    """A model at work. Scores lie in [0, 1], higher is more empathetic."""
-
-    # Whether its scores are costly and are kept; whether it can be pickled and runs in several processes.
-    keep: bool
-    share: bool
-    # Decimal places that are the same in every process.
-    places: int
-
-    def parts(self, segments: Segments) -> Mapping[str, Array]:
-        """By part of the model the score of each text, shape (texts,): ``content`` is how empathetic it is by what it says, ``flow`` how
-        well it goes on from its context."""
-
-
-def scorer_of(folder: ModelFolder) -> Scorer:
-    """The scorer of a model.
-
-    Raises:
-        InputError: if this version knows no such kind, or what the model needs is not there.
-    """
-    kind = folder.config["kind"]
-    if kind not in KINDS:
-        raise input_error(folder.path, f'is of the kind "{kind}", which this version does not know', f"use one of {', '.join(KINDS)}")
-    scorer: Scorer = resolve_name(KINDS[kind])(folder)
-    return scorer
-
-
 # Of the words of the curated seeds' replies 48 % and more are fillers (the, to, is …), of replies in other languages hardly any.
 FILLERS_AT_LEAST = 0.35
 # In fewer words than this no language is told.
@@ -64,13 +35,43 @@ WORDS_TO_TELL = 5
 MOST_TOLD = 3
 # A share is a whole number of millionths in a text, and has six places in a range.
 HALF = 0.5 / UNIT
+FLOW, CONTENT = "flow", "content"
+# Releases of nothing but the curated seed dialogues.
+OF_SEEDS = ("empathy-eval-demo", "empathy-eval-seeds")
+BOTH = (CONTENT, FLOW)
+
+
+class Scorer(Protocol):
+    """A loaded model. Scores lie in [0, 1]; higher is more empathetic."""
+
+    # Whether its scores are costly and are kept; whether it can be pickled and runs in several processes.
+    keep: bool
+    share: bool
+    # Decimal places that are the same in every process.
+    places: int
+
+    def parts(self, segments: Segments) -> Mapping[str, Array]:
+        """The scores of each part, shape (texts,): ``content`` rates what a reply says, ``flow`` how well it continues its context."""
+
+
+def scorer_of(folder: ModelFolder) -> Scorer:
+    """The scorer of a model.
+
+    Raises:
+        InputError: if its kind is unknown, or something that it needs is missing.
+    """
+    kind = folder.config["kind"]
+    if kind not in KINDS:
+        raise input_error(folder.path, f'is of the kind "{kind}", which this version does not know', f"use one of {', '.join(KINDS)}")
+    scorer: Scorer = resolve_name(KINDS[kind])(folder)
+    return scorer
 
 
 @dataclass(frozen=True)
 class TrainingRange:
-    """What the texts had that a model was trained on: languages, the fewest and most words, and by feature the least and the most.
+    """The range of a model's training texts: languages, fewest and most words, least and most of each feature.
 
-    ``means``, ``spreads`` and ``clip`` are those of a model that cuts features; without them nothing is cut.
+    ``means``, ``spreads`` and ``clip`` are those of a model that clips features; without them nothing is clipped.
     """
 
     languages: Sequence[str]
@@ -83,28 +84,28 @@ class TrainingRange:
 
     @classmethod
     def of(cls, folder: ModelFolder) -> TrainingRange:
-        """The range that a model's settings tell."""
-        told, names = folder.config["training_range"], (folder.config["features"] or {"names": []})["names"]
-        bounds = np.array([told["features"].get(name, (-np.inf, np.inf)) for name in names], dtype=np.float64).reshape(len(names), 2)
+        """The range in a model's settings."""
+        limits, names = folder.config["training_range"], (folder.config["features"] or {"names": []})["names"]
+        bounds = np.array([limits["features"].get(name, (-np.inf, np.inf)) for name in names], dtype=np.float64).reshape(len(names), 2)
         means, spreads = (np.asarray(folder.arrays.get(name, ()), dtype=np.float64)[: len(names)] for name in ("means", "spreads"))
         cuts = means.shape == spreads.shape == (len(names),)
         clip = folder.config["settings"].get("clip", np.inf) if cuts else np.inf
         if not cuts:
             means, spreads = np.zeros(len(names)), np.ones(len(names))
-        return cls(told["languages"], tuple(told["words"]), bounds[:, 0], bounds[:, 1], means, spreads, clip)
+        return cls(limits["languages"], tuple(limits["words"]), bounds[:, 0], bounds[:, 1], means, spreads, clip)
 
     def outside(self, segments: Segments) -> list[tuple[int, str]]:
-        """(row, reason) of each text that is outside, once for each reason: its language, its length, its features."""
-        found = [(row, reason) for row, text in enumerate(segments.texts) for reason in chain(self._language(text), self._length(text))]
-        return found + list(self._features(segments)) if len(self.low) else found
+        """(row, reason) of each text outside the range, once for each reason: language, length, features."""
+        result = [(row, reason) for row, text in enumerate(segments.texts) for reason in chain(self._language(text), self._length(text))]
+        return result + list(self._features(segments)) if len(self.low) else result
 
     def _language(self, text: str) -> Iterator[str]:
-        """What makes a text unlike English ones; of models of other languages nothing is known."""
+        """Why a text is unlike English; nothing is known for models of other languages."""
         if list(self.languages) != ["en"]:
             return
-        letters = [sign for sign in text if sign.isalpha()]
-        own = [word for some, _ in sentences(text) for word in some]
-        if 2 * sum(unicodedata.name(sign, "").startswith("LATIN ") for sign in letters) < len(letters):
+        letters = [character for character in text if character.isalpha()]
+        own = [word for words, _ in sentences(text) for word in words]
+        if 2 * sum(unicodedata.name(character, "").startswith("LATIN ") for character in letters) < len(letters):
             yield "most letters are not Latin"
         elif len(own) >= WORDS_TO_TELL and sum(word in word_lists().fillers for word in own) < FILLERS_AT_LEAST * len(own):
             yield "hardly any common English words: another language, or no sentences"
@@ -117,8 +118,8 @@ class TrainingRange:
             yield f"longer than all training texts ({most:g} words)"
 
     def _features(self, segments: Segments) -> Iterator[tuple[int, str]]:
-        """Texts that have more or less of a feature than any training text, by how many of these the model cuts."""
-        shares = shares_of(segments) / UNIT
+        """Texts with more or less of a feature than any training text, by how many features the model clips."""
+        shares = feature_shares(segments) / UNIT
         out = (shares < self.low - HALF) | (shares > self.high + HALF)
         beyond = (out & (np.abs(shares - self.means) > self.clip * self.spreads)).sum(axis=1)
         for row in np.flatnonzero(out.any(axis=1)).tolist():
@@ -127,22 +128,16 @@ class TrainingRange:
             yield row, f"features outside of the range of the training texts{cut}"
 
 
-FLOW, CONTENT = "flow", "content"
-# Releases of nothing but the curated seed dialogues.
-OF_SEEDS = ("empathy-eval-demo", "empathy-eval-seeds")
-BOTH = (CONTENT, FLOW)
-
-
 class EmpathyScore(MeanMetric):
-    """The mean EmpathyScore of replies in [0, 1] by a trained model; of a model without flow it is its content alone."""
+    """Mean EmpathyScore of replies in [0, 1] by a trained model; content alone if the model has no flow."""
 
     reads = ("context",)
 
     def __init__(self, model: str = "plain", alpha: float = 0.5, part: str = "both") -> None:
-        """Loads the model: a packaged one by its name, or a folder of ``train``.
+        """Loads a packaged model by name, or a folder of ``train``.
 
         Raises:
-            InputError: if it is no model, was changed, does not fit this version, or has no such part; or alpha is not in [0, 1].
+            InputError: if it is not a model, was changed, does not fit this version, or has no such part; or alpha is not in [0, 1].
         """
         if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
             raise input_error("empathyscore: alpha", f"{alpha!r} is out of range", "use a number from 0 to 1: the weight of flow")
@@ -152,7 +147,7 @@ class EmpathyScore(MeanMetric):
 
     @classmethod
     def of(cls, folder: ModelFolder, scorer: Scorer | None = None) -> EmpathyScore:
-        """The metric of a model that was read, or was made just now and is at work."""
+        """The metric of a model that is already loaded."""
         metric = cls.__new__(cls)
         metric._take(folder, 0.5, "both", scorer)
         return metric
@@ -166,7 +161,7 @@ class EmpathyScore(MeanMetric):
         self._scorer = scorer or scorer_of(folder)
         self.keep, self.share, self.places = self._scorer.keep, self._scorer.share, self._scorer.places
         parts = {"both": BOTH if has_flow else (CONTENT,), CONTENT: (CONTENT,), FLOW: (FLOW,)}[part]
-        self._weights = {one: 1.0 if len(parts) == 1 else alpha if one == FLOW else 1 - alpha for one in parts}
+        self._weights = {part: 1.0 if len(parts) == 1 else alpha if part == FLOW else 1 - alpha for part in parts}
         self.name = f"EmpathyScore{'' if part == 'both' else f' {part}'} ({folder.name})"
         self.signature = _signature(folder, self._weights)
         self._range = TrainingRange.of(folder)
@@ -174,19 +169,19 @@ class EmpathyScore(MeanMetric):
         self.trained_on: Mapping[str, Sequence[str]] = {name: splits, **({SEEDS: splits} if name in OF_SEEDS else {})}
 
     def score_all(self, segments: Segments) -> Any:
-        """The scores of texts, one each, in their order."""
-        found = self._scorer.parts(segments)
-        return sum(weight * found[part] for part, weight in self._weights.items())
+        """The scores of texts, in order."""
+        scores = self._scorer.parts(segments)
+        return sum(weight * scores[part] for part, weight in self._weights.items())
 
     def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
-        """(row, reason) of texts unlike those that the model was trained on, by language, length and features."""
+        """(row, reason) of texts unlike the training texts, by language, length and features."""
         return self._range.outside(segments)
 
 
 def _signature(folder: ModelFolder, weights: dict[str, float]) -> str:
     config, release = folder.config, folder.config["release"]
     return signature_line(
-        kind=config["kind"], sha256=folder.sha256[:12], weights=",".join(f"{part}={one}" for part, one in weights.items()),
+        kind=config["kind"], sha256=folder.sha256[:12], weights=",".join(f"{part}={weight}" for part, weight in weights.items()),
         trained=f"{release['name']} {release['version']},{'+'.join(config['splits'])}", data=release["data"][:12],
         contrasts=",".join(config["contrasts"]), version=1,
     )  # fmt: skip

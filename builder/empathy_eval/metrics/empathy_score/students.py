@@ -1,7 +1,7 @@
-"""The kind ``students``: networks that were taught to say of a reply how well it goes on (flow) and what it gives (content).
+"""The model kind ``students``: networks trained to rate how well a reply continues (flow) and what it gives (content).
 
-They read the end of the conversation and the reply, as a pair in the form of the tokenizer of their encoder. A network is an encoder for
-each part, or one for both, and on its first token a head that ends in a number from 0 to 1.
+They read the end of the conversation and the reply, as a pair of the encoder's tokenizer. A network is an encoder for each part, or one for
+both, and a head on its first token that ends in a number from 0 to 1.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy as np
 from empathy_eval.base.errors import input_error, missing_package
 from empathy_eval.metrics.bertscore import TOKENS, batches, device, places_of
 from empathy_eval.metrics.empathy_score.encoders import shape_of
-from empathy_eval.metrics.empathy_score.model_folder import ANEW, ENCODER, OF_STUDENTS, TOKENIZER, Arrays, ModelFolder
+from empathy_eval.metrics.empathy_score.model_folder import ENCODER, FIX_MODEL, OF_STUDENTS, TOKENIZER, Arrays, ModelFolder
 from empathy_eval.metrics.protocol import Array, Context, Segments
 
 if TYPE_CHECKING:
@@ -25,22 +25,26 @@ if TYPE_CHECKING:
 SPEAKERS = {"seeker": "Seeker", "helper": "Helper"}
 # The ids of the tokens of a pair, and of which text each is.
 Ids = tuple[list[int], list[int]]
+HIDDEN, DROPOUT = 256, 0.1
+SHARED = "encoder"
+# Attention whose sums are of one order on every machine of a kind.
+PLAINLY = {"attn_implementation": "eager"}
 
 
-def told(context: Context) -> str:
-    """A conversation as text: a line a turn, each with who speaks."""
+def conversation_text(context: Context) -> str:
+    """A conversation as text: a line for each turn, with its speaker."""
     return "\n".join(f"{SPEAKERS.get(turn['role'], turn['role'])}: {' '.join(turn['text'].split())}" for turn in context)
 
 
-class Inputs:
-    """Pairs of a conversation and a reply as ids.
+class PairTokenizer:
+    """Tokenises pairs of a conversation and a reply.
 
-    The reply is kept whole, and of the conversation the last turns that fit, turns dropped from the front. Of a turn too long by itself the
-    end is kept, and of a reply too long by itself the beginning.
+    The reply is kept whole, with the last turns of the conversation that fit. A single turn that is too long keeps its end, a reply that is
+    too long its beginning.
     """
 
     def __init__(self, tokenizer: bytes, most: int) -> None:
-        """Takes a ``tokenizer.json``; ``most`` is the number of tokens that a pair has at most.
+        """Loads a ``tokenizer.json``; ``most`` is the maximum number of tokens of a pair.
 
         Raises:
             InputError: if it cannot be read.
@@ -51,15 +55,15 @@ class Inputs:
             self._tokenizer: Any = Tokenizer.from_str(tokenizer.decode())
         # The library raises plain exceptions.
         except Exception as error:
-            raise input_error("tokenizer.json", f"cannot be read: {str(error)[:200]}", ANEW) from error
+            raise input_error("tokenizer.json", f"cannot be read: {str(error)[:200]}", FIX_MODEL) from error
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()
         self._most = most - self._tokenizer.num_special_tokens_to_add(True)
 
     def of(self, contexts: Sequence[str], replies: Sequence[str]) -> list[Ids]:
-        """The ids of each pair."""
+        """The token ids of each pair."""
         before, after = (self._tokenizer.encode_batch(list(texts), add_special_tokens=False) for texts in (contexts, replies))
-        return [self._pair(*one) for one in zip(contexts, before, after, strict=True)]
+        return [self._pair(*arguments) for arguments in zip(contexts, before, after, strict=True)]
 
     def _pair(self, context: str, before: Any, after: Any) -> Ids:
         after.truncate(self._most)
@@ -71,20 +75,14 @@ class Inputs:
 
 
 def _kept(context: str, starts: Sequence[int], room: int) -> int:
-    """How many of the last tokens are kept: those of the most whole turns that fit, or as many as fit where not even one does."""
-    turns = [0, *(place + 1 for place, sign in enumerate(context) if sign == "\n")]
+    """How many of the last tokens are kept: the most whole turns that fit, or as many as fit if not even one does."""
+    turns = [0, *(index + 1 for index, character in enumerate(context) if character == "\n")]
     counts = [sum(start >= turn for start in starts) for turn in turns]
     return next((count for count in counts if 0 < count <= room), room)
 
 
-HIDDEN, DROPOUT = 256, 0.1
-SHARED = "encoder"
-# Attention whose sums are of one order on every machine of a kind.
-PLAINLY = {"attn_implementation": "eager"}
-
-
-def require() -> None:
-    """Looks whether the packages of students are there.
+def require_packages() -> None:
+    """Checks that the packages of students are installed.
 
     Raises:
         InputError: if they are not.
@@ -98,8 +96,8 @@ def require() -> None:
 
 
 @dataclass(frozen=True)
-class Design:
-    """The parts that a network scores, whether they share an encoder, and the ``config.json`` of it."""
+class NetworkDesign:
+    """The parts that a network scores, whether they share an encoder, and its ``config.json``."""
 
     parts: tuple[str, ...]
     shared: bool
@@ -107,12 +105,12 @@ class Design:
 
     @property
     def types(self) -> bool:
-        """Whether the encoder tells the two texts of a pair apart by type."""
+        """Whether the encoder distinguishes the texts of a pair by type."""
         return int(self.shape.get("type_vocab_size", 0)) > 1
 
 
-def started(design: Design, folder: Path, seed: int) -> torch.nn.ModuleDict:
-    """A network whose encoders are those of a folder, and whose heads are drawn from a seed, which torch then has."""
+def new_network(design: NetworkDesign, folder: Path, seed: int) -> torch.nn.ModuleDict:
+    """A network with the encoders of a folder, and heads initialised from a seed, which torch then has."""
     import torch
     from transformers import AutoModel
     from transformers.utils.logging import disable_progress_bar
@@ -126,48 +124,47 @@ def started(design: Design, folder: Path, seed: int) -> torch.nn.ModuleDict:
     return _network(design, encoder)
 
 
-def loaded(design: Design, arrays: Arrays, where: object) -> torch.nn.ModuleDict:
+def load_network(design: NetworkDesign, arrays: Arrays, where: object) -> torch.nn.ModuleDict:
     """The network with these weights.
 
     Raises:
-        InputError: if they are not of its shape.
+        InputError: if they do not fit its shape.
     """
     import torch
     from transformers import AutoConfig, AutoModel
 
     def encoder() -> Any:
-        shape = {name: one for name, one in design.shape.items() if name not in ("model_type", "dtype", "torch_dtype")}
+        shape = {name: value for name, value in design.shape.items() if name not in ("model_type", "dtype", "torch_dtype")}
         config = AutoConfig.for_model(design.shape["model_type"], **shape)
         return _bare(AutoModel.from_config(config, dtype=torch.float32, **PLAINLY))
 
     def shapes(network: torch.nn.ModuleDict) -> dict[str, tuple[int, ...]]:
-        return {name: tuple(one.shape) for name, one in network.state_dict().items()}
+        return {name: tuple(tensor.shape) for name, tensor in network.state_dict().items()}
 
     try:
         # Only the shapes at first: what a stranger's file says may be larger than the memory.
         with torch.device("meta"):
-            told = shapes(_network(design, encoder))
-        if told != {name: one.shape for name, one in arrays.items()}:
+            expected = shapes(_network(design, encoder))
+        if expected != {name: array.shape for name, array in arrays.items()}:
             raise ValueError("weights of another shape")
-        if not all(np.isfinite(one).all() for one in arrays.values()):
+        if not all(np.isfinite(array).all() for array in arrays.values()):
             raise ValueError("weights that are not numbers")
         with torch.random.fork_rng():
             network = _network(design, encoder)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-        raise input_error(
-            where, f"does not hold valid weights of students: {str(error)[:200]}", "fetch or train the model again"
-        ) from error
-    network.load_state_dict({name: torch.from_numpy(one.copy()) for name, one in arrays.items()})
+        what = f"does not hold valid weights of students: {str(error)[:200]}"
+        raise input_error(where, what, FIX_MODEL) from error
+    network.load_state_dict({name: torch.from_numpy(array.copy()) for name, array in arrays.items()})
     return network.eval()
 
 
 def arrays_of(network: torch.nn.ModuleDict) -> Arrays:
     """The weights of a network."""
-    return {name: one.detach().cpu().numpy().copy() for name, one in network.state_dict().items()}
+    return {name: tensor.detach().cpu().numpy().copy() for name, tensor in network.state_dict().items()}
 
 
 def forward(network: torch.nn.ModuleDict, tensors: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """By part the scores of a batch, each in [0, 1]."""
+    """The scores of a batch by part, each in [0, 1]."""
     scores: dict[str, torch.Tensor] = {}
     shared = network[SHARED](**tensors).last_hidden_state[:, 0] if SHARED in network else None
     for part in [name.removesuffix("_head") for name in network if name.endswith("_head")]:
@@ -176,34 +173,34 @@ def forward(network: torch.nn.ModuleDict, tensors: Mapping[str, Any]) -> dict[st
     return scores
 
 
-def padded(ids: Sequence[Ids], design: Design, device: str) -> dict[str, Any]:
+def padded(ids: Sequence[Ids], design: NetworkDesign, device: str) -> dict[str, Any]:
     """A batch as the encoder takes it."""
     import torch
 
-    longest, pad = max(len(one) for one, _ in ids), design.shape.get("pad_token_id") or 0
-    tokens = torch.tensor([[*one, *[pad] * (longest - len(one))] for one, _ in ids])
-    mask = torch.tensor([[1] * len(one) + [0] * (longest - len(one)) for one, _ in ids])
-    found = {"input_ids": tokens, "attention_mask": mask}
+    longest, pad = max(len(row) for row, _ in ids), design.shape.get("pad_token_id") or 0
+    tokens = torch.tensor([[*row, *[pad] * (longest - len(row))] for row, _ in ids])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row, _ in ids])
+    tensors = {"input_ids": tokens, "attention_mask": mask}
     if design.types:
-        found["token_type_ids"] = torch.tensor([[*kinds, *[0] * (longest - len(kinds))] for _, kinds in ids])
-    return {name: one.to(device) for name, one in found.items()}
+        tensors["token_type_ids"] = torch.tensor([[*kinds, *[0] * (longest - len(kinds))] for _, kinds in ids])
+    return {name: tensor.to(device) for name, tensor in tensors.items()}
 
 
-def scored(network: torch.nn.ModuleDict, ids: Sequence[Ids], design: Design) -> dict[str, Any]:
-    """By part the scores of pairs, as an array in their order; nothing is dropped out."""
+def scored(network: torch.nn.ModuleDict, ids: Sequence[Ids], design: NetworkDesign) -> dict[str, Any]:
+    """The scores of pairs by part, in order, without dropout."""
     import torch
 
     device = next(network.parameters()).device.type
-    found = {part: np.zeros(len(ids)) for part in design.parts}
+    result = {part: np.zeros(len(ids)) for part in design.parts}
     network.eval()
     with torch.inference_mode():
-        for rows in batches([len(one) for one, _ in ids], TOKENS[device]):
+        for rows in batches([len(row) for row, _ in ids], TOKENS[device]):
             for part, scores in forward(network, padded([ids[row] for row in rows], design, device)).items():
-                found[part][rows] = scores.double().cpu().numpy()
-    return found
+                result[part][rows] = scores.double().cpu().numpy()
+    return result
 
 
-def _network(design: Design, encoder: Any) -> torch.nn.ModuleDict:
+def _network(design: NetworkDesign, encoder: Any) -> torch.nn.ModuleDict:
     from torch.nn import GELU, Dropout, Linear, ModuleDict, Sequential, Sigmoid
 
     encoders = {SHARED: encoder()} if design.shared else {f"{part}_{SHARED}": encoder() for part in design.parts}
@@ -215,42 +212,42 @@ def _network(design: Design, encoder: Any) -> torch.nn.ModuleDict:
 
 
 def _bare(model: Any) -> Any:
-    """An encoder without what nothing here reads."""
+    """An encoder without unused layers."""
     if hasattr(model, "pooler"):
         model.pooler = None
     return model
 
 
-class Students:
-    """Students at work; they read the conversation and the reply. All that they need lies in their folder."""
+class StudentScorer:
+    """The scorer of students; reads the conversation and the reply. Everything it needs is in its folder."""
 
     keep, share, places = True, False, 4
 
     def __init__(self, folder: ModelFolder) -> None:
-        """Takes the weights of a folder.
+        """Loads the weights of a folder.
 
         Raises:
-            InputError: if packages are missing, or the folder does not hold what students have.
+            InputError: if packages are missing, or the folder is incomplete.
         """
-        require()
+        require_packages()
         if set(folder.files) != set(OF_STUDENTS):
-            raise input_error(folder.path, f"does not hold exactly the files of students: {' and '.join(OF_STUDENTS)}", ANEW)
+            raise input_error(folder.path, f"does not hold exactly the files of students: {' and '.join(OF_STUDENTS)}", FIX_MODEL)
         settings = folder.config["settings"]
         if (shape := shape_of(folder.files[ENCODER])) is None:
-            raise input_error(folder.path / ENCODER, "is not the shape of an encoder", ANEW)
+            raise input_error(folder.path / ENCODER, "is not the shape of an encoder", FIX_MODEL)
         most, shared = settings.get("max_tokens"), settings.get("shared")
         if not isinstance(most, int) or not isinstance(shared, bool):
-            raise input_error(folder.path, 'has no valid "max_tokens" and "shared" in its settings', ANEW)
-        self._design = Design(tuple(folder.config["parts"]), shared, shape)
+            raise input_error(folder.path, 'has no valid "max_tokens" and "shared" in its settings', FIX_MODEL)
+        self._design = NetworkDesign(tuple(folder.config["parts"]), shared, shape)
         if not 8 <= most <= (places := places_of(shape)):
-            raise input_error(folder.path, f"takes {most} tokens, but its encoder takes at most {places}", ANEW)
-        self._inputs = Inputs(folder.files[TOKENIZER], most)
-        self._network: Any = loaded(self._design, folder.arrays, folder.path).to(device())
+            raise input_error(folder.path, f"takes {most} tokens, but its encoder takes at most {places}", FIX_MODEL)
+        self._inputs = PairTokenizer(folder.files[TOKENIZER], most)
+        self._network: Any = load_network(self._design, folder.arrays, folder.path).to(device())
 
     def parts(self, segments: Segments) -> dict[str, Array]:
-        """How empathetic each text is by what it says, and how well it goes on from its context."""
-        contexts = [told(one) for one in segments.contexts] or [""] * len(segments.texts)
-        place = {one: row for row, one in enumerate(dict.fromkeys(zip(contexts, segments.texts, strict=True)))}
-        found = scored(self._network, self._inputs.of(*map(list, zip(*place, strict=True))) if place else [], self._design)
-        rows = [place[one] for one in zip(contexts, segments.texts, strict=True)]
-        return {part: one[rows] if rows else np.zeros(0) for part, one in found.items()}
+        """How empathetic each text is by what it says, and how well it continues its context."""
+        contexts = [conversation_text(context) for context in segments.contexts] or [""] * len(segments.texts)
+        position = {pair: row for row, pair in enumerate(dict.fromkeys(zip(contexts, segments.texts, strict=True)))}
+        by_part = scored(self._network, self._inputs.of(*map(list, zip(*position, strict=True))) if position else [], self._design)
+        rows = [position[pair] for pair in zip(contexts, segments.texts, strict=True)]
+        return {part: scores[rows] if rows else np.zeros(0) for part, scores in by_part.items()}

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest_column, refuse
-from empathy_eval.base.schemas import hidden, schema, validator, violations
+from empathy_eval.base.schemas import invisible_fault, schema, validator, violations
 from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.statistics.estimate import Codes
 
@@ -226,8 +226,8 @@ class Columns:
 
 
 def _odd(value: Any, plain: bool, valid: Callable[[Any], bool]) -> bool:
-    """Whether a value breaks the schema of its column, or holds hidden characters; if ``plain``, any text that is not blank is valid."""
-    return not (plain and isinstance(value, str) and value.strip()) and not valid(value) or bool(hidden(value))
+    """Whether a value breaks the schema of its column, or holds invisible characters; if ``plain``, any text that is not blank is valid."""
+    return not (plain and isinstance(value, str) and value.strip()) and not valid(value) or bool(invisible_fault(value))
 
 
 def repeated(*codes: Codes) -> tuple[Codes, Codes]:

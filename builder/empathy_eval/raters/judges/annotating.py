@@ -11,14 +11,14 @@ from typing import Any, ClassVar
 
 from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
 from empathy_eval.base.hashing import canonical_json, digest
-from empathy_eval.base.schemas import check, pinned, read_yaml, schema
+from empathy_eval.base.schemas import check, read_yaml, schema, with_pinned_defaults
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
-from empathy_eval.completions.models.own import own_models
+from empathy_eval.completions.models.custom import custom_models
 from empathy_eval.completions.requests import Model
-from empathy_eval.design.endpoints import ModelConfig, model_of, shown
+from empathy_eval.design.endpoints import ModelConfig, model_of, published_model
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
 from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
 from empathy_eval.design.prompts import Prompts, load_prompts
@@ -86,14 +86,14 @@ class Annotating:
         """The judge alone."""
         return {JUDGE: self.model}
 
-    asked = models
+    active_models = models
 
     @property
     def identity(self) -> str:
         """Hash of everything that can change a request."""
         return digest(self.published)
 
-    def misfit(self, published: dict[str, Any]) -> str | None:
+    def mismatch(self, published: dict[str, Any]) -> str | None:
         """Reason why a folder with that configuration does not belong to this one, or None.
 
         The number of turns and the attacks may differ.
@@ -114,7 +114,7 @@ class Annotating:
         value = {
             "release": dict(self.release), "rubric": self.rubric.name, "rubric_hash": self.rubric.hash,
             "turns": self.design.turns, "variants": list(self.design.variants), "samples_of_a_text": self.design.samples,
-            "judge": shown(self.judge),
+            "judge": published_model(self.judge),
             "samples": self.samples, "repairs": self.repairs,
         }  # fmt: skip
         attacks = {} if self.attacks is None else {ATTACKS: dict(sorted(self.attacks.items()))}
@@ -136,9 +136,9 @@ class AnnotationJob:
         """The same cases with another share of what the endpoint may be asked at once."""
         return replace(self, config=config)
 
-    def found(self) -> AnnotationJob:
+    def resolved(self) -> AnnotationJob:
         """With the judge, if it is one's own."""
-        return replace(self, objects=own_models(self.config.models, self.objects))
+        return replace(self, objects=custom_models(self.config.models, self.objects))
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
         """The judge."""
@@ -187,7 +187,7 @@ class AnnotationSummary(Summary):
     counts: Counter[str] = field(default_factory=Counter)
     things: ClassVar[str] = "cases"
     # A case without annotations is finished too.
-    came_to_nothing: ClassVar[str] = "accepted"
+    failed_status: ClassVar[str] = "accepted"
 
     @property
     def fruitful(self) -> bool:
@@ -195,7 +195,7 @@ class AnnotationSummary(Summary):
         return any(self.counts.values())
 
     @property
-    def why(self) -> Counter[str]:
+    def failure_reasons(self) -> Counter[str]:
         """The reasons for which cases are unannotated."""
         return self.failed
 
@@ -234,7 +234,7 @@ def annotations_of(
     source = source_of(folder)
     named = source.named
     check(dict(judge), "judge", "--model")
-    judge = pinned(dict(judge), "judge")
+    judge = with_pinned_defaults(dict(judge), "judge")
     if judge["kind"] == "seed-bank":
         raise input_error("--model", '"seed-bank" holds dialogues and cannot judge', "name an endpoint's model, or one of your own")
     refuse(_unfit(rubric, judge, design, templates))

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.parsing import ParseError, json_value
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.completions.requests import Failure
 from empathy_eval.design.dataset import read_manifest
@@ -203,7 +203,7 @@ def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
         raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
     except UnicodeDecodeError as error:
         raise input_error(where, "is not UTF-8", AGAIN) from error
-    except Refused as error:
+    except ParseError as error:
         raise input_error(where, str(error), AGAIN) from error
 
 

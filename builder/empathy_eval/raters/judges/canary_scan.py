@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
-from empathy_eval.design.canary import CANARY, canary_warnings, lines_of
+from empathy_eval.design.canary import CANARY, canary_warnings, numbered_lines
 from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
 from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
-from empathy_eval.generation.build_folder import heard_in_folder
+from empathy_eval.generation.build_folder import folder_canary_warnings
 from empathy_eval.metrics.protocol import reply_of
 from empathy_eval.raters.judges.annotations import ATTACKS
 
@@ -27,9 +27,9 @@ def canary_scan(source: Path, files: Sequence[Path], annotations: Sequence[Path]
     canary = None if own else read_manifest(source).get(CANARY)
     warnings = canary_warnings(_replies(source)) if own else []
     for path in files:
-        warnings += canary_warnings(lines_of(path, head=path.suffix.lower() != SUFFIX), canary)
+        warnings += canary_warnings(numbered_lines(path, head=path.suffix.lower() != SUFFIX), canary)
     for folder in annotations:
-        warnings += heard_in_folder(folder) + heard_in_folder(folder / ATTACKS)
+        warnings += folder_canary_warnings(folder) + folder_canary_warnings(folder / ATTACKS)
     return warnings + (canary_warnings(_reasons(source), canary) if judged and not own else [])
 
 

@@ -15,10 +15,10 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import table_batches
-from empathy_eval.design.canary import called, in_json
+from empathy_eval.design.canary import canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import MANIFEST, WAYS, column, files_of, pair_id, parts_of, read_manifest
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted, read_build
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
 from empathy_eval.generation.outcomes import Dialogue, Pair
 
 REFERENCE = "reference"
@@ -58,7 +58,7 @@ class Released:
     @property
     def canary(self) -> dict[str, str]:
         """Canary line of its manifest."""
-        return in_json(read_manifest(self.folder))
+        return canary_entry(read_manifest(self.folder))
 
     def turns(self) -> Iterator[SourceTurn]:
         """All turns with variants."""
@@ -108,7 +108,7 @@ class Built:
     @property
     def canary(self) -> dict[str, str]:
         """Canary line of its releases."""
-        return in_json(called(read_build(self.folder)["configuration"]))
+        return canary_entry(release_identity(read_build(self.folder)["configuration"]))
 
     def turns(self) -> Iterator[SourceTurn]:
         """Turns of pairs."""
@@ -138,7 +138,7 @@ class Built:
             yield from ((dialogue, pair_id(dialogue.dialogue_id, pair.turn), pair) for pair in pairs)
 
     def _accepted(self) -> Iterator[tuple[Dialogue, tuple[Pair, ...]]]:
-        return ((outcome.dialogue, outcome.pairs) for outcome in accepted(self.folder) if outcome.dialogue)
+        return ((outcome.dialogue, outcome.pairs) for outcome in accepted_outcomes(self.folder) if outcome.dialogue)
 
 
 def _texts(dialogue: Dialogue, pair: Pair) -> dict[str, str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from empathy_eval.completions.asker import Asker, Trail, settled
+from empathy_eval.completions.asker import Asker, Trail, gather_all
 from empathy_eval.completions.requests import About, Flaw, NoAnswer
 from empathy_eval.design.judge_prompts import JudgePrompts
 from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD, Kind
@@ -132,7 +132,7 @@ class Judge:
         key = case.dialogue_id, case.turn, case.pair_id
         field, asks = _CaseRequests(self, case, trail).asks()
         try:
-            made = await settled(*(ask(sample) for ask in asks for sample in range(self.samples)))
+            made = await gather_all(*(ask(sample) for ask in asks for sample in range(self.samples)))
         except NoAnswer as error:
             return Annotated(*key, "missing", (str(error),))
         rows: dict[str, Any] = {field: tuple(row for batch in made for row in batch)}
@@ -190,7 +190,7 @@ class _CaseRequests:
             answer = await self._ask(PREFERENCE, messages, lambda value: (value["better"], value["analysis"].strip()), sample)
             return answer and (first if answer.value[0] == "A" else second, answer.value[1], answer.request_key)
 
-        forth, back = await settled(shown(first, other), shown(other, first))
+        forth, back = await gather_all(shown(first, other), shown(other, first))
         if not (forth and back):
             return []
         return [Comparison(first, other, sample, *(part for both in zip(forth, back, strict=True) for part in both))]
@@ -209,7 +209,7 @@ class _CaseRequests:
             return []
         named = [prompts.named(self._context(), text) for text in texts.values()]
         read = partial(named_of, taxonomy=prompts.taxonomy)
-        answers = await settled(*(self._ask(NAMED, messages, read, sample) for messages in named))
+        answers = await gather_all(*(self._ask(NAMED, messages, read, sample) for messages in named))
         return [
             NamedStrategy(variant, sample, answer.value, answer.request_key, before.value, before.request_key)
             for variant, answer in zip(texts, answers, strict=True)

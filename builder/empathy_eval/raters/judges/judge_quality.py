@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import Problem, collecting, refuse
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import aligned
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
@@ -258,7 +258,7 @@ def _table(criteria: Sequence[CriterionQuality]) -> Iterator[str]:
     columns = [(heading, meaning, [cell(criterion) for criterion in criteria]) for heading, meaning, cell in COLUMNS]
     columns = [column for column in columns if set(column[2]) != {NONE}]
     rows = zip(["", *(criterion.name for criterion in criteria)], *([heading, *cells] for heading, _, cells in columns), strict=True)
-    yield from lined(list(rows), len(columns) + 1)
+    yield from aligned(list(rows), len(columns) + 1)
     yield "; ".join(f"{heading}: {meaning}" for heading, meaning, _ in columns if meaning)
 
 

@@ -15,7 +15,7 @@ from empathy_eval.completions.asker import Asker, DryRun, samples_of
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import asked_models
-from empathy_eval.completions.models.own import messages_alone
+from empathy_eval.completions.models.custom import placeholder_model
 from empathy_eval.completions.requests import Completion, Model, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
@@ -23,7 +23,7 @@ from empathy_eval.design.kinds import IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimated
+from empathy_eval.generation.preview import RENDERED, RequestEstimate, assumed, estimated
 from empathy_eval.raters.judges.annotating import Annotating, AnnotationJob, AnnotationPlan
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, Conversation
@@ -133,7 +133,7 @@ def _model(config: ModelConfig, where: object, *, own: bool) -> Model:
     if not config.remote and config.kind != "given" and not own:
         what = f'the judge "{config.kind}" is a custom model, which is not available here'
         raise input_error(where, what, "ask the authors of the release")
-    return asked_models({JUDGE: config}, {JUDGE: messages_alone(config)} if config.kind == "given" else {}, Budget())[JUDGE]
+    return asked_models({JUDGE: config}, {JUDGE: placeholder_model(config)} if config.kind == "given" else {}, Budget())[JUDGE]
 
 
 # Assumed tokens of an answer without any of its kind in the ledger: of a value with its name in JSON, and of an analysis.
@@ -146,7 +146,7 @@ class AnnotationPreview:
 
     requests: tuple[Request, ...]
     answered: int
-    estimates: tuple[Estimate, ...]
+    estimates: tuple[RequestEstimate, ...]
 
 
 def preview(job: AnnotationJob, ledger_path: Path | None, count: int) -> AnnotationPreview:
@@ -157,7 +157,7 @@ def preview(job: AnnotationJob, ledger_path: Path | None, count: int) -> Annotat
     Raises:
         InputError: if the ledger cannot be opened, or a custom judge cannot be loaded.
     """
-    job = job.found()
+    job = job.resolved()
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
         models = job.models(Budget(), lambda: None)
         seen = asyncio.run(_look_ahead(job, ledger, models, count))
@@ -209,7 +209,7 @@ def _shape(case: Case) -> tuple[str, ...]:
     return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
 
 
-def _estimates(job: AnnotationJob, ledger: Ledger, seen: _Outlook) -> Iterator[Estimate]:
+def _estimates(job: AnnotationJob, ledger: Ledger, seen: _Outlook) -> Iterator[RequestEstimate]:
     """Estimates of what is left by kind: from the averages of this job's answers, including repairs and samples, or assumed."""
     settings = job.config.model
     for kind, count in seen.open.items():

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import Problem, collecting, input_error, refuse
-from empathy_eval.base.files import not_folders, write_whole
+from empathy_eval.base.files import refuse_folders, write_whole
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
@@ -64,7 +64,7 @@ def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, rec
         imported, problems = _merged(record, answers, key, replace=replace)
     refuse(problems)
     check(imported.record, "reviews", record_file)
-    not_folders(record_file, *(table_path(record_file, name) for name in tables_of(imported.record)))
+    refuse_folders(record_file, *(table_path(record_file, name) for name in tables_of(imported.record)))
     write_whole(record_file, json_text(imported.record, indent=1) + "\n")
     write_tables(imported.record, record_file)
     return imported

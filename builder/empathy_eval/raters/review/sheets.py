@@ -13,7 +13,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.base.text import ENGLISH
-from empathy_eval.design.canary import in_json
+from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -106,7 +106,7 @@ def make_review(
     head = {"format": 1, "review": digest([seal, design.settings]), "release": release}
     strategies = [{"name": strategy.name, "phase": strategy.phase, "gloss": strategy.definition} for strategy in load_taxonomy().strategies]
     language = language_of(manifest["configuration"])
-    spoken = {**head, **({} if language == ENGLISH else {"language": language}), **in_json(manifest)}
+    spoken = {**head, **({} if language == ENGLISH else {"language": language}), **canary_entry(manifest)}
     sheets = ({**spoken, "rater": rater, "items": items, "strategies": strategies} for rater, items in shown.items())
     return {**head, "release": {**release, "seal": seal}, "settings": design.settings, "items": key}, sheets
 

@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import check
-from empathy_eval.base.tabular import TableRow, Writer
-from empathy_eval.design.canary import in_json
+from empathy_eval.base.tabular import TableRow, TableWriter
+from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.dataset import JUDGED, SPLITS, column, file_of, split_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
@@ -89,7 +89,7 @@ def add_annotations(folder: Path, annotations: Sequence[AnnotationFolder], facts
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return {"counts": facts["counts"] | _write(folder, taken, in_json(facts)), "annotations": [one.said for one in taken]}
+    return {"counts": facts["counts"] | _write(folder, taken, canary_entry(facts)), "annotations": [one.said for one in taken]}
 
 
 def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Catalogue) -> IncludedAnnotations:
@@ -208,7 +208,7 @@ def _write(folder: Path, taken: Sequence[IncludedAnnotations], about: dict[str, 
     requests = dict[tuple[str, str | None, str, str, str], None]()
     with contextlib.ExitStack() as stack:
         data = {
-            (config, split): stack.enter_context(Writer(file_of(folder, config, split), schema, about))
+            (config, split): stack.enter_context(TableWriter(file_of(folder, config, split), schema, about))
             for config, schema in configs.items()
             for split in SPLITS
         }
@@ -229,7 +229,7 @@ def _add_provenance(folder: Path, requests: Sequence[tuple[str, str | None, str,
     """Writes the requests behind annotations below those behind texts."""
     path = folder / "provenance.parquet"
     partial = path.with_suffix(".partial")
-    with pq.ParquetFile(path) as table, Writer(partial, table.schema_arrow) as writer:
+    with pq.ParquetFile(path) as table, TableWriter(partial, table.schema_arrow) as writer:
         for group in range(table.num_row_groups):
             writer.add_table(table.read_row_group(group))
         for dialogue_id, pair_id, what, model, key in requests:

@@ -13,7 +13,7 @@ from typing import Any
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.json_text import json_text
 from empathy_eval.design.bundled_definitions import DESIGN
-from empathy_eval.design.canary import called
+from empathy_eval.design.canary import release_identity
 from empathy_eval.design.dataset import FORMAT
 from empathy_eval.releases.assemble.selection import Selection
 
@@ -42,7 +42,7 @@ def manifest_facts(
 ) -> dict[str, Any]:
     """The manifest without the hashes of files."""
     return {
-        **called(header["configuration"]),
+        **release_identity(header["configuration"]),
         "format": FORMAT,
         "version": version,
         "date": date,

@@ -17,11 +17,11 @@ from empathy_eval.completions.requests import LONGEST
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import JUDGED, PREFERRED, SPLITS, configs_of, file_of, parts_of, split_of
-from empathy_eval.design.errata import first_of, revision_of
+from empathy_eval.design.errata import original_id, revision_of
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.generation.outcomes import Candidate, Crossed, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import Candidate, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant
 from empathy_eval.releases.assemble.annotations import WHAT
 
 DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
@@ -99,7 +99,7 @@ def place_of(dialogue_id: str) -> tuple[Any, ...]:
     """What dialogues are in order by: scenario, then index; what is no id comes first."""
     if not DIALOGUE.fullmatch(dialogue_id):
         return (-1,)
-    number, _, index = first_of(dialogue_id).partition("-")
+    number, _, index = original_id(dialogue_id).partition("-")
     return int(number), len(index), index, revision_of(dialogue_id)
 
 
@@ -181,12 +181,12 @@ class _Reader:
         language = language_of(self.configuration)
         return edit_ratio(reference, text, language), overlap(reference, text, language)
 
-    def _crossed(self, dialogue: Dialogue, row: TableRow) -> Crossed:
+    def _crossed(self, dialogue: Dialogue, row: TableRow) -> CrossedOutcome:
         """A crossed item; what a model crosses is a turn of the dialogue."""
-        told = {one.name: row[one.name] for one in fields(Crossed) if one.name in row}
+        told = {one.name: row[one.name] for one in fields(CrossedOutcome) if one.name in row}
         told |= {"crossed_id": f"{dialogue.dialogue_id}-x{_number(row)}", "source": dialogue.source}
         told |= {"reply_1": dialogue.turns[row["turn"]].text} if dialogue.source == "model" else {}
-        return Crossed(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
+        return CrossedOutcome(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
 
     def _candidates(self, turns: Sequence[Turn], chosen: set[tuple[str | None, str]]) -> Iterator[Candidate]:
         """The texts that are not released, by turn and kind, numbered from 1.

@@ -12,7 +12,7 @@ from empathy_eval.design.dataset import PREFERRED, TEXT_HASH, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant
 
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
@@ -102,7 +102,7 @@ def _control(name: str, variant: Variant) -> TableRow:
     }
 
 
-def _crossed_row(dialogue: Dialogue, item: Crossed) -> TableRow:
+def _crossed_row(dialogue: Dialogue, item: CrossedOutcome) -> TableRow:
     before = [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: item.turn]]
     return {
         "crossed_id": item.crossed_id,

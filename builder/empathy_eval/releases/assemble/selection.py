@@ -14,15 +14,15 @@ from empathy_eval.base.schemas import check
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.errata import (
-    Planned,
+    PlanIndex,
+    errata_dialogues,
     errata_faults,
-    errata_named,
     revision_of,
     unknown_errata,
     withdrawn_dialogues,
     withdrawn_pairs,
 )
-from empathy_eval.generation.build_folder import OUTCOMES, accepted
+from empathy_eval.generation.build_folder import OUTCOMES, accepted_outcomes
 from empathy_eval.releases.assemble.duplicates import hashes_of, near_duplicates
 
 
@@ -43,7 +43,7 @@ def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Select
     """The selection from a build with this header, without the dialogues that reviews removed."""
     texts = (
         (one.dialogue_id, [turn.text for turn in one.dialogue.turns])
-        for one in accepted(build_dir)
+        for one in accepted_outcomes(build_dir)
         if one.dialogue and one.dialogue_id not in removed
     )
     hashes = hashes_of(texts, language_of(header["configuration"]))
@@ -69,7 +69,7 @@ def withdrawn_counts(build_dir: Path, configuration: dict[str, Any]) -> dict[str
     Raises:
         InputError: for withdrawals without a kind, and for errata that name what the build did not plan; all at once.
     """
-    about, said = errata_named(configuration), configuration.get("withdrawn", ())
+    about, said = errata_dialogues(configuration), configuration.get("withdrawn", ())
     whole, some = withdrawn_dialogues(said), withdrawn_pairs(said, configuration.get("corrected", ()))
     roles, counts = dict[str, list[str]](), Counter(dialogues=0, pairs=0)
     for value in _outcomes(build_dir) if about else ():
@@ -80,7 +80,7 @@ def withdrawn_counts(build_dir: Path, configuration: dict[str, Any]) -> dict[str
             counts["pairs"] += sum(name in whole or pair_id(name, pair["turn"]) in some for pair in value["pairs"])
     wrong = [
         *errata_faults(str(build_dir), configuration),
-        *unknown_errata(str(build_dir), configuration, Planned(lambda: roles, roles.get)),
+        *unknown_errata(str(build_dir), configuration, PlanIndex(lambda: roles, roles.get)),
     ]
     if wrong:
         raise InputError(wrong)

@@ -14,10 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error, missing_package
+from empathy_eval.base.errors import Finding, Problem, input_error, missing_package
 from empathy_eval.base.files import write_whole
-from empathy_eval.base.findings import Finding
-from empathy_eval.base.parsing import Refused
+from empathy_eval.base.parsing import ParseError
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
 
 # Of any file of this kind: its lines hold a few hundred.
@@ -56,7 +55,7 @@ def read_public_key(given: str | Path) -> PublicKey:
     fix = NEW_KEY.format("PUBLIC, or the line of base64 in it")
     try:
         data = _decoded(str(given), PUBLIC_LENGTH)
-    except Refused:
+    except ParseError:
         try:
             data = _decoded(_lines(Path(given), 2)[1], PUBLIC_LENGTH)
         except (OSError, ValueError) as error:
@@ -158,18 +157,18 @@ def _signed(manifest: Path, path: Path, signer: PublicKey) -> str:
     lines = _lines(path, 4)
     data, whole = _decoded(lines[1], SIGNATURE_LENGTH), _decoded(lines[3], 64)
     if not lines[2].startswith(TRUSTED):
-        raise Refused(f'its third line does not begin with "{TRUSTED.strip()}"')
+        raise ParseError(f'its third line does not begin with "{TRUSTED.strip()}"')
     comment = lines[2].removeprefix(TRUSTED)
     algorithm, key_id, signature = data[:2], data[2:10], data[10:]
     if algorithm not in (PLAIN, HASHED):
-        raise Refused(f'its algorithm is {ascii(algorithm)[1:]}, not "ED" or "Ed"')
+        raise ParseError(f'its algorithm is {ascii(algorithm)[1:]}, not "ED" or "Ed"')
     if key_id != signer.id:
-        raise Refused(f"it was made with another key (its id is {_shown(key_id)}, that of the signer {_shown(signer.id)})")
+        raise ParseError(f"it was made with another key (its id is {_shown(key_id)}, that of the signer {_shown(signer.id)})")
     signed = manifest.read_bytes()
     if not _made(signer, signature, hashlib.blake2b(signed).digest() if algorithm == HASHED else signed):
-        raise Refused(f"it is not the signer's signature of this {MANIFEST}: another key made it, or the manifest was changed")
+        raise ParseError(f"it is not the signer's signature of this {MANIFEST}: another key made it, or the manifest was changed")
     if not _made(signer, whole, signature + comment.encode()):
-        raise Refused("it has a trusted comment that the signer did not sign")
+        raise ParseError("it has a trusted comment that the signer did not sign")
     return comment
 
 
@@ -186,12 +185,12 @@ def _lines(path: Path, count: int) -> list[str]:
     with path.open("rb") as stream:
         data = stream.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        raise Refused(f"it is larger than {MOST_BYTES:,} bytes")
+        raise ParseError(f"it is larger than {MOST_BYTES:,} bytes")
     lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
     if len(lines) != count:
-        raise Refused(f"it has {len(lines)} lines, not {count}")
+        raise ParseError(f"it has {len(lines)} lines, not {count}")
     if not lines[0].startswith(COMMENT):
-        raise Refused(f'its first line does not begin with "{COMMENT.strip()}"')
+        raise ParseError(f'its first line does not begin with "{COMMENT.strip()}"')
     return lines
 
 
@@ -199,9 +198,9 @@ def _decoded(line: str, length: int) -> bytes:
     try:
         data = base64.b64decode(line, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise Refused("it holds a line that is not base64") from error
+        raise ParseError("it holds a line that is not base64") from error
     if len(data) != length:
-        raise Refused(f"a line of base64 holds {len(data)} bytes, not {length}")
+        raise ParseError(f"a line of base64 holds {len(data)} bytes, not {length}")
     return data
 
 

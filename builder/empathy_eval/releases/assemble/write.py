@@ -12,13 +12,13 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.base.stages import advance, stage
-from empathy_eval.base.tabular import Writer
-from empathy_eval.design.canary import called, in_json
+from empathy_eval.base.tabular import TableWriter
+from empathy_eval.design.canary import canary_entry, release_identity
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
-from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
+from empathy_eval.generation.build_folder import accepted_outcomes, read_build, read_definitions, write_definitions
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.annotations import AnnotationFolder
 from empathy_eval.raters.judges.judge_section import human_section
@@ -65,7 +65,7 @@ def release(
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
     header, partly = _finished(build_dir, partial)
-    name = called(header["configuration"])["name"]
+    name = release_identity(header["configuration"])["name"]
     before = predecessors(previous, name, version) if previous else []
     refuse_another(out, name, version, replace=replace)
     gone = withdrawn_counts(build_dir, header["configuration"])
@@ -152,7 +152,7 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
     """What the record of reviews says of the dialogues of this build."""
     contents = {
         one.dialogue_id: content_hash({"role": turn.role, "text": turn.text} for turn in one.dialogue.turns)
-        for one in accepted(build_dir)
+        for one in accepted_outcomes(build_dir)
         if one.dialogue
     }
     return review_facts(reviews, contents, header["configuration"]["report"]["bootstrap"], header["configuration"]["seed"])
@@ -160,25 +160,27 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files, and what the build was made under; returns the number of rows by config and split, empty splits too."""
-    taxonomy, about = load_taxonomy(), in_json(called(header["configuration"]))
+    taxonomy, about = load_taxonomy(), canary_entry(release_identity(header["configuration"]))
     _write_words(build_dir, folder, header["configuration"])
-    write_carried(folder, carried_by(build_dir, header))
-    writers = dict[tuple[str, str], Writer]()
+    write_definitions(folder, read_definitions(build_dir, header))
+    writers = dict[tuple[str, str], TableWriter]()
     counts = dict[str, dict[str, int]]()
     stage("writing rows", len(selection.dialogue_ids), "dialogues")
     with contextlib.ExitStack() as stack:
         beside = {"provenance": provenance_columns(candidates_of(header["configuration"])), "candidates": CANDIDATES}
         for table, columns in beside.items():
-            writers[table, ""] = stack.enter_context(Writer(folder / f"{table}.parquet", columns, about))
+            writers[table, ""] = stack.enter_context(TableWriter(folder / f"{table}.parquet", columns, about))
 
         def begin(config: str) -> None:
             counts[config] = dict.fromkeys(SPLITS, 0)
             for split in SPLITS:
-                writers[config, split] = stack.enter_context(Writer(file_of(folder, config, split), configs_of([config])[config], about))
+                writers[config, split] = stack.enter_context(
+                    TableWriter(file_of(folder, config, split), configs_of([config])[config], about)
+                )
 
         for config in COLUMNS:
             begin(config)
-        for outcome in accepted(build_dir, checked=True):
+        for outcome in accepted_outcomes(build_dir, checked=True):
             if outcome.dialogue_id not in selection.dialogue_ids:
                 continue
             split, scenario = split_of(outcome.dialogue_id), header["scenarios"][outcome.dialogue_id[:3]]["name"]

@@ -10,11 +10,11 @@ from typing import Any
 
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
-from empathy_eval.base.table_text import Text, lined, text_of
+from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.base.tabular import TableRow, schema_of, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, files_of, read_manifest, read_tables
-from empathy_eval.design.errata import before as stands_for
+from empathy_eval.design.errata import predecessor_of as stands_for
 from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.assemble.annotations import identity_of
@@ -146,7 +146,7 @@ class Diff(Result):
         """The differences as JSON values."""
         return self._with_provenance(asdict(self))
 
-    def _table(self) -> Text:
+    def _table(self) -> TableText:
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
@@ -165,7 +165,7 @@ class Diff(Result):
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
         lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
-        return text_of(lines)
+        return table_text(lines)
 
 
 def diff(before: Path, after: Path) -> Diff:
@@ -321,7 +321,7 @@ def _table(name: str, figures: Sequence[ComparedFigure]) -> Iterator[str]:
         notes = ["forced by the checks"] if one.forced else []
         notes += [] if one.same_settings or None in (one.before, one.after) else ["other settings"]
         rows.append((f"  {one.metric}", _shown(one.before, name), _shown(one.after, name), f"({', '.join(notes)})" if notes else ""))
-    yield from [name, *lined([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
+    yield from [name, *aligned([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
 
 
 def _some(ids: Sequence[str]) -> str:

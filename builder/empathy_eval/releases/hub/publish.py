@@ -13,11 +13,10 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ge
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
-from empathy_eval.base.files import leading_out
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import EmpathyEvalError, Finding, InputError, Problem, input_error, job_error
+from empathy_eval.base.files import outside_links
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.parsing import json_value, read_text
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.releases.assemble.signing import secret_keys
@@ -68,7 +67,7 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
         raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
     links = [
         Problem(str(link), "is a link that leads out of the release", "replace the link with the file itself")
-        for link in leading_out(release_dir)
+        for link in outside_links(release_dir)
     ]
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
@@ -103,7 +102,7 @@ def _name_faults(repo: str | None) -> Iterator[Problem]:
 def _version(release_dir: Path) -> str:
     path = release_dir / MANIFEST
     try:
-        version = json_value(text_of(path))["version"]
+        version = json_value(read_text(path))["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise input_error(path, "cannot be read as the manifest of a release", "name the folder of a release") from error
     if not isinstance(version, str) or not VERSION.fullmatch(version):

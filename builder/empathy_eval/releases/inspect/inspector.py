@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.outcomes import Outcome
-from empathy_eval.generation.replay_item import Known, Trace
+from empathy_eval.generation.replay_item import KnownItem, Trace
 from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
 from empathy_eval.releases.inspect.requests import asked_of, refused_texts, rows_about
 from empathy_eval.releases.inspect.shown import ShownItem, ShownRequest, ShownText
@@ -100,7 +100,7 @@ class Inspector:
             for item in outcome.crossed:
                 names |= {CROSSED.role: item.writer, CROSSED_CHECK.role: item.judge} if item.writer and item.judge else {}
         retracer = self.again.retracer(self.ledger, self.source.header.get("toxicity_weights"), names)
-        return retracer.trace(plan, Known(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
+        return retracer.trace(plan, KnownItem(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
 
     def _turn(self, place: TextAddress, turns: int | None) -> None:
         if turns is not None and not 0 <= (place.turn or 0) < turns:
@@ -143,7 +143,7 @@ class Inspector:
         mine = tuple(one for one in judged if one.get("dialogue_id" if place.turn is None else "pair_id") == place.name)
         return found | ({"reviews": mine} if mine else {})
 
-    def _notes(self, place: TextAddress, outcome: Outcome | None, rows: list[Entry]) -> Iterator[str]:
+    def _notes(self, place: TextAddress, outcome: Outcome | None, rows: list[LedgerEntry]) -> Iterator[str]:
         yield from self.again.notes
         if self.again.changed:
             changed = "; ".join(self.again.changed)

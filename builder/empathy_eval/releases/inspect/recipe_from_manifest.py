@@ -16,17 +16,17 @@ from empathy_eval.base.text import ENGLISH
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.bundled_definitions import DESIGN, MOST_TOGETHER, RULE_FILES, SCENARIOS, TEMPLATES, definitions_of
-from empathy_eval.design.configuration import Configuration, checked, language_of
+from empathy_eval.design.configuration import Configuration, language_of, parse_configuration
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.language import Language, load_language
 from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.prompts import Prompts, load_prompts
-from empathy_eval.design.quotas import places
+from empathy_eval.design.quotas import sequence_positions
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import CROSSED, Catalogue, content, load_catalogue
+from empathy_eval.design.scenarios import CROSSED, Catalogue, crossed_content, load_catalogue
 from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
-from empathy_eval.generation.replay_item import Retracer
+from empathy_eval.generation.replay_item import ItemReplayer
 from empathy_eval.releases.verify.design import bounded
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class BuildRecipe:
 
     def _seeded(self, own: Catalogue, packaged: Catalogue) -> Catalogue:
         """Carried scenarios with the packaged seed dialogues of their numbers, if the hash of the header says that these are theirs."""
-        raw = {one.number: packaged.seeds_said.get(one.number) for one in own.scenarios}
+        raw = {one.number: packaged.seed_contents.get(one.number) for one in own.scenarios}
         if digest([[number, raw[number]] for number in sorted(raw)]) != self._header["seeds"]:
             return own
         crossed = {number: items for number, items in packaged.crossed.items() if number in raw}
@@ -94,7 +94,7 @@ class BuildRecipe:
             scenarios=tuple(replace(one, seed=packaged[one.number].seed) for one in own.scenarios),
             seed_hash=self._header["seeds"],
             crossed=crossed,
-            files={**own.files, **({CROSSED: digest(content(crossed))} if crossed else {})},
+            files={**own.files, **({CROSSED: digest(crossed_content(crossed))} if crossed else {})},
         )
 
     def prompts(self) -> Prompts:
@@ -134,13 +134,13 @@ class RebuiltRecipe:
     @property
     def unrun(self) -> bool:
         """Whether checks of one's own looked at answers, which may have refused what passes here."""
-        return self.recipe is not None and bool(self.recipe.config.own_checks)
+        return self.recipe is not None and bool(self.recipe.config.custom_checks)
 
     @cached_property
     def _places(self) -> dict[int, list[int]] | None:
         """The places of all drawn dialogues, which are reckoned together."""
         drawn = self.recipe is not None and self.recipe.config.plan == "drawn"
-        return places(self.recipe.config, self.recipe.catalogue) if self.recipe and drawn else None
+        return sequence_positions(self.recipe.config, self.recipe.catalogue) if self.recipe and drawn else None
 
     def plan(self, dialogue_id: str) -> Plan | None:
         """The plan of a dialogue, if there is one here."""
@@ -149,14 +149,14 @@ class RebuiltRecipe:
         except EmpathyEvalError:  # no course of turns was found: the plan is none that was built
             return None
 
-    def retracer(self, ledger: Ledger, weights: str | None, names: Mapping[str, str]) -> Retracer | None:
+    def retracer(self, ledger: Ledger, weights: str | None, names: Mapping[str, str]) -> ItemReplayer | None:
         """What goes through items of the recipe; ``names`` are what models of one's own call themselves, where texts tell it."""
         if self.recipe is None:
             return None
         models, query = self.recipe.config.models, "SELECT model FROM sound_completions WHERE kind = ? AND typeof(model) = 'text' LIMIT 1"
         own = [(kind, role) for kind, role in ROLES.items() if role in models and ":" in models[role].kind]
         known = {role: model for kind, role in own for (model,) in ledger.query(query, (kind,))}
-        return Retracer(self.recipe, ledger, weights, {**known, **names})
+        return ItemReplayer(self.recipe, ledger, weights, {**known, **names})
 
 
 def recipe_again(
@@ -171,7 +171,7 @@ def recipe_again(
     under = BuildRecipe(header, DataFolders(scenarios, templates, rules), folder)
     catalogue, prompts = under.catalogue(), under.prompts()
     try:
-        config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
+        config = parse_configuration(dict(header["configuration"]), "configuration", _words(header, folder))
     except EmpathyEvalError as error:
         return RebuiltRecipe(
             None, notes=(f"this version cannot read the configuration, so nothing is rendered again: {error.problems[0].what}",)
@@ -239,5 +239,5 @@ def _not_run(config: Configuration) -> Iterator[str]:
     for role, one in config.models.items():
         if not one.remote and one.kind not in ("seed-bank", "given"):
             yield f'the model "{one.kind}" ({role}) is code and is not run: its requests are shown only if they consist of messages alone'
-    if config.own_checks:
-        yield f"its own checks are code and are not run: {', '.join(config.own_checks)}; their refusals are shown as recorded"
+    if config.custom_checks:
+        yield f"its own checks are code and are not run: {', '.join(config.custom_checks)}; their refusals are shown as recorded"

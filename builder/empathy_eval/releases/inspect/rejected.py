@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.completions.asker import NOT_KEPT
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.asker import REFUSED_BY_CUSTOM_CHECK
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.outcomes import Candidate, Outcome
-from empathy_eval.generation.replay_item import Known, Retracer, Trace
+from empathy_eval.generation.replay_item import ItemReplayer, KnownItem, Trace
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
 from empathy_eval.raters.judges.cases import describe_source
 from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
@@ -135,7 +135,9 @@ def _candidate(dialogue_id: str, one: Candidate) -> RefusedText:
     return RefusedText(one.reasons or (LEFT_OUT,), dialogue_id, one.kind, one.turn, None, one.text)
 
 
-def _gone_through(source: Source, ledger: Ledger, again: RebuiltRecipe, retracer: Retracer | None, left: set[str]) -> Iterator[RefusedText]:
+def _gone_through(
+    source: Source, ledger: Ledger, again: RebuiltRecipe, retracer: ItemReplayer | None, left: set[str]
+) -> Iterator[RefusedText]:
     """What the replay of each dialogue of a ledger refuses; where there is none, what answers say of themselves."""
     taken, released = source.taken(), set(source.dialogue_ids()) if source.released else set()
     judged = {one.dialogue_id: one for one in source.outcomes()} if source.released else {}
@@ -146,7 +148,7 @@ def _gone_through(source: Source, ledger: Ledger, again: RebuiltRecipe, retracer
             continue
         plan, rows = again.plan(dialogue_id), list(_rows(ledger, keys))
         noted = refused_texts((one for one in rows if one.key not in taken), told.candidates) if told else {}
-        trace = retracer.trace(plan, Known(refused=noted)) if retracer and plan else None
+        trace = retracer.trace(plan, KnownItem(refused=noted)) if retracer and plan else None
         if trace and trace.outcome.status != "missing":
             yield from _beside(told, refused_of(trace.outcome, ledger, _details(trace)), rows)
             if released and trace.outcome.status == "accepted" and dialogue_id not in released | left and not again.unrun:
@@ -157,7 +159,7 @@ def _gone_through(source: Source, ledger: Ledger, again: RebuiltRecipe, retracer
         yield from refused_of(outcome, ledger, {})
 
 
-def _beside(told: Outcome | None, found: Iterable[RefusedText], rows: Iterable[Entry]) -> Iterator[RefusedText]:
+def _beside(told: Outcome | None, found: Iterable[RefusedText], rows: Iterable[LedgerEntry]) -> Iterator[RefusedText]:
     """What is found, and after it the texts of a release's candidates that are not among it; of a text itself the release knows better."""
     candidates = told.candidates if told else ()
     noted = {(one.kind, one.turn, one.text): one.reasons or (LEFT_OUT,) for one in candidates}
@@ -179,17 +181,19 @@ def _details(trace: Trace) -> dict[str, str]:
     return {one.request.key: "; ".join(flaw.detail for flaw in one.flaws) for one in trace.steps}
 
 
-def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Entry]:
+def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[LedgerEntry]:
     found = ((key, about, ledger.get(key)) for key, about in keys)
-    return (Entry(key, about, completion) for key, about, completion in found if completion)
+    return (LedgerEntry(key, about, completion) for key, about, completion in found if completion)
 
 
-def _unread(rows: Iterable[Entry], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]) -> Iterator[RefusedText]:
+def _unread(
+    rows: Iterable[LedgerEntry], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]
+) -> Iterator[RefusedText]:
     """What the beginning of a replay refused, then of answers that it does not come to what was noted or no check could look at."""
     steps = {one.request.key: one for one in trace.steps} if trace else {}
     for row in rows:
         step = steps.get(row.key)
-        flaws = list(step.flaws if step else ()) or flaws_of(row) or [Flaw(one, NOT_KEPT) for one in noted.get(row.key, ())]
+        flaws = list(step.flaws if step else ()) or flaws_of(row) or [Flaw(one, REFUSED_BY_CUSTOM_CHECK) for one in noted.get(row.key, ())]
         if flaws and row.key not in taken:
             reasons, detail = tuple(sorted({one.reason for one in flaws})), "; ".join(dict.fromkeys(one.detail for one in flaws))
             yield RefusedText(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)

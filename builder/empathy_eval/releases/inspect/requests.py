@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, replace
 
 from empathy_eval.completions.asker import Step
-from empathy_eval.completions.ledger import Entry, Ledger
-from empathy_eval.completions.requests import About, Completion, Flaw, Request, read, value_of
-from empathy_eval.design.configuration import APART
+from empathy_eval.completions.ledger import Ledger, LedgerEntry
+from empathy_eval.completions.requests import About, Completion, Flaw, Request, parse_json_answer, read_answer
+from empathy_eval.design.configuration import SAMPLES_PER_CANDIDATE
 from empathy_eval.design.kinds import ALL_KINDS, JUDGING, KINDS, SCORE
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import NOT_CHOSEN
@@ -33,14 +33,14 @@ AND typeof(kind) = 'text' AND typeof(turn) IN ('integer', 'null') ORDER BY key
 """
 
 
-def rows_about(ledger: Ledger, dialogue_id: str) -> list[Entry]:
+def rows_about(ledger: Ledger, dialogue_id: str) -> list[LedgerEntry]:
     """The answers of a ledger that were asked for of a dialogue, without scores.
 
     Raises:
         JobError: if one of them is damaged.
     """
     found = ledger.rows("dialogue_id = ? AND kind != ?", (dialogue_id, SCORE.name))
-    return [Entry(row[0], About(*row[1:4]), completion) for row, completion in found]
+    return [LedgerEntry(row[0], About(*row[1:4]), completion) for row, completion in found]
 
 
 def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
@@ -56,14 +56,14 @@ def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
 
 
 def asked_of(
-    trace: Trace | None, rows: Iterable[Entry], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: RebuiltRecipe
+    trace: Trace | None, rows: Iterable[LedgerEntry], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: RebuiltRecipe
 ) -> list[ShownRequest]:  # fmt: skip
     """All requests about a dialogue, each with what became of it: those of its replay, then what a ledger has beside them.
 
     ``refused`` are by key the reasons against answers, as far as they were noted.
     """
     taken, steps = keys_of(outcome) if outcome else {}, trace.steps if trace else ()
-    chosen = {key: step.request.sample // APART for step in steps if (key := step.request.key) in taken.values()}
+    chosen = {key: step.request.sample // SAMPLES_PER_CANDIDATE for step in steps if (key := step.request.key) in taken.values()}
     found = [_stepped(step, taken, again, chosen) for step in steps]
     known, beside = {one.key for one in found}, list[ShownRequest]()
     mine = {*taken.values(), *(checks_of(outcome) if outcome else ())}
@@ -74,10 +74,10 @@ def asked_of(
     return [replace(one, figures=tuple(_figures(one, trace, again.recipe))) for one in found + beside]
 
 
-def _sample_of(row: Entry, steps: Iterable[Step], recipe: Recipe | None) -> Request | None:
+def _sample_of(row: LedgerEntry, steps: Iterable[Step], recipe: Recipe | None) -> Request | None:
     """The request of an answer that is a later sample of one that the replay comes to, as its key proves."""
     samples = recipe.config.samples if recipe else 1
-    found = (step.keyed(row.key, samples) for step in steps if step.about == row.about and not step.repair)
+    found = (step.with_key(row.key, samples) for step in steps if step.about == row.about and not step.repair)
     return next(filter(None, found), None)
 
 
@@ -88,8 +88,12 @@ def _stepped(
     about, request, recipe, changed = step.about, step.request, again.recipe, again.changed
     key = taken.get((about.kind, about.turn))
     verdict, note = str(step.verdict), ""
-    proven = step.keyed(key, recipe.config.samples) if key and recipe else None
-    if step.verdict == "taken" and key and chosen.get(key, request.sample // APART) != request.sample // APART:
+    proven = step.with_key(key, recipe.config.samples) if key and recipe else None
+    if (
+        step.verdict == "taken"
+        and key
+        and chosen.get(key, request.sample // SAMPLES_PER_CANDIDATE) != request.sample // SAMPLES_PER_CANDIDATE
+    ):
         verdict = NOT_CHOSEN.replace("_", " ")
     elif proven and step.verdict == "unanswered":
         request, verdict, note = proven, "taken", PROVEN
@@ -107,7 +111,7 @@ def _stepped(
     return answered(asked, step.completion)
 
 
-def _beside(row: Entry, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> ShownRequest:
+def _beside(row: LedgerEntry, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> ShownRequest:
     """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
     reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
@@ -116,7 +120,7 @@ def _beside(row: Entry, taken: set[str | None], noted: Mapping[str, tuple[str, .
     return answered(ShownRequest(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
 
 
-def refused_texts(rows: Iterable[Entry], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
+def refused_texts(rows: Iterable[LedgerEntry], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
     """By key the reasons against answers, as a release notes them: it has the texts that reached the checks, and not their requests."""
     noted = {(one.kind, one.turn, one.text): one.reasons for one in candidates if one.reasons and one.reasons != (NOT_CHOSEN,)}
     found = ((row.key, noted.get((row.about.kind, row.about.turn or 0, text_of(row.about.kind, row.completion) or ""))) for row in rows)
@@ -125,14 +129,14 @@ def refused_texts(rows: Iterable[Entry], candidates: Iterable[Candidate]) -> dic
 
 def text_of(kind: str, completion: Completion) -> str | None:
     """The text of a variant that an answer gives, if it gives one."""
-    value = read(completion, KINDS[kind].answer)[0] if kind in KINDS and KINDS[kind].variant else None
-    return None if value is None else rewriting.said_in(value)
+    value = read_answer(completion, KINDS[kind].answer)[0] if kind in KINDS and KINDS[kind].variant else None
+    return None if value is None else rewriting.parse_answer(value)
 
 
-def flaws_of(row: Entry) -> list[Flaw]:
+def flaws_of(row: LedgerEntry) -> list[Flaw]:
     """What an answer is refused for before any check looks at it: refusals, what is no JSON, what is off its schema."""
     kind = ALL_KINDS.get(row.about.kind)
-    return (read(row.completion, kind.answer) if kind else value_of(row.completion))[1]
+    return (read_answer(row.completion, kind.answer) if kind else parse_json_answer(row.completion))[1]
 
 
 def answered(asked: ShownRequest, completion: Completion | None) -> ShownRequest:

@@ -10,8 +10,8 @@ from pathlib import Path
 from aiohttp import web
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.files import is_own
-from empathy_eval.base.stopping import beside_loops, stopped_by_signals
+from empathy_eval.base.files import belongs_to
+from empathy_eval.base.stopping import run_beside_loops, stopped_by_signals
 from empathy_eval.reports.explorer import PAGE
 
 HERE, NAMES = "127.0.0.1", ("127.0.0.1", "localhost")
@@ -38,7 +38,7 @@ def serve(folder: Path, page: str, port: int = 0, address: Callable[[str], None]
     """
     if not 0 <= port < 2**16:
         raise input_error("--port", f"{port} is not a port number", "name a port from 1 to 65535, or leave it out")
-    beside_loops(lambda: asyncio.run(_serve(folder, page, port, address)))
+    run_beside_loops(lambda: asyncio.run(_serve(folder, page, port, address)))
 
 
 async def _serve(folder: Path, page: str, port: int, address: Callable[[str], None]) -> None:
@@ -99,7 +99,7 @@ def _file(root: Path, path: str) -> Path | None:
     """The file of a release that a path names; none that is hidden or lies outside, whatever links lead there."""
     try:
         found = (root / path).resolve()
-        inside = is_own(root, root / path) and found.is_file()
+        inside = belongs_to(root, root / path) and found.is_file()
     except (OSError, ValueError, RuntimeError):  # a name that is too long or holds a zero, links that lead to each other
         return None
     plain = not path.endswith("/") and not any(part.startswith(".") for part in path.split("/"))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check, read_json
-from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
+from empathy_eval.base.tabular import WHOLE, TableRow, parquet_errors, table_batches
 from empathy_eval.design.dataset import (
     CANDIDATES,
     JUDGED,
@@ -42,7 +42,7 @@ def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins:
         InputError: if the file is not there, is damaged, or has not these columns.
     """
     found = list[TableRow]()
-    with readable(path):
+    with parquet_errors(path):
         for batch in table_batches(path, None):
             if lacking := [
                 one.name for one in columns if one.name not in batch.schema.names or batch.schema.field(one.name).type != one.type

@@ -11,7 +11,7 @@ from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.text import edit_ratio, overlap, words
 from empathy_eval.completions.requests import LONGEST
 from empathy_eval.design.dataset import pair_id
-from empathy_eval.design.errata import near_ids
+from empathy_eval.design.errata import nearest_ids
 from empathy_eval.design.kinds import KINDS, Kind
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
@@ -20,7 +20,7 @@ from empathy_eval.design.scenarios import changed_words
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT
 from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.crossed_by_models import Bounds
-from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Variant
+from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue, Outcome, Pair, Variant
 from empathy_eval.generation.patterns import rules_applied
 from empathy_eval.generation.replay_item import Trace
 from empathy_eval.releases.inspect.shown import CheckFigure, ShownText
@@ -38,7 +38,7 @@ def variant_figures(
     return tuple(_variant(kind, reference, text, score, recipe, flags))
 
 
-def crossed_figures(item: Crossed, said: str, recipe: Recipe) -> tuple[CheckFigure, ...]:
+def crossed_figures(item: CrossedOutcome, said: str, recipe: Recipe) -> tuple[CheckFigure, ...]:
     """The figures of a crossed item, where ``said`` is what its twin changes; none of texts that are longer than any that is looked at."""
     if max(len(one) for one in (said, item.twin, item.reply_1, item.reply_2)) > LONGEST:
         return ()
@@ -298,5 +298,5 @@ def place_of(name: str) -> TextAddress | str:
 
 def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
     """The error for an id that is not there, with those that are nearest."""
-    near = near_ids(name, there)
+    near = nearest_ids(name, there)
     return input_error("ID", f'"{name}" is not in {source}', f"name one that exists: {near}" if near else f"name {FORMS}")

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError
-from empathy_eval.base.findings import Finding, faults_of
+from empathy_eval.base.errors import Finding, InputError, faults_of
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS

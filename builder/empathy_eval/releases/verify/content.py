@@ -9,7 +9,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.dataset import PREFERRED, split_of

@@ -11,12 +11,20 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import InputError
-from empathy_eval.base.findings import RESTORE, Finding, faults_of
-from empathy_eval.base.parsing import text_of
+from empathy_eval.base.errors import FIX_RESTORE, Finding, InputError, faults_of
+from empathy_eval.base.parsing import read_text
 from empathy_eval.base.tabular import schema_of
 from empathy_eval.base.version import __version__
-from empathy_eval.design.bundled_definitions import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, written, wrong_in
+from empathy_eval.design.bundled_definitions import (
+    DESIGN,
+    RULE_FILES,
+    SCENARIOS,
+    TEMPLATES,
+    definition,
+    definition_problems,
+    definition_text,
+    read_definition,
+)
 from empathy_eval.design.canary import CANARY, canary_of, notice_of
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import MANIFEST, TABLES
@@ -56,7 +64,7 @@ def _holds(path: Path, notice: str) -> bool:
     if path.suffix == ".parquet":
         # And nothing beside it, which no column has and no reader sees.
         return dict(schema_of(path).metadata or {}) == {CANARY.encode(): notice.encode()}
-    return notice in text_of(path)
+    return notice in read_text(path)
 
 
 WRITER = re.compile(r"parquet-cpp-arrow version (\d+\.\d+\.\d+)")
@@ -128,7 +136,7 @@ class ReleaseRecipe:
 def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Definitions that are not those of the manifest; where they are not those of this program, that is told."""
     there = {name.removeprefix(f"{DESIGN}/") for name in manifest["files"] if name.startswith(f"{DESIGN}/")}
-    wrong = list(faults_of(wrong_in(folder / DESIGN, manifest, there, RESTORE)))
+    wrong = list(faults_of(definition_problems(folder / DESIGN, manifest, there, FIX_RESTORE)))
     if "definitions" not in manifest:
         wrong.append(Finding(str(folder / MANIFEST), 'has no "definitions"'))
     if not wrong:
@@ -152,7 +160,7 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
 def _otherwise(own: Path, there: Set[str]) -> Iterator[Finding]:
     """Definitions that say what they should in another form than that in which they are written: with a comment, say."""
     for path in sorted(there):
-        if not path.startswith(f"{TEMPLATES}/") and text_of(own / path) != written(said_in(own, path)[0]):
+        if not path.startswith(f"{TEMPLATES}/") and read_text(own / path) != definition_text(read_definition(own, path)[0]):
             yield Finding(str(own / path), "is not in the form in which release writes definitions")
 
 
@@ -187,7 +195,7 @@ def _is_packaged(own: Path, manifest: Mapping[str, Any]) -> bool:
     same = same and all(names.get(number) == one["name"] for number, one in manifest["scenarios"].items())
     if not same:
         return False
-    found = {path.name: said_in(own, f"{SCENARIOS}/{path.name}")[0] for path in (own / SCENARIOS).iterdir()}
+    found = {path.name: read_definition(own, f"{SCENARIOS}/{path.name}")[0] for path in (own / SCENARIOS).iterdir()}
     return found == {name: value for name, value in _definitions().items() if name in found}
 
 
@@ -195,7 +203,7 @@ def _own_files(own: Path, there: Set[str]) -> dict[str, list[str]]:
     """The files that are not this program's, by kind, and those of this program that are not there."""
     found: dict[str, list[str]] = {}
     for path in sorted(there):
-        if _packaged().get(path) != said_in(own, path)[0]:
+        if _packaged().get(path) != read_definition(own, path)[0]:
             found.setdefault(_kind(path), []).append(f"{DESIGN}/{path}")
     optional = {f"{TEMPLATES}/{name}.md.j2" for name in OPTIONAL}
     for path in sorted(_packaged().keys() - there - optional):
@@ -218,14 +226,14 @@ def _definitions() -> dict[str, Any]:
 def _packaged() -> dict[str, Any]:
     """What each packaged file says, by its path in a release."""
     here = _catalogue()
-    said = {**here.said, **{f"{SCENARIOS}/{name}": value for name, value in _definitions().items()}}
-    said |= {f"{RULE_FILES}/{name}.yaml": one.said for name, one in load_language().rules.items()}
+    said = {**here.file_contents, **{f"{SCENARIOS}/{name}": value for name, value in _definitions().items()}}
+    said |= {f"{RULE_FILES}/{name}.yaml": one.content for name, one in load_language().rules.items()}
     return said | {f"{TEMPLATES}/{name}.md.j2": source for name, source in load_prompts().sources.items()}
 
 
 def bounded(language: Language) -> bool:
     """Whether all patterns are words: no expression, no token of any number more than twice in one."""
-    patterns = [pattern for rules in language.rules.values() for rule in rules.said for pattern in rule["patterns"]]
+    patterns = [pattern for rules in language.rules.values() for rule in rules.content for pattern in rule["patterns"]]
     return not any(
         "REGEX" in _keys(pattern) or sum(token.get("OP", "1") not in ("1", "?", "!") for token in pattern) > MOST_REPEATED
         for pattern in patterns

@@ -15,13 +15,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from jinja2 import TemplateError
 
-from empathy_eval.base.errors import InputError
+from empathy_eval.base.errors import Finding, InputError, faults_of
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.findings import Finding, faults_of
 from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.parsing import json_value, read_text
 from empathy_eval.base.schemas import read_yaml
-from empathy_eval.base.tabular import refuse_absurd
+from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
 from empathy_eval.releases.assemble.documents import papers
@@ -43,7 +42,7 @@ def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
     """
     path, facts = folder / PAGE, {name: value for name, value in manifest.items() if name not in ("files", "seal")}
     try:
-        told, anew = text_of(path), explore_page(folder, facts)
+        told, anew = read_text(path), explore_page(folder, facts)
     except (InputError, ValueError) as error:
         yield from faults_of(error.problems) if isinstance(error, InputError) else [Finding(str(path), f"cannot be read: {error}")]
         return
@@ -82,7 +81,7 @@ def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Fi
     A page of another format is no fault, and is not compared, which is said.
     """
     try:
-        held = _held(text_of(path))
+        held = _held(read_text(path))
         if (its := held["about"].get("format")) != FORMAT:
             what = f"has the format {str(its)[:40]!r}, but this program has {FORMAT}: its content is not compared"
             fix = "verify it with the program that made it, or make the page again with explore"
@@ -117,7 +116,7 @@ def _same(path: Path, told: pq.ParquetFile | None, rows: pa.Table | None) -> boo
     """Whether an embedded file holds these rows; one that says it holds more is not read."""
     if told is None or rows is None or told.metadata.num_rows != rows.num_rows:
         return False
-    refuse_absurd(path, told.metadata)
+    check_group_sizes(path, told.metadata)
     # A thread of Arrow's that lets go of bytes of Python's while the process ends would abort it.
     return bool(told.read(use_threads=False).equals(rows))
 
@@ -159,7 +158,7 @@ def _made_again(folder: Path, manifest: dict[str, Any], report: Report) -> dict[
 def _differing(path: Path, wanted: str) -> Iterator[Finding]:
     """The first line at which a file says something else."""
     try:
-        told = text_of(path)
+        told = read_text(path)
     except (OSError, ValueError) as error:
         yield Finding(str(path), f"cannot be read: {error}")
         return

@@ -14,7 +14,7 @@ import matplotlib
 import numpy as np
 from PIL import Image
 
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.reports.report import Report, draw
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.files import entries, leading_out
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding
+from empathy_eval.base.files import entries, outside_links
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.design.bundled_definitions import DESIGN, SCENARIOS, hashes_of, known
+from empathy_eval.design.bundled_definitions import DESIGN, SCENARIOS, hashes_of, is_known_file
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
@@ -39,7 +39,7 @@ OUT = "remove it from the release"
 
 def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """No link leads out; else every file is the one the manifest names, and none is there that it does not name."""
-    if links := leading_out(folder):
+    if links := outside_links(folder):
         yield from (Finding(str(link), "is a link that leads out of the release", LINK) for link in links)
         return
     named = manifest["files"]
@@ -103,7 +103,7 @@ def _needed(manifest: dict[str, Any]) -> set[str]:
     data = {file_of(Path(), config, split).as_posix() for config in configs_of(manifest["counts"]) for split in SPLITS}
     words = {WORD_LIST} if candidates_of(manifest["configuration"]) > 1 else set()
     words |= {"eval.yaml"} if asks_to_choose(manifest) else set()
-    return ALWAYS | data | words | {f"{DESIGN}/{path}" for path in hashes_of(manifest) if known(path)}
+    return ALWAYS | data | words | {f"{DESIGN}/{path}" for path in hashes_of(manifest) if is_known_file(path)}
 
 
 def _possible(name: str, manifest: dict[str, Any]) -> bool:
@@ -113,4 +113,4 @@ def _possible(name: str, manifest: dict[str, Any]) -> bool:
     if scenario := SCENARIO.fullmatch(name):
         return scenario[1] in manifest["scenarios"]
     path = name.removeprefix(f"{DESIGN}/")
-    return name.startswith(f"{DESIGN}/") and path in hashes_of(manifest) and known(path)
+    return name.startswith(f"{DESIGN}/") and path in hashes_of(manifest) and is_known_file(path)

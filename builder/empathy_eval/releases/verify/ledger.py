@@ -9,10 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, input_error
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding, InputError, input_error
 from empathy_eval.base.tabular import TableRow, table_batches
-from empathy_eval.completions.asker import judged
+from empathy_eval.completions.asker import evaluate_answer
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion
 from empathy_eval.design.dataset import JUDGED, SPLITS, file_of, parts_of, split_of
@@ -230,15 +229,15 @@ def said_by(completion: Completion, kind: str) -> str | None:
 
     async def read(value: Any) -> str:
         if kind == SELF_CHAT.name:
-            told, turns = self_chat.said_in(value)
+            told, turns = self_chat.parse_answer(value)
             return SEPARATOR.join([told, *(f"{one.role}: {one.text}: {one.strategy or ''}" for one in turns)])
         if kind == CROSSED.name:
-            return SEPARATOR.join(crossed_by_models.said_in(value).values())
-        return str(value["choice"]) if kind == CROSSED_CHECK.name else rewriting.said_in(value)
+            return SEPARATOR.join(crossed_by_models.parse_answer(value).values())
+        return str(value["choice"]) if kind == CROSSED_CHECK.name else rewriting.parse_answer(value)
 
     # Nothing in it waits, and there are a million of them.
     try:
-        judged(completion, KINDS[kind].answer, read).send(None)
+        evaluate_answer(completion, KINDS[kind].answer, read).send(None)
     except StopIteration as end:
         return end.value if isinstance(end.value, str) else None
     return None

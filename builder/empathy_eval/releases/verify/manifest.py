@@ -8,18 +8,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, input_error
-from empathy_eval.base.findings import RESTORE, Finding, faults_of
+from empathy_eval.base.errors import FIX_RESTORE, Finding, InputError, faults_of, input_error
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.base.version import __version__
-from empathy_eval.design.configuration import Configuration, candidates_of, checked
+from empathy_eval.design.configuration import Configuration, candidates_of, parse_configuration
 from empathy_eval.design.dataset import MANIFEST, cells, file_of, split_of
-from empathy_eval.design.errata import Planned, errata_faults, errata_named, first_of, revision_of, unknown_errata
+from empathy_eval.design.errata import PlanIndex, errata_dialogues, errata_faults, original_id, revision_of, unknown_errata
 from empathy_eval.design.kinds import CROSSED, KINDS, kinds_of_build
 from empathy_eval.design.planning import plan_of
-from empathy_eval.design.quotas import places, planned, quotas
+from empathy_eval.design.quotas import planned_count, quotas, sequence_positions
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
 from empathy_eval.releases.assemble.duplicates import PREFERENCE
@@ -37,15 +36,15 @@ def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration
     if ("withdrawn_counts" in manifest) != bool(manifest["withdrawn"]):
         yield Finding(f"{where}: withdrawn_counts", f"does not match {len(manifest['withdrawn'])} withdrawals")
     # A plan that is larger is told elsewhere.
-    if errata_named(configuration) and config.dialogues <= MOST_DIALOGUES and config.surplus <= 1:
+    if errata_dialogues(configuration) and config.dialogues <= MOST_DIALOGUES and config.surplus <= 1:
         planned = _planned_replacements(folder, manifest, config)
         yield from (Finding(one.where, one.what) for one in unknown_errata(where, configuration, planned))
 
 
-def _planned_replacements(folder: Path, manifest: dict[str, Any], config: Configuration) -> Planned:
+def _planned_replacements(folder: Path, manifest: dict[str, Any], config: Configuration) -> PlanIndex:
     """The plan of a release: dialogues that it holds by their turns, others as they are drawn again."""
-    catalogue, there = built_under(folder, manifest).catalogue, _roles(folder, errata_named(manifest["configuration"]))
-    drawn = places(config, catalogue) if config.plan == "drawn" else None
+    catalogue, there = built_under(folder, manifest).catalogue, _roles(folder, errata_dialogues(manifest["configuration"]))
+    drawn = sequence_positions(config, catalogue) if config.plan == "drawn" else None
 
     def roles(name: str) -> Sequence[str] | None:
         if name in there:
@@ -57,10 +56,10 @@ def _planned_replacements(folder: Path, manifest: dict[str, Any], config: Config
         if plan:
             return [turn.role for turn in plan.turns]
         # Nobody else has the seeds of a stranger.
-        seed = config.plan == "seeds" and first_of(name)[:3] in manifest["scenarios"] and first_of(name)[3:] == "-seed"
+        seed = config.plan == "seeds" and original_id(name)[:3] in manifest["scenarios"] and original_id(name)[3:] == "-seed"
         return [] if seed else None
 
-    return Planned(lambda: cells(folder, "dialogues", "dialogue_id"), roles)
+    return PlanIndex(lambda: cells(folder, "dialogues", "dialogue_id"), roles)
 
 
 def _roles(folder: Path, named: set[str]) -> dict[str, list[str]]:
@@ -103,8 +102,8 @@ def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
     configuration = dict(manifest["configuration"])
     words = read_word_list(folder / WORD_LIST) if candidates_of(configuration) > 1 else None
     if words and words.digest != configuration.get("word_list"):
-        raise input_error(folder / WORD_LIST, "is not the word list that the candidates were chosen by", RESTORE)
-    return checked(configuration, f"{folder / MANIFEST}: configuration", words)
+        raise input_error(folder / WORD_LIST, "is not the word list that the candidates were chosen by", FIX_RESTORE)
+    return parse_configuration(configuration, f"{folder / MANIFEST}: configuration", words)
 
 
 def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[str, str]]:
@@ -151,7 +150,7 @@ def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, rele
             bounds = f"at most {MOST_DIALOGUES:,} and 1 can be checked"
             yield "configuration", f"plans {config.dialogues:,} dialogues and a surplus of {config.surplus:g}; {bounds}"
             return
-        wanted, total = {f"{number:03d}": quota for number, quota in quotas(config, catalogue).items()}, planned(config, catalogue)
+        wanted, total = {f"{number:03d}": quota for number, quota in quotas(config, catalogue).items()}, planned_count(config, catalogue)
     if there != wanted:
         number = next(name for name in sorted(there.keys() | wanted.keys()) if there.get(name) != wanted.get(name))
         yield "scenarios", f"says {there.get(number)} dialogues of {number}, but the configuration gives {wanted.get(number)}"
@@ -209,12 +208,12 @@ def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[st
     form = re.compile(r"[0-9]{3}-seed" if manifest["configuration"]["plan"] == "seeds" else r"[0-9]{3}-[0-9]{5,}")
     removed = {one["dialogue_id"] for one in (manifest.get("reviews") or {}).get("removed", [])}
     for goes, stays in manifest["duplicates"].items():
-        if not form.fullmatch(first_of(goes)) or goes[:3] not in manifest["scenarios"]:
+        if not form.fullmatch(original_id(goes)) or goes[:3] not in manifest["scenarios"]:
             yield f"duplicates: {goes}", "is not a dialogue of this plan"
-        elif not form.fullmatch(first_of(stays)) or (PREFERENCE[split_of(stays)], stays) >= (PREFERENCE[split_of(goes)], goes):
+        elif not form.fullmatch(original_id(stays)) or (PREFERENCE[split_of(stays)], stays) >= (PREFERENCE[split_of(goes)], goes):
             yield f"duplicates: {goes}", f"is left out for {stays[:80]}, but of these two this one must be kept"
         elif stays not in released and stays not in manifest["duplicates"] and not manifest["spares_left_out"]:
             yield f"duplicates: {goes}", f"is listed as a near-duplicate of {stays}, which is not in the release"
     for one in sorted(removed):
-        if not form.fullmatch(first_of(one)) or one[:3] not in manifest["scenarios"]:
+        if not form.fullmatch(original_id(one)) or one[:3] not in manifest["scenarios"]:
             yield f"reviews: removed: {one}", "is not a dialogue of this plan"

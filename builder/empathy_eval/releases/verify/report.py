@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError
-from empathy_eval.base.findings import Finding, faults_of
-from empathy_eval.base.tabular import readable, refuse_absurd
+from empathy_eval.base.errors import Finding, InputError, faults_of
+from empathy_eval.base.tabular import check_group_sizes, parquet_errors
 from empathy_eval.evaluation.crossed.shortcuts import LAST, WHOLE
 from empathy_eval.evaluation.inversion.rows import FIGURES
 from empathy_eval.evaluation.inversion.text_scores import NAMED, WORD_MARGIN, TextScores
@@ -146,8 +145,8 @@ DIGITS = 2e-7
 def item_faults(path: Path, scores: TextScores, others: Collection[str] = ()) -> Iterator[Finding]:
     """Of each metric, and of word margins, the first value that is not the one that the texts give; ``others`` are metrics not run."""
     try:
-        with readable(path), pq.ParquetFile(path) as table:
-            refuse_absurd(path, table.metadata)
+        with parquet_errors(path), pq.ParquetFile(path) as table:
+            check_group_sizes(path, table.metadata)
             yield from _unlike(path, table, scores, others)
     except InputError as error:
         yield from faults_of(error.problems)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.completions.models.seed_bank import bank_of
 from empathy_eval.design.configuration import candidates_of

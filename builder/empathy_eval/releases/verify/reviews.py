@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.errors import Finding
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.findings import Finding
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.dataset import MANIFEST

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import EmpathyEvalError
-from empathy_eval.completions.requests import LONGEST, Flaw, sign_flaws
+from empathy_eval.completions.requests import LONGEST, Flaw, character_flaws
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import pair_id
@@ -16,15 +16,15 @@ from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.language import Language
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.planning import Plan, plan_of
-from empathy_eval.design.quotas import places
-from empathy_eval.design.scenarios import CHANGED, Catalogue, CrossedItem, changed_words, problems_of_replies
+from empathy_eval.design.quotas import sequence_positions
+from empathy_eval.design.scenarios import CHANGED_WORDS, Catalogue, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import NOT_CHOSEN, UNIT, WordList
 from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.checks.built_in import reply_flaws, variant_flaws
-from empathy_eval.generation.crossed_by_models import Twins, wrong_with
-from empathy_eval.generation.crossed_by_models import places as crossed_places
-from empathy_eval.generation.outcomes import VARIANTS, Candidate, Crossed, Dialogue, Outcome, Pair, Variant
+from empathy_eval.generation.crossed_by_models import Twins, twin_flaws
+from empathy_eval.generation.crossed_by_models import crossable_scenes as crossed_places
+from empathy_eval.generation.outcomes import VARIANTS, Candidate, CrossedOutcome, Dialogue, Outcome, Pair, Variant
 from empathy_eval.generation.patterns import de_empathised
 from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, SEEDS
 from empathy_eval.releases.verify.design import built_under
@@ -61,7 +61,7 @@ def checked_under(folder: Path, manifest: dict[str, Any]) -> TextChecks | None:
     under, config = built_under(folder, manifest), configuration_of(folder, manifest)
     if under.language is None:
         return None
-    drawn = places(config, under.catalogue) if config.plan == "drawn" else {}
+    drawn = sequence_positions(config, under.catalogue) if config.plan == "drawn" else {}
     return TextChecks(config, under.language, under.catalogue, bool(manifest.get("checks")), drawn)
 
 
@@ -188,7 +188,7 @@ class _DialogueTexts:
 
         Reasons of checks of one's own are not looked at.
         """
-        if len(one.text) > LONGEST or any(sign_flaws(one.text)):
+        if len(one.text) > LONGEST or any(character_flaws(one.text)):
             yield "is not a text that a check could have judged"
             return
         if NOT_CHOSEN in one.reasons and (self.under.config.words is None or len(one.reasons) > 1):
@@ -200,7 +200,7 @@ class _DialogueTexts:
             said, wanted = (", ".join(sorted(some)) or "nothing" for some in (told, flaws))
             yield f'("{one.text[:40]}") is listed as refused for {said}, but the checks give {wanted}'
 
-    def _of_crossed(self, item: Crossed) -> Iterator[str]:
+    def _of_crossed(self, item: CrossedOutcome) -> Iterator[str]:
         """What a check of crossed items refuses in one: of a curated one its replies, of a model's the twin and all else too."""
         turns, limits, language = self.dialogue.turns, self.under.config.checks, self.under.language
         texts = (item.twin, item.reply_1, item.reply_2, item.reason)
@@ -210,7 +210,7 @@ class _DialogueTexts:
         last = turns[item.turn - 1]
         if last.role != "seeker":
             yield "its contexts do not end with what the seeker says"
-        least, most = CHANGED
+        least, most = CHANGED_WORDS
         if not least <= (changed := changed_words(last.text, item.twin, language.code)) <= most:
             yield f"its contexts differ in {changed} words of their last turn, not in {least} to {most}"
         yield from (f'"{text[:40]}" begins or ends with white space' for text in texts if text != text.strip())
@@ -225,10 +225,10 @@ class _DialogueTexts:
                 yield from _told(built_in.keeps_pointer(turns[item.turn].text, reply, some, language))
                 yield from _told(built_in.points_where_needed(said, reply, language))
 
-    def _crossed_flaws(self, item: Crossed, said: str, reference: str) -> Iterator[Flaw]:
+    def _crossed_flaws(self, item: CrossedOutcome, said: str, reference: str) -> Iterator[Flaw]:
         if item.source == "model":
-            yield from (flaw for text in (item.twin, item.reply_1, item.reply_2, item.reason) for flaw in sign_flaws(text))
-            yield from wrong_with(Twins(said, reference, item.twin, item.reply_2), self.under.config.checks, self.under.language)
+            yield from (flaw for text in (item.twin, item.reply_1, item.reply_2, item.reason) for flaw in character_flaws(text))
+            yield from twin_flaws(Twins(said, reference, item.twin, item.reply_2), self.under.config.checks, self.under.language)
         else:
             curated = CrossedItem(item.crossed_id, item.turn, item.twin, item.reply_1, item.reply_2, item.reason)
             yield from (Flaw("curated", one.what) for one in problems_of_replies(curated, "", self.under.language.code))
@@ -269,7 +269,7 @@ class _DialogueTexts:
                 yield f"{item.crossed_id} is not the crossed item of the seed dialogue"
 
 
-def _curated(one: CrossedItem | Crossed) -> tuple[Any, ...]:
+def _curated(one: CrossedItem | CrossedOutcome) -> tuple[Any, ...]:
     return one.crossed_id.rpartition("-")[2], one.turn, one.twin, one.reply_1, one.reply_2, one.reason
 
 
@@ -280,4 +280,4 @@ def _told(flaws: Sequence[Flaw] | Iterator[Flaw]) -> Iterator[str]:
 def _unclean(text: str) -> Iterator[Flaw]:
     if text != text.strip():
         yield Flaw("not_stripped", f'"{text[:40]}" begins or ends with white space')
-    yield from sign_flaws(text)
+    yield from character_flaws(text)

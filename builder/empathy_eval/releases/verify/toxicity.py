@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError
-from empathy_eval.base.findings import Finding
+from empathy_eval.base.errors import Finding, InputError
 from empathy_eval.completions.models.toxicity_scorer import Scorer, load_scorer, weights_of
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.dataset import MANIFEST, pair_id

@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import InputError, input_error
-from empathy_eval.base.findings import Finding, faults_of, faulty
-from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.errors import Finding, InputError, faults_of, has_faults, input_error
+from empathy_eval.base.parsing import json_value, read_text
 from empathy_eval.base.schemas import check
 from empathy_eval.base.stages import stage
-from empathy_eval.base.tabular import refuse_absurd
+from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, file_of, provenance_columns, read_tables
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
@@ -69,11 +68,11 @@ def verify(
         return manifest
     stage("looking for faults of signature, files and tables")
     found = [*signature_faults(release_dir, manifest, signer)]
-    found += [] if faulty(found) else _by_itself(release_dir, manifest)
-    if ledgers and not faulty(found):
+    found += [] if has_faults(found) else _by_itself(release_dir, manifest)
+    if ledgers and not has_faults(found):
         stage("comparing texts with the ledgers")
         found += ledger_faults(release_dir, manifest, ledgers)
-    if not fast and not faulty(found):
+    if not fast and not has_faults(found):
         # The report first: what the scorer of toxicity loads would stand in memory beside it.
         told = list(_report(release_dir, manifest, trusted, replace(scoring, cache=None)))
         found += [*toxicity_faults(release_dir, manifest), *told]
@@ -83,22 +82,22 @@ def verify(
 def _by_itself(folder: Path, manifest: dict[str, Any]) -> list[Finding]:
     """All but the numbers of the report. What comes later takes for granted what comes earlier."""
     found = [*file_faults(folder, manifest)] or [*_tables(folder, manifest)]
-    if faulty(found):
+    if has_faults(found):
         return found
     stage("looking for faults of definitions, annotations and manifest")
     for part in (design_faults, software_faults, canary_faults, annotation_faults, _duplicates):
         found += part(folder, manifest)
-    for part in (manifest_faults, review_faults) if not faulty(found) else ():
+    for part in (manifest_faults, review_faults) if not has_faults(found) else ():
         found += part(folder, manifest)
     stage("deriving all rows and checking all texts again")
-    found += content_faults(folder, manifest, None if faulty(found) else checked_under(folder, manifest))
-    return found if faulty(found) else [*found, *paper_faults(folder, manifest)]
+    found += content_faults(folder, manifest, None if has_faults(found) else checked_under(folder, manifest))
+    return found if has_faults(found) else [*found, *paper_faults(folder, manifest)]
 
 
 def _manifest(path: Path) -> dict[str, Any] | list[Finding]:
     """The manifest as it was sealed, or what is wrong with it."""
     try:
-        text = text_of(path)
+        text = read_text(path)
         manifest: dict[str, Any] = json_value(text)
         if isinstance(manifest, dict) and (other := other_format(manifest)):
             return [Finding(str(path), *other)]
@@ -123,7 +122,7 @@ def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     for path, columns, count in files:
         try:
             table = pq.ParquetFile(path)
-            refuse_absurd(path, table.metadata)
+            check_group_sizes(path, table.metadata)
         except InputError as error:
             yield from faults_of(error.problems)
             continue

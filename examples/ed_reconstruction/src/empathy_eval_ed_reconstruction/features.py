@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from empathy_eval.metrics.bertscore import PLACES, Embedder
+from empathy_eval.metrics.bertscore import PACKAGED, PLACES, Embedder
 from empathy_eval.metrics.empathy_score.encoders import encoder_named
 from empathy_eval.metrics.protocol import Array, Segments
-from empathy_eval.metrics.weights import PACKAGED
 
 from empathy_eval_ed_reconstruction.readings import Readings, labels, utterance_of
 
@@ -24,7 +23,7 @@ class Features:
         """
         encoder = encoder_named(PACKAGED)
         self._readings, self._embedder = readings, Embedder(PACKAGED, encoder.shape["num_hidden_layers"])
-        self._embedder.cut(encoder.shape)
+        self._embedder.truncate_to(encoder.shape)
         self.size = int(encoder.shape["hidden_size"])
         self.embedding = f"{PACKAGED}@{encoder.sha256[:12]},pooled=mean,places={PLACES}"
         self.readings = readings.signature

@@ -12,7 +12,7 @@ import numpy as np
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import write_whole
 from empathy_eval.base.hashing import digest
-from empathy_eval.base.parsing import Refused, json_value, text_of
+from empathy_eval.base.parsing import ParseError, json_value, read_text
 from empathy_eval.metrics.protocol import Array
 from jsonschema import Draft202012Validator
 
@@ -63,8 +63,8 @@ def read_weights(path: Path) -> Fitted:
         InputError: if it is not there, or holds anything else; all problems at once.
     """
     try:
-        value = json_value(text_of(path))
-    except (OSError, UnicodeDecodeError, Refused) as error:
+        value = json_value(read_text(path))
+    except (OSError, UnicodeDecodeError, ParseError) as error:
         raise input_error(path, f"cannot be read as JSON: {error}", ANEW) from error
     schema: dict[str, Any] = json.loads(files(__package__).joinpath("fitted.schema.json").read_text(encoding="utf-8"))
     found = sorted(Draft202012Validator(schema).iter_errors(value), key=lambda error: error.json_path)

@@ -9,8 +9,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest, digest_file
-from empathy_eval.metrics.bertscore import device
-from empathy_eval.metrics.weights import FILE, PATTERNS, codeless, label_of
+from empathy_eval.metrics.bertscore import FILE, PATTERNS, codeless, device, label_of
 
 METRIC = "emotion-rules"
 # Where neither the configuration of a model nor its tokenizer says how many tokens it takes.

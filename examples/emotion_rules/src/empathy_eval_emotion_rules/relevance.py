@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from empathy_eval.metrics.bertscore import PLACES, Embedder
+from empathy_eval.metrics.bertscore import PACKAGED, PLACES, Embedder
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.metrics.weights import PACKAGED
 
 from empathy_eval_emotion_rules.folders import weights_in
 
@@ -51,7 +50,7 @@ class Direct:
             InputError: if its packages are not installed.
         """
         self._embedder = Embedder(str(encoder.folder), encoder.shape["num_hidden_layers"])
-        self._embedder.cut(encoder.shape)
+        self._embedder.truncate_to(encoder.shape)
         files = ",".join(f"{name}={sha256[:12]}" for name, sha256 in sorted(encoder.files.items()))
         self.signature = f"relevance-direct,{encoder.name}@{encoder.sha256[:12]},{files},pooled=mean,places={PLACES},floor=0"
 

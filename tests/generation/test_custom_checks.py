@@ -12,14 +12,14 @@ import yaml
 from empathy_eval import cli
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.commands.build import build
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Message, Prompts
 from empathy_eval.design.recipe import Recipe, load_recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build_folder import read_build
-from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.outcomes import Scene, Turn
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
@@ -30,7 +30,7 @@ ASKING = "Would it help to sit with this for a while and tell me more of it?"
 PLAIN = "It is late and the kettle is on, so take all the time that this needs."
 OWN = """
 from empathy_eval.completions.requests import Flaw
-from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.checks.custom import Check
 
 
 class Few(Check):

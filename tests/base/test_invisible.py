@@ -14,16 +14,16 @@ from typing import cast
 import pytest
 from empathy_eval.base import schemas
 from empathy_eval.base.errors import InputError, plain
+from empathy_eval.base.invisible import CATEGORIES, INVISIBLE, LINES, invisible_characters
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.signs import CATEGORIES, LINES, UNSEEN, unseen
 from empathy_eval.base.streams import PlainOutput
-from empathy_eval.completions.requests import sign_flaws
+from empathy_eval.completions.requests import character_flaws
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.releases.verify.texts import _unclean
 
 
 def odd(sign: str) -> bool:
-    return sign not in LINES and (unicodedata.category(sign) in CATEGORIES or UNSEEN.match(sign) is not None)
+    return sign not in LINES and (unicodedata.category(sign) in CATEGORIES or INVISIBLE.match(sign) is not None)
 
 
 def tried() -> Iterator[str]:
@@ -39,7 +39,7 @@ def test_no_such_sign_passes_any_border() -> None:
     row = {"item": "", "rater": "r", "criterion": "c", "rating": 1}
     for sign in tried():
         text = f"kind {sign}words"
-        assert list(sign_flaws(text)), f"answers, {sign!a}"
+        assert list(character_flaws(text)), f"answers, {sign!a}"
         assert list(_unclean(text)), f"verify, {sign!a}"
         assert not schemas._plainly_seen([{text: 1}]) and not schemas._plainly_seen({"a": [text]}), f"files, {sign!a}"
         assert any("nobody sees, at character 6" in what for _, what, _ in violations({**row, "item": text}, "ratings_row")), f"{sign!a}"
@@ -53,7 +53,7 @@ def test_what_files_of_strangers_hide_is_told_with_its_place_and_what_raters_wri
         ("reply", '"Yes.\U000e0041" holds U+E0041 TAG LATIN CAPITAL LETTER A, which nobody sees, at character 5', "leave it out"),
     ]
     assert schemas._plainly_seen({"a": ["\u4f60\u597d", "me\u0301tro", 1.5, None, {"b": True}]})
-    assert [schemas.looked_through(name) for name in ("reviews", "batch_answer", "ledger_row", "configuration", "pairs_row")] == [
+    assert [schemas.checks_characters(name) for name in ("reviews", "batch_answer", "ledger_row", "configuration", "pairs_row")] == [
         False, False, False, True, True,
     ]  # fmt: skip
     with pytest.raises(InputError, match=r"item .* holds U\+2060 WORD JOINER"):
@@ -71,13 +71,13 @@ def test_what_is_printed_hides_nothing_and_json_says_what_it_said() -> None:
 def test_every_sign_that_nobody_sees_is_found_and_no_answer_may_hold_it() -> None:
     for number in range(sys.maxunicode + 1):
         sign = chr(number)
-        assert bool(list(unseen(f"a{sign}b"))) == odd(sign), hex(number)
+        assert bool(list(invisible_characters(f"a{sign}b"))) == odd(sign), hex(number)
     for sign in "\u200b\u2060\ufeff\u00ad\u3164\U000e0041\ue000\uffff\u2028\u2800\ufe0f\u200d":
-        assert [one.reason for one in sign_flaws(f"kind {sign}words")] == ["hidden_sign"], hex(ord(sign))
+        assert [one.reason for one in character_flaws(f"kind {sign}words")] == ["hidden_sign"], hex(ord(sign))
 
 
 def test_it_is_named_with_its_place() -> None:
-    assert list(unseen("ab\u200bc")) == [(2, "U+200B ZERO WIDTH SPACE")]
+    assert list(invisible_characters("ab\u200bc")) == [(2, "U+200B ZERO WIDTH SPACE")]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_it_is_named_with_its_place() -> None:
     ],
 )  # fmt: skip
 def test_what_a_script_or_an_emoji_needs_stays(text: str) -> None:
-    assert not list(unseen(text))
+    assert not list(invisible_characters(text))
 
 
 @pytest.mark.parametrize("text", ["a\u200db", "\u0645\u200c b", "\u2764\ufe0f\ufe0f", "1\ufe0f", "\u200d", "\u0915\u200d\u200d\u0937",
@@ -108,4 +108,4 @@ def test_what_a_script_or_an_emoji_needs_stays(text: str) -> None:
     "\u845b\U000e0100", "\u1820\u180b",
 ])  # fmt: skip
 def test_elsewhere_it_is_found(text: str) -> None:
-    assert list(unseen(text))
+    assert list(invisible_characters(text))

@@ -19,7 +19,7 @@ from empathy_eval.commands.build import build
 from empathy_eval.commands.preview import preview
 from empathy_eval.completions.batch_files import import_answers
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.own import OwnModel, TextModel
+from empathy_eval.completions.models.custom import GuardedModel, TextModel
 from empathy_eval.completions.requests import About, Completion, NoAnswer, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Message, Prompts
@@ -40,7 +40,7 @@ MINE = """
 import json
 
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.custom import TextModel
 
 
 class Mine(TextModel):
@@ -300,7 +300,7 @@ def test_a_replay_needs_a_model_for_its_bodies_alone(recipe: Recipe, tmp_path: P
 
 
 def test_a_given_model_that_is_not_here_is_told(recipe: Recipe, tmp_path: Path, world: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    own = recipe.with_own({"far": Far()})
+    own = recipe.with_custom({"far": Far()})
     build(own, tmp_path / "b")
     with pytest.raises(InputError) as caught:
         build(replace(own, models={}), tmp_path / "b")
@@ -358,7 +358,7 @@ async def test_so_many_answers_are_worked_on_at_once_and_none_after_a_stop(demo:
             return super().answer(messages, answer_schema)
 
     model = Counted()
-    own = OwnModel(model, lambda: stopped[0] if stopped else None)
+    own = GuardedModel(model, lambda: stopped[0] if stopped else None)
     request = Request(own.body([{"role": "user", "content": "x"}], "variant_answer"), own.endpoint, About("017-seed", "far_empathetic", 1))
     found = await asyncio.gather(*(own.complete(request) for _ in range(20)), return_exceptions=True)
     assert peak[0] == 3

@@ -1,4 +1,4 @@
-"""Models of one's own: handed in as objects, named by ``module:name``, or offered by an installed package."""
+"""Custom models: passed in as objects, named by ``module:name``, or offered by an installed package."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from empathy_eval.base import plugins
@@ -16,7 +17,7 @@ from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import schema, violations
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger_rows import LARGEST
-from empathy_eval.completions.requests import SURROGATE, Completion, Model, NoAnswer, Request, Usage, storable
+from empathy_eval.completions.requests import SURROGATE, Completion, Model, NoAnswer, Request, Usage, utf8_safe
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
@@ -31,10 +32,10 @@ FIX = "fix it, then run the same command to continue; every answer is in the led
 
 
 class TextModel:
-    """The base of a model of one's own: a subclass has a ``name`` and an :meth:`answer`.
+    """Base of a custom model: a subclass has a ``name`` and an :meth:`answer`.
 
-    The name, the endpoint and the parameters are part of every request's key: a model that would answer otherwise has another name.
-    ``in_flight`` is how many answers are worked on at once, each in a thread: 1 for what must not be called twice at once.
+    Name, endpoint and parameters are part of every request's key: a model that would answer otherwise needs another name. ``in_flight``
+    answers are computed at once, each in a thread: 1 for code that must not run twice at once.
     """
 
     name: str
@@ -51,29 +52,30 @@ class TextModel:
         raise NotImplementedError
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """What the request is kept under; ``answer_schema`` is the name of a schema."""
+        """The body that the answer is stored under; ``answer_schema`` is the name of a schema."""
         return {"model": self.name, "messages": messages, "schema": answer_schema, **self.parameters}
 
     async def complete(self, request: Request) -> Completion:
         """The answer as a completion."""
-        return Completion(await beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
+        work = partial(self.answer, request.body["messages"], schema(request.body["schema"]))
+        return Completion(await run_in_thread(work), "stop", self.name)
 
     async def close(self) -> None:
-        """Gives back what it holds, at the end of a build or a round of it; it may be asked again. Nothing, unless a subclass says so."""
+        """Releases resources at the end of a build or a round of it; the model may be asked again. Does nothing by default."""
 
 
-def messages_alone(config: ModelConfig, name: str = "") -> TextModel:
-    """What stands in for a model of one's own that is not here: of one that adds nothing to its messages the bodies are known.
+def placeholder_model(config: ModelConfig, name: str = "") -> TextModel:
+    """Stands in for a custom model that is not available: it assumes that the model adds nothing to its messages.
 
-    One that was handed in is named by the configuration, another by its answers.
+    A model that was passed in is named by the configuration, another by its answers.
     """
-    said = {"name": config.model, "endpoint": config.endpoint} if config.kind == "given" else {"name": name or config.kind}
-    made: TextModel = type("Given", (TextModel,), said)()
-    return made
+    attributes = {"name": config.model, "endpoint": config.endpoint} if config.kind == "given" else {"name": name or config.kind}
+    model: TextModel = type("Given", (TextModel,), attributes)()
+    return model
 
 
-async def beside(work: Callable[[], Any]) -> Any:
-    """The result of work in a thread that nothing waits for once the run has ended: a second Ctrl-C does not."""
+async def run_in_thread(work: Callable[[], Any]) -> Any:
+    """The result of work in a daemon thread, which does not keep a stopped process alive."""
     future = Future[tuple[Any, BaseException | None]]()
     future.set_running_or_notify_cancel()
 
@@ -84,14 +86,14 @@ async def beside(work: Callable[[], Any]) -> Any:
             future.set_result((None, error))
 
     threading.Thread(target=run, daemon=True).start()
-    found, error = await asyncio.wrap_future(future)
+    result, error = await asyncio.wrap_future(future)
     if error:
         raise error
-    return found
+    return result
 
 
-class OwnModel:
-    """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it."""
+class GuardedModel:
+    """Wraps a custom model: any other exception or return value ends the run with an error that names it."""
 
     def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None, budget: Budget | None = None) -> None:
         self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
@@ -105,26 +107,26 @@ class OwnModel:
         self.sending = 0
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """The body that the model itself makes.
+        """The body that the model builds.
 
         Raises:
-            JobError: if it cannot, or makes what is no JSON.
+            JobError: if it fails, or is not JSON.
         """
         try:
-            found: Any = self._model.body(messages, answer_schema)
-            canonical_json(found)
+            body: Any = self._model.body(messages, answer_schema)
+            canonical_json(body)
         except Exception as error:
             raise self._failed(error) from error
-        if not isinstance(found, dict):
-            raise job_error(f'model "{self.name}"', f"returned a body that is not an object: {str(found)[:80]!r}", FIX)
-        return found
+        if not isinstance(body, dict):
+            raise job_error(f'model "{self.name}"', f"returned a body that is not an object: {str(body)[:80]!r}", FIX)
+        return body
 
     async def complete(self, request: Request) -> Completion:
-        """The completion of the model itself, once it is this request's turn.
+        """The model's completion, once it is this request's turn.
 
         Raises:
-            NoAnswer: if it does.
-            JobError: if it raises anything else, or gives something else.
+            NoAnswer: if the model raises it.
+            JobError: if the model raises anything else, or returns something else.
         """
         async with self._turns:
             if error := self._stopped():
@@ -134,8 +136,8 @@ class OwnModel:
             if self._budget:
                 await self._budget.reserve(token, self.name, worst)
             try:
-                found: Any = await self._model.complete(request)
-                used = getattr(found, "usage", used)
+                answer: Any = await self._model.complete(request)
+                used = getattr(answer, "usage", used)
             except (NoAnswer, EmpathyEvalError):
                 raise
             except Exception as error:
@@ -144,16 +146,16 @@ class OwnModel:
                 self.sending -= 1
                 if self._budget:
                     self._budget.settle(token, self.name, worst, used)
-        if not _storable(found):
-            gave = f"returned no completion with a text: {str(found)[:80]!r}"
-            if isinstance(self._model, TextModel) and not isinstance(found.text, str):
-                gave = f"answer returned {repr(found.text)[:80]}; return the answer as a text"
+        if not _storable(answer):
+            gave = f"returned no completion with a text: {str(answer)[:80]!r}"
+            if isinstance(self._model, TextModel) and not isinstance(answer.text, str):
+                gave = f"answer returned {repr(answer.text)[:80]}; return the answer as a text"
             raise job_error(f'model "{self.name}"', gave, FIX)
-        completion: Completion = found
-        return replace(completion, text=storable(completion.text))
+        completion: Completion = answer
+        return replace(completion, text=utf8_safe(completion.text))
 
     async def close(self) -> None:
-        """Closes the model itself.
+        """Closes the model.
 
         Raises:
             JobError: if that fails.
@@ -167,43 +169,44 @@ class OwnModel:
         return job_error(f'model "{self.name}"', f"failed: {type(error).__name__}: {str(error)[:200]}", FIX, error)
 
 
-def _storable(found: Any) -> bool:
-    """Whether it is a completion that can be read again from a ledger."""
-    if not isinstance(found, Completion) or not isinstance(found.usage, Usage) or not isinstance(found.text, str):
+def _storable(completion: Any) -> bool:
+    """Whether the value is a completion that a ledger can store and read again."""
+    if not isinstance(completion, Completion) or not isinstance(completion.usage, Usage) or not isinstance(completion.text, str):
         return False
-    row = {"finish": found.finish, "model": found.model, **vars(found.usage)}
+    row = {"finish": completion.finish, "model": completion.model, **vars(completion.usage)}
     # No sign takes more than four bytes.
-    return not any(violations(row, "ledger_row")) and not SURROGATE.search(found.finish + found.model) and len(found.text) <= LARGEST // 4
+    names = completion.finish + completion.model
+    return not any(violations(row, "ledger_row")) and not SURROGATE.search(names) and len(completion.text) <= LARGEST // 4
 
 
-def own_models(configured: Mapping[str, ModelConfig], given: Mapping[str, Any]) -> dict[str, Any]:
-    """By what they are for, the models of one's own that were given or are named by a configuration; what is named alike is made once.
+def custom_models(configured: Mapping[str, ModelConfig], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Custom models by role, passed in or named by a configuration; equal names share one object.
 
     Raises:
-        InputError: if one was not handed in, cannot be made, or is no model.
+        InputError: if one was not passed in, cannot be created, or is not a model.
     """
-    made, found = dict[bytes, Any](), dict[str, Any]()
-    for role, one in configured.items():
-        if role in given or not (one.remote or one.kind == "seed-bank"):
-            named = canonical_json([one.kind, one.parameters])
-            found[role] = _found(role, one, given.get(role, made.get(named)))
+    by_settings, models = dict[bytes, Any](), dict[str, Any]()
+    for role, settings in configured.items():
+        if role in given or not (settings.remote or settings.kind == "seed-bank"):
+            named = canonical_json([settings.kind, settings.parameters])
+            models[role] = _custom_model(role, settings, given.get(role, by_settings.get(named)))
             if role not in given:
-                made[named] = found[role]
-    return found
+                by_settings[named] = models[role]
+    return models
 
 
-def _found(role: str, config: ModelConfig, given: Any) -> Any:
-    """The model that was handed in for a role, or the one that a configuration names.
+def _custom_model(role: str, config: ModelConfig, given: Any) -> Any:
+    """The model that was passed in for a role, or named by a configuration.
 
     Raises:
-        InputError: if it was not handed in, cannot be made, or is no model.
+        InputError: if it was not passed in, cannot be created, or is not a model.
     """
     if given is None and config.kind == "given":
         what = f'"{config.model}" was passed in from Python and is not available here'
         raise input_error(f"models: {role}", what, f"pass it in again: build(…, models={{'{role}': …}})")
-    model = plugins.made(GROUP, config.kind, config.parameters, BUILT_IN) if given is None else given
+    model = plugins.load(GROUP, config.kind, config.parameters, BUILT_IN) if given is None else given
     where = f"models: {role}"
-    plugins.refuse_unlike(model, where, "model", PARTS, f"{type(model).__name__} ")
+    plugins.check_interface(model, where, "model", PARTS, f"{type(model).__name__} ")
     many = getattr(model, "in_flight", IN_FLIGHT)
     if not isinstance(many, int) or many < 1:
         raise input_error(where, f'"in_flight" of {type(model).__name__} is {many!r}', "use a whole number from 1")

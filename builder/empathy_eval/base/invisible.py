@@ -1,4 +1,4 @@
-"""Signs that a reader does not see, and that a program reads: found by one rule, wherever texts of others come in."""
+"""Invisible characters: readers do not see them, programs read them. One rule for all texts of others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ IGNORED = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0"
     "\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff\u2800"
 )
-UNSEEN = re.compile(f"[{IGNORED}]")
+INVISIBLE = re.compile(f"[{IGNORED}]")
 CATEGORIES = {"Cc", "Cf", "Cn", "Co", "Zl", "Zp"}
 LINES = "\t\n\r"
 # Signs that emoji are made of, in their blocks and alone; digits are not among them.
@@ -28,24 +28,22 @@ JOINED = {
     "ARABIC", "SYRIAC", "MONGOLIAN", "NKO", "MANDAIC", "ADLAM", "DEVANAGARI", "BENGALI", "GURMUKHI", "GUJARATI", "ORIYA", "TAMIL", "TELUGU",
     "KANNADA", "MALAYALAM", "SINHALA", "KHMER", "MYANMAR", "TIBETAN", "BALINESE", "JAVANESE",
 }  # fmt: skip
+PLAIN = {ord(character): None for character in LINES}
 
 
-def unseen(text: str) -> Iterator[tuple[int, str]]:
-    """(place, its U+ number and name) of each sign of a text that nobody sees, but those that scripts and emoji are written with."""
-    if not UNSEEN.search(text) and text.translate(PLAIN).isprintable():
+def invisible_characters(text: str) -> Iterator[tuple[int, str]]:
+    """(index, U+ number and name) of each invisible character, except those that scripts and emoji need."""
+    if not INVISIBLE.search(text) and text.translate(PLAIN).isprintable():
         return
-    taken = {one.start() for one in IN_EMOJI.finditer(text)}
-    for place, sign in enumerate(text):
-        odd = sign not in LINES and (unicodedata.category(sign) in CATEGORIES or UNSEEN.match(sign))
-        if odd and place not in taken and not (sign in JOINERS and _joins(text, place)):
-            yield place, f"U+{ord(sign):04X} {unicodedata.name(sign, '')}".strip()
+    taken = {match.start() for match in IN_EMOJI.finditer(text)}
+    for index, character in enumerate(text):
+        odd = character not in LINES and (unicodedata.category(character) in CATEGORIES or INVISIBLE.match(character))
+        if odd and index not in taken and not (character in JOINERS and _joins(text, index)):
+            yield index, f"U+{ord(character):04X} {unicodedata.name(character, '')}".strip()
 
 
-PLAIN = {ord(one): None for one in LINES}
-
-
-def _joins(text: str, place: int) -> bool:
-    beside = text[place - 1 : place] + text[place + 1 : place + 2]
-    scripts = {unicodedata.name(one, "").partition(" ")[0] for one in beside if unicodedata.category(one)[0] in "LM"}
-    letters = all(unicodedata.category(one)[0] in "LM" for one in beside)
+def _joins(text: str, index: int) -> bool:
+    beside = text[index - 1 : index] + text[index + 1 : index + 2]
+    scripts = {unicodedata.name(character, "").partition(" ")[0] for character in beside if unicodedata.category(character)[0] in "LM"}
+    letters = all(unicodedata.category(character)[0] in "LM" for character in beside)
     return len(beside) == 2 and letters and len(scripts) == 1 and scripts <= JOINED
