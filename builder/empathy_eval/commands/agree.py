@@ -47,20 +47,17 @@ def agree(
     release: str | Path | None = None, page: str | Path | None = None, crowd: Sequence[str] = (), crowd_as: str = "mean",
     rubrics: Sequence[str | Path] = (),
 ) -> Agreement:  # fmt: skip
-    """How far the raters of a CSV table agree, and where judges stand beside them; intervals over ``resamples`` draws of items.
+    """Agreement of the raters of a table, and of judges with them; intervals over ``resamples`` draws of items.
 
-    In the place of the table there may be a folder of annotations, the record of a review (``.json``), or several of all, taken together.
-    Where strategies were named or raters judged tags, ``tags`` has their audit; ``release`` is the one whose strategies judges named.
-
-    ``page`` is where a page of reliability is written, with its figures beside it (``.json``): criteria by framework, with judges and a
-    crowd beside the median expert. The raters ``crowd`` are taken as one by ``crowd_as`` ("mean" or "median"); ``rubrics`` (files, or names
-    of packaged ones) say which criteria belong together, and on which scale they are. What is given back leaves the crowd out.
+    A table is CSV, TSV or JSONL, a folder of annotations, or the record of a review (``.json``); several are taken together. Where
+    strategies were named or raters judged tags, ``tags`` has their audit. The figures of a ``page`` lie beside it (``.json``); its crowd is
+    not in the result.
 
     Raises
     ------
     InputError
-        If a table cannot be read, a judge is not in it, or strategies were named and it is not said of which release; for what
-            belongs to a page without one; if who is who, or a rating by its rubric, cannot be.
+        If a table cannot be read, a judge is not in it, strategies were named and ``release`` is not given, options of a page are
+        given without one, or a rating does not fit its rubric.
     JobError
         If the page cannot be written.
     """

@@ -69,24 +69,16 @@ def score(
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
     rules: str | Path | None = None, limit: int | None = None, figure: str | Path | None = None, leaked: Callable[[str], object] = warn,
 ) -> ReleaseTables | CustomTextResults | AgainstPeople:  # fmt: skip
-    """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
+    """Scores metrics, files of scores and judges on a release, on custom texts, or beside people's ratings. No model is asked.
 
-    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
-    ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
-    variant; one with ``crossed_id``, ``context``, ``reply`` (1 or 2 each), ``score`` is of crossed items. A judge is named as
-    ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of ``annotate`` that ``annotations``
-    names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a file or a judge leaves out is wrong
-    in its accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts of every pair. ``shortcuts`` asks
-    for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and metrics where names are others.
-    ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or
-    objects with which a sample of the replies is attacked, none of them (an empty list) all that are built in; their fixed texts are
-    English, or those of the folder ``rules``. Without a ``split`` it is ``test`` where a metric was trained on the release, else ``all``.
-    With a ``limit`` so many pairs are measured, drawn by their ids. At ``figure`` the accuracies are drawn, with .svg and .pdf behind it.
+    ``release`` is a folder, a Hub name such as ``org/name@v1.0.0``, or a ``.jsonl`` file of custom texts, one
+    ``{"context": …, "reply": …}`` a line. A metric is a name, ``module:name``, a name with settings (``bertscore:layer=5``) or an object;
+    a file of scores has ``pair_id``, ``variant``, ``score``, or one column a variant; one with ``crossed_id``, ``context``, ``reply``
+    (1 or 2 each), ``score`` is of crossed items. An empty list of ``attacks`` means all that are built in. ``cache`` is where costly
+    scores are kept (True: in the user's cache folder, False: nowhere). ``leaked`` is called with a warning for outputs that hold the
+    canary, ``progress`` with the number of texts scored.
 
-    It returns ``ReleaseTables``. In the place of the release there may be a ``.jsonl`` file of custom texts, a line
-    ``{"context": …, "reply": …}`` each; then it returns means by system, ``CustomTextResults``. With ``ratings`` (a table of ``item``,
-    ``rater``, ``rating``, or what ``review import`` wrote) it compares all scores and shortcuts with people's: ``AgainstPeople``.
-    ``ensembles`` are rows of others (``huffman:name,name``, ``mean:name,name``). ``leaked`` is told of outputs that hold the canary.
+    The result is ``ReleaseTables`` of a release, ``CustomTextResults`` of custom texts, and with ``ratings`` ``AgainstPeople``.
 
     Raises
     ------

@@ -124,7 +124,7 @@ def opened(config: JobConfig, out: Path, run: Run) -> Iterator[tuple[Ledger, Bud
 
 async def run_job(
     job: Job, out: Path, run: Run, ledger: Ledger, budget: Budget,
-    stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
+    stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] = lambda asker: stopped_by_signals(asker.stop),
 ) -> Summary:  # fmt: skip
     """Works on all items of a run over an open ledger: :func:`build` without claiming the folder.
 
@@ -139,11 +139,7 @@ async def run_job(
     summary = job.summary(len(list(shard(range(job.planned()), *part))), budget)
     run.course.follow(summary, asker)
     try:
-        with (
-            contextlib.suppress(_OnlyFilled),
-            stopping(asker) if stopping else stopped_by_signals(asker.stop),
-            whole_file(out / OUTCOMES) as partial,
-        ):
+        with contextlib.suppress(_OnlyFilled), stopping(asker), whole_file(out / OUTCOMES) as partial:
             results = outcomes(asker, job.work(asker), items, run.window, _unanswered_items(job, run, ledger))
             async with contextlib.aclosing(results):
                 with partial.open("wb") as stream:

@@ -10,6 +10,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -97,11 +98,9 @@ class BoundedClient(openai.DefaultAioHttpClient):
         """
         response = await super().send(request, **{**settings, "stream": True})
         body = bytearray()
-        try:
+        async with aclosing(response):
             async for chunk in response.aiter_bytes():
                 _add(body, chunk)
-        finally:
-            await response.aclose()
         return _whole(response, request, bytes(body), self._secrets)
 
     async def send_like(self, first: httpx2.Request, content: bytes) -> Received | httpx2.Response:
@@ -115,9 +114,8 @@ class BoundedClient(openai.DefaultAioHttpClient):
         if not isinstance(session := getattr(transport, "client", None), aiohttp.ClientSession) or transport.proxy:
             return await self.send(httpx2.Request("POST", first.url, headers=headers, content=content, extensions=first.extensions))
         limit = aiohttp.ClientTimeout(connect=first.extensions["timeout"]["pool"])
-        async with session.post(
-            str(first.url), data=content, headers=headers, allow_redirects=False, auto_decompress=False, timeout=limit
-        ) as response:
+        settings: Any = {"headers": headers, "allow_redirects": False, "auto_decompress": False, "timeout": limit}
+        async with session.post(str(first.url), data=content, **settings) as response:
             body, parts = bytearray(), response.content.iter_chunked(CHUNK)
             plain = response.ok and "content-encoding" not in response.headers
             packed = None if plain else httpx2.Response(response.status, headers=response.raw_headers, content=parts)

@@ -69,12 +69,9 @@ def shown_kind(kind: str) -> str:
 
 
 def make_review(
-    release_dir: Path,
-    manifest: Mapping[str, Any],
-    sample: Sample,
-    design: ReviewDesign,
+    release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: ReviewDesign,
     replies: Mapping[str, Mapping[str, str]] | None = None,
-) -> tuple[dict[str, Any], Iterator[Sheet]]:
+) -> tuple[dict[str, Any], Iterator[Sheet]]:  # fmt: skip
     """Assign the units of a sample, read their texts and make the key; sheets are generated lazily.
 
     ``replies`` are those of systems, by context.
