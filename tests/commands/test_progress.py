@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-import httpx2
 import pytest
 from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_error
 from empathy_eval.base.stages import Stages, now, stage
@@ -30,6 +29,7 @@ from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.endpoint_health import EndpointHealth
 from empathy_eval.completions.models.openai_endpoint import EndpointConnection
+from empathy_eval.completions.models.transport import Received
 from empathy_eval.completions.requests import Notice
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
@@ -58,11 +58,11 @@ class Client:
     def __init__(self, up: float, seconds: float) -> None:
         self.up, self.seconds = up, seconds
 
-    def __get__(self, line: EndpointConnection, owner: type[EndpointConnection]) -> Callable[[str, bytes], Awaitable[httpx2.Response]]:
+    def __get__(self, line: EndpointConnection, owner: type[EndpointConnection]) -> Callable[[str, bytes], Awaitable[Received]]:
         self.line = line
         return self.post
 
-    async def post(self, path: str, content: bytes) -> httpx2.Response:
+    async def post(self, path: str, content: bytes) -> Received:
         if now() < self.up:
             raise aiohttp.ClientConnectorError(None, OSError()) from ConnectionRefusedError()  # type: ignore[arg-type]
         self.line.reception.connection_made()
@@ -72,7 +72,7 @@ class Client:
             "choices": [{"message": {"content": said}, "finish_reason": "stop"}],
             "usage": {"prompt_tokens": 10, "completion_tokens": 2},
         }
-        return httpx2.Response(200, json=answer, request=httpx2.Request("POST", "http://llm.example/v1"))
+        return Received((), json.dumps(answer).encode())
 
 
 class Lines(io.StringIO):
@@ -180,7 +180,7 @@ def test_an_endpoint_that_recovers_is_told_as_down_and_then_the_run_goes_on_to_i
 def test_once_reached_an_outage_is_told_with_the_patience_that_is_left_and_ends_nothing(go: Go) -> None:
     client = Client(0, 2)
 
-    async def post(path: str, content: bytes) -> httpx2.Response:
+    async def post(path: str, content: bytes) -> Received:
         client.up = 80 if now() >= 10 else 0
         return await Client.post(client, path, content)
 
