@@ -15,7 +15,7 @@ from empathy_eval.evaluation.crossed.crossed import CrossedItems, CrossedScorer,
 from empathy_eval.evaluation.crossed.shortcuts import shortcuts_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
-from empathy_eval.evaluation.shortcuts.embedding import Embedding
+from empathy_eval.evaluation.shortcuts.texts import Embedding
 from empathy_eval.metrics.registry import find
 
 METRICS = ("vader", "length", "bertscore:against=context", "empathyscore:model=plain")

@@ -11,6 +11,8 @@ ROOMS = (
 )  # fmt: skip
 # The left tower asks models, the right one never does; they meet only above.
 NEVER = {"metrics": {"completions", "generation"}, "evaluation": {"completions", "generation"}}
+# A module of fewer lines is worth its own file only where several modules import it.
+SHORT = 60
 LOOSE = {"__init__.py", "__main__.py", "cli.py"}
 PACKAGE = Path(empathy_eval.__file__).parent
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts)
@@ -67,6 +69,17 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
         for module in leaves:
             del graph[module]
     assert not graph
+
+
+def test_a_short_module_has_several_importers() -> None:
+    """What one module alone needs stands in it; a verb's module has two: the command line, and the face of the package."""
+    importers = {module: [other for other, found in GRAPH.items() if module in found] for module in MODULES}
+    alone = [
+        f"{module} is short, and {' '.join(importers[module]) or 'nobody'} alone imports it"
+        for module, path in MODULES.items()
+        if len(importers[module]) < 2 and path.name not in LOOSE and path.read_text().count("\n") < SHORT
+    ]
+    assert not alone, "\n".join(alone)
 
 
 def test_modules_and_functions_are_short() -> None:

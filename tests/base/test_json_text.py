@@ -32,7 +32,7 @@ NO_OUTPUT = {
     "completions.models.local": "the key of a grammar",
     "completions.models.openai_endpoint": ANSWERED, "completions.models.seed_bank": ANSWERED,
     "completions.models.toxicity_scorer": ANSWERED,
-    "reports.report_from_json": ALIKE, "raters.judges.judge_section": ALIKE,
+    "reports.report": ALIKE, "raters.judges.judge_section": ALIKE,
     "completions.models.transport": "a form of a secret that is looked for",
     "generation.preview": "a parameter of a query",
     "base.streams": "how a sign that nobody sees is written out", "design.commented": "a default in a comment of YAML",

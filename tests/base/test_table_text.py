@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from empathy_eval.base.table_text import aligned, latex, markdown, table_text
+from empathy_eval.base.table_text import Column, aligned, figure, latex, markdown, table, table_text
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,3 +51,17 @@ def test_the_tables_of_a_printed_text_are_latex_with_caption_notes_and_settings(
     assert r"\caption{title. release 1.0.0.}" in one and r"a\_b & $-$0.5 \\" in one and r"a note \& more\par" in one
     assert r"\caption{release 1.0.0.}" in other and r"50 \% & A - B, $-$2 \\" in other and r"\begin{tabular}{@{}ll@{}}" in other
     assert r"bleu: case:mixed\textbar{}\allowbreak{}eff:no\par" in other and "bleu" not in one
+
+
+def test_columns_say_where_in_a_row_values_are_and_how_they_are_written() -> None:
+    columns = [
+        Column("metric", lambda row: f"  {row['name']}"), *figure("accuracy", "of.accuracy", ".2f", "-", tested=True),
+        Column("pairs", "counts.1", "d"),
+    ]  # fmt: skip
+    first = {"name": "bleu", "of": {"accuracy": {"value": 0.5, "interval": (0.25, 0.75), "p_corrected": 0.012345}}, "counts": (7, 12)}
+    assert [str(one) for one in table(columns, [first, {"name": "x"}])] == [
+        "metric  accuracy  95 % interval  p (Holm)  pairs",
+        "  bleu      0.50  [0.25, 0.75]     0.0123     12",
+        "  x            -",
+    ]
+    assert table(columns, []) == []

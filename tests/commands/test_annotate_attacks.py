@@ -65,7 +65,7 @@ def rises(folder: Path, release: Path) -> dict[str, float]:
     """By attack how often the first criterion's value rises."""
     table = attack_table(folder, release)
     first = table.rows[0].metric
-    return {row.attack: row.whole.rises.value for row in table.rows if row.metric == first and row.whole.rises}
+    return {row.attack: row.whole.rises.number for row in table.rows if row.metric == first and row.whole.rises}
 
 
 @pytest.mark.e2e

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+import subprocess
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -166,3 +167,23 @@ def test_no_output_of_scores_holds_a_number_that_is_not_finite(form: str, light:
         json.loads(text, parse_constant=pytest.fail)
     else:
         assert not {cell.lower() for row in csv.reader(io.StringIO(text)) for cell in row} & {"nan", "inf", "-inf"}
+
+
+DOCUMENT = r"""\documentclass{{article}}
+\usepackage[T1]{{fontenc}}
+\usepackage{{booktabs}}
+\begin{{document}}
+{tables}
+\end{{document}}
+"""
+
+
+@pytest.mark.e2e
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex: texlive-latex-base and, for booktabs, -recommended")
+@pytest.mark.parametrize("arguments", (*OF_RELEASES[:2], OF_FILES[1]), ids=lambda one: one[0])
+def test_pdflatex_sets_the_tables_that_are_printed_as_latex(arguments: tuple[str, ...], said: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "tables.tex").write_text(DOCUMENT.format(tables=said(*arguments, "--latex")), encoding="utf-8")
+    set_ = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "tables.tex"]
+    done = subprocess.run(set_, cwd=tmp_path, capture_output=True, text=True, errors="replace", check=False)
+    assert done.returncode == 0 and (tmp_path / "tables.pdf").stat().st_size > 10_000, done.stdout[-2000:]

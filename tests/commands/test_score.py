@@ -16,8 +16,8 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands.score_tables import score_csv, score_table
 from empathy_eval.design.contrasts import PAIR_VARIANTS
-from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.inversion.long_form import NUMBERS
+from empathy_eval.evaluation.inversion.results import NUMBERS
+from empathy_eval.evaluation.measure import score
 
 
 @pytest.mark.e2e

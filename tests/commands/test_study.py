@@ -37,9 +37,9 @@ def test_a_terminal_shows_groups_tests_gains_parts_and_what_could_have_been_seen
     found = ee.study(table, "human", labels=["Bad", "Okay", "Good"], permutations=100)
     assert "human (baseline)" in said and f"{found.whole.omnibus.statistic:.2f}" in said
     gain = found.whole.gains[-1]
-    shown = f"{gain.gain:+.1f}", f"[{gain.low:+.1f}, {gain.high:+.1f}]"
+    shown = f"{gain.value:+.1f}", f"[{gain.low:+.1f}, {gain.high:+.1f}]"
     (line,) = (one for one in said.splitlines() if one.startswith("Good, b ") and all(text in one for text in shown))
-    assert f"{gain.test.statistic:.2f}" in line and f"{gain.holm:.4f}" in line
+    assert f"{gain.test.statistic:.2f}" in line and f"{gain.corrected.holm:.4f}" in line
     for part in ("pairs of groups", "by valence", "gain over human, odd", "by stratum", "ratings of one rater", "an effect of w = 0.3"):
         assert part in said, part
     assert "100 permutations of whole raters within their block" in said and said.splitlines()[-1] == found.signature

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from empathy_eval.reports.published import family_of, shared_families
+from empathy_eval.reports.report import family_of, shared_families
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.verify import verify
-from empathy_eval.reports.report import page_text, tables_text
-from empathy_eval.reports.report_from_json import retold
+from empathy_eval.reports.report import page_text, retold, tables_text
 
 
 def papers_anew(folder: Path, manifest: dict[str, Any]) -> None:

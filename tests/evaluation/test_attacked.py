@@ -20,11 +20,10 @@ from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, PAIR_VAR
 from empathy_eval.design.dataset import column, read_tables
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackScores, changes, few_of, sampled_rows, stance_effects
 from empathy_eval.evaluation.attacks.registry import BUILT_IN, find_attacks
-from empathy_eval.evaluation.corpus.contexts import contexts_at, read_contexts
-from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.corpus.pairs import contexts_at, read_contexts, read_corpus
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
+from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.length import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.releases.verify.report import comparable, disagreements
@@ -73,7 +72,7 @@ def under(folder: Path, *metrics: Any, attacks: Any = (), **more: Any) -> Attack
 def share(table: AttackTable, metric: str, attack: str) -> float:
     (rises,) = (one.whole.rises for one in table.rows if (one.metric, one.attack) == (metric, attack))
     assert rises is not None
-    return rises.value
+    return rises.number
 
 
 def test_shares_and_changes_are_those_that_a_hand_reckons() -> None:
@@ -82,7 +81,7 @@ def test_shares_and_changes_are_those_that_a_hand_reckons() -> None:
     before = np.array([0.5, 0.1, 0.5, 0.1, 0.4, NAN, 0.4, 0.2])
     attacked = np.array([0.7, 0.1, 0.4, 0.3, 0.4, 0.9, NAN, 0.8])
     eligible = np.array([True, True, True, True, True, True, True, False])
-    effect = StanceEffect(-0.5, -0.8, -0.2, EQUAL)
+    effect = StanceEffect(-0.5, -0.8, -0.2, over=EQUAL)
     found = changes(AttackScores(before, {"odd": attacked}, {"odd": eligible}), variants, clusters, effect, CHANCE)["odd"]
     # Of seven with a score, five are eligible and have one under attack: +0.2, 0, -0.1, +0.2, 0.
     assert (found.whole.replies, found.whole.eligible) == (7, 5)
@@ -97,7 +96,7 @@ def test_shares_and_changes_are_those_that_a_hand_reckons() -> None:
 def test_intervals_are_over_dialogues_and_one_alone_has_none() -> None:
     variants, gaps = [EMPATHETIC] * 40, np.repeat([1.0, -1.0] * 2, 10)
     scores = AttackScores(np.zeros(40), {"odd": gaps}, {"odd": np.ones(40, dtype=bool)})
-    effect = StanceEffect(2.0, 1.0, 3.0, EQUAL)
+    effect = StanceEffect(2.0, 1.0, 3.0, over=EQUAL)
     few = changes(scores, variants, Clusters.of([str(row // 10) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7))[
         "odd"
     ].whole
@@ -126,9 +125,9 @@ def test_the_stance_effect_is_a_unit_only_where_it_is_sure_to_be_something() -> 
     }  # fmt: skip
     found = stance_effects(pulls, clusters, EQUAL, CHANCE)
     assert [found[name].value for name in ("sure", "against", "part")] == [2.0, -2.0, 2.0]
-    assert all(found[name].why is None for name in ("sure", "against", "part"))
-    assert found["unsure"].why == "the stance effect may be nothing, as its interval holds 0" and "nothing" in (found["flat"].why or "")
-    assert found["none"].why == "no pair has a score of both stances"
+    assert all(found[name].reason is None for name in ("sure", "against", "part"))
+    assert found["unsure"].reason == "the stance effect may be nothing, as its interval holds 0" and "nothing" in str(found["flat"].reason)
+    assert found["none"].reason == "no pair has a score of both stances"
 
 
 def test_a_scorer_is_caught_by_the_attack_on_what_it_goes_by(light: Path) -> None:
@@ -139,7 +138,7 @@ def test_a_scorer_is_caught_by_the_attack_on_what_it_goes_by(light: Path) -> Non
     assert share(table, "counts", "doubled") == share(table, "counts", "repeated") == share(table, "turned", "doubled") == 1
     assert share(table, "counts", "shuffled") == share(table, "counts", "typing-errors") == 0
     assert share(table, "obeys", "instruction") == 1
-    lifted = {one.attack: one.whole.change.value for one in table.rows if one.metric == "obeys" and one.whole.change}
+    lifted = {one.attack: one.whole.change.number for one in table.rows if one.metric == "obeys" and one.whole.change}
     assert lifted["instruction"] > 0.5 > 0.1 > max(value for name, value in lifted.items() if name != "instruction")
     assert share(table, "echoing", "echo") > 0.9 > share(table, "echoing", "doubled") == 0
 

@@ -11,8 +11,17 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.attacks.attacks import LAST_WORDS, TIMES, AppendedText, Attack, Reply
-from empathy_eval.evaluation.attacks.registry import BUILT_IN, attacked, find_attacks, others
+from empathy_eval.evaluation.attacks.registry import (
+    BUILT_IN,
+    LAST_WORDS,
+    TIMES,
+    AppendedText,
+    Attack,
+    Reply,
+    attacked,
+    find_attacks,
+    others,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -27,7 +36,7 @@ LANGUAGES = st.sampled_from(["en", "de", "zh"])
 TEXTS = st.one_of(st.text(), st.text("ab é我好。, \n-'", max_size=40))
 
 TEN_LINES = '''\
-from empathy_eval.evaluation.attacks.attacks import Reply
+from empathy_eval.evaluation.attacks.registry import Reply
 
 
 class Shouted:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from empathy_eval.evaluation.inversion.comparisons import ScoredPairs, compared
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs, compared
 from empathy_eval.evaluation.inversion.results import MetricComparison
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.ranking import PairwiseComparisons
@@ -41,7 +40,7 @@ def test_two_metrics_that_are_one_do_not_differ_and_a_single_dialogue_has_no_int
     same = rated(([1, 3, 2, 2], [2, 1, 1, 2]))
     (found,) = compared("near", {"a": same, "b": same}, Clusters.of(list("wxyz"), [1] * 4), CHANCE)
     gap = found.accuracy
-    assert (gap.value, gap.low, gap.high, gap.p, gap.holm) == (0, 0, 0, 1, 1) and found.effect and found.effect.p == 1
+    assert (gap.value, gap.low, gap.high, gap.p, gap.p_corrected) == (0, 0, 0, 1, 1) and found.effect and found.effect.p == 1
     (alone,) = compared("near", {"a": same, "b": same}, Clusters.of(list("xxxx"), [1] * 4), CHANCE)
     assert (alone.accuracy.low, alone.accuracy.p) == (None, None)
 
@@ -55,7 +54,7 @@ def test_p_values_are_corrected_over_all_comparisons_and_two_without_a_common_pa
     twos = [(one.one, one.other) for one in found]
     assert len(twos) == 9 and ("half", "rest") not in twos and twos[0] == ("a", "b")
     tested = [gap for one in found for gap in (one.accuracy, one.effect) if gap and gap.p is not None]
-    assert min(gap.holm or 0 for gap in tested) == pytest.approx(min(1, len(tested) * min(gap.p or 0 for gap in tested)))
+    assert min(gap.p_corrected or 0 for gap in tested) == pytest.approx(min(1, len(tested) * min(gap.p or 0 for gap in tested)))
     alone = compared("near", {name: many[name] for name in "ab"}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
     assert (alone[0].accuracy.value, alone[0].accuracy.low, alone[0].accuracy.p) == (
         found[0].accuracy.value, found[0].accuracy.low, found[0].accuracy.p,
@@ -102,8 +101,8 @@ def test_intervals_cover_the_difference_of_two_metrics(dialogues: int, truth: Me
     # Of 100 simulations 95 % vary by 4.4 points.
     least, most = (0.935, 0.965) if LONG else (0.88, 0.995)
     for gaps, true in (
-        ([one.accuracy for one in found], truth.accuracy.value),
-        ([one.effect for one in found if one.effect], truth.effect.value if truth.effect else 0.0),
+        ([one.accuracy for one in found], truth.accuracy.number),
+        ([one.effect for one in found if one.effect], truth.effect.number if truth.effect else 0.0),
     ):
         covered = np.mean([one.low <= true <= one.high for one in gaps if one.low is not None and one.high is not None])
         assert least <= covered <= most, covered

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import COLUMNS, SPLITS, column, file_of
-from empathy_eval.evaluation.corpus.contexts import read_contexts
+from empathy_eval.evaluation.corpus.pairs import read_contexts
 
 
 @pytest.mark.parametrize("config", ["pairs", "controls"])

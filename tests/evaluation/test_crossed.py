@@ -26,7 +26,7 @@ from empathy_eval.evaluation.crossed.crossed import (
 from empathy_eval.evaluation.crossed.shortcuts import ECHO_OF_CHANGE, LAST, OF_BOTH, OF_REPLY, WHOLE, shortcuts_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
-from empathy_eval.evaluation.shortcuts.embedding import Embedding
+from empathy_eval.evaluation.shortcuts.texts import Embedding
 from empathy_eval.metrics.length import Echo, Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.metrics.vader import Vader
@@ -79,7 +79,7 @@ def row_of(items: CrossedItems, metric: Any) -> CrossedRow:
 
 
 def figures(row: CrossedRow) -> tuple[float, ...]:
-    return tuple(one.value for one in row.figures.values() if one)
+    return tuple(one.number for one in row.figures.values() if one)
 
 
 SCORES = st.lists(st.tuples(*(st.integers(0, 3) for _ in range(4))), min_size=1, max_size=8)
@@ -241,12 +241,12 @@ def test_no_shortcut_gets_far_on_the_curated_items(seeds: Path) -> None:
     assert items is not None
     # The encoder takes half a minute for all turns of all contexts.
     found = by_name(items, Embedding() if LONG else None)
-    fitting = {name: row.fitting.value for name, row in found.items() if row.fitting}
+    fitting = {name: row.fitting.number for name, row in found.items() if row.fitting}
     assert fitting[OF_REPLY] == fitting["length"] == 0.5
     assert max(fitting["echo"], fitting[ECHO_OF_CHANGE]) <= 0.6 and fitting[OF_BOTH] <= 0.65
     assert not LONG or max(fitting[LAST], fitting[WHOLE]) <= 0.65
     # Nor in telling a reply's own context from the other one.
-    assert max(row.own_context.value for row in found.values() if row.own_context) <= 0.65
+    assert max(row.own_context.number for row in found.values() if row.own_context) <= 0.65
     text = (Path(__file__).parent.parent.parent / "docs" / "crossed_scores.md").read_text(encoding="utf-8")
     told = {name: tuple(re.findall(r"([0-9.]+) \[", rest)) for name, rest in re.findall(r"^\| ([^|]+?) \| (0\.\d.*)$", text, re.MULTILINE)}
     assert {name: tuple(f"{one:.3f}" for one in figures(row)) for name, row in found.items()}.items() <= told.items()

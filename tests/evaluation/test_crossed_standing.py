@@ -17,11 +17,10 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.score_tables import score_csv, score_table
 from empathy_eval.design.dataset import SPLITS, files_of, read_manifest, read_tables
-from empathy_eval.evaluation.crossed.crossed import read_items
-from empathy_eval.evaluation.crossed.scores import of_crossed, read_crossed_scores
+from empathy_eval.evaluation.crossed.crossed import of_crossed, read_crossed_scores, read_items
 from empathy_eval.evaluation.crossed.shortcuts import OF_BOTH, WHOLE_SETS
-from empathy_eval.evaluation.external.score import score
 from empathy_eval.evaluation.inversion.rows import FIGURES, CrossedTable
+from empathy_eval.evaluation.measure import score
 from empathy_eval.releases.verify.report import comparable, disagreements
 
 from tests.doubles.on_the_page import unseen
@@ -72,7 +71,7 @@ def test_a_context_of_a_stranger_that_does_not_end_with_the_seeker_is_refused(
 
 
 def values(found: CrossedTable, place: int = 0) -> list[float]:
-    return [one.value for one in found.metrics[place].figures.values() if one]
+    return [one.number for one in found.metrics[place].figures.values() if one]
 
 
 def test_a_file_of_scores_reads_the_same_with_commas_with_tabs_and_as_json(tmp_path: Path) -> None:

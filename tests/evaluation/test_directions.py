@@ -27,7 +27,7 @@ def test_a_direction_is_cohens_d_over_the_texts() -> None:
     # Shares of 1/2, 0, 1/2, 0 against 0, 0, 0, 1/2: means 1/4 and 1/8, variances 1/16 and 3/64, so d is 1/8 over the root of 7/128.
     one = of_feature([HALF, PLAIN, HALF, PLAIN], [PLAIN, PLAIN, PLAIN, HALF], ["a", "a", "b", "b"])
     assert one.difference and one.difference.value == pytest.approx(math.sqrt(2 / 7), abs=1e-4)
-    assert one.difference.low is not None and one.difference.high is not None and one.difference.low <= one.difference.value
+    assert one.difference.low is not None and one.difference.high is not None and one.difference.low <= one.difference.number
 
 
 def test_a_feature_without_spread_has_no_direction_and_one_dialogue_no_interval() -> None:

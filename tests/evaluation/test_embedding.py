@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.shortcuts import embedding
-from empathy_eval.evaluation.shortcuts.embedding import RIDGE, Embedding, embedding_of, margins_of, sampled
+from empathy_eval.evaluation.shortcuts import texts
 from empathy_eval.evaluation.shortcuts.shortcuts import audit
+from empathy_eval.evaluation.shortcuts.texts import RIDGE, Embedding, embedding_of, margins_of, sampled
 from empathy_eval.metrics.bertscore import PLACES
 from empathy_eval.releases.assemble.write import Released
 
@@ -33,7 +33,7 @@ def test_a_pair_is_scored_by_the_ridge_of_the_other_folds() -> None:
 def test_the_sample_is_the_whole_or_is_drawn_by_id_and_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [f"{one:03d}-seed-t01" for one in range(50)]
     assert sampled(ids, 1).tolist() == list(range(50))
-    monkeypatch.setattr(embedding, "MOST", 10)
+    monkeypatch.setattr(texts, "MOST", 10)
     some = sampled(ids, 1).tolist()
     assert len(some) == 10 and some == sorted(some) != sampled(ids, 2).tolist()
     # Who is drawn hangs on ids alone: without a pair that was not drawn the same are.
@@ -60,7 +60,7 @@ def test_it_is_a_shortcut_of_every_contrast_where_the_configuration_asks_for_it(
     for one in told.contrasts:
         row = one.shortcuts[-1]
         assert row.name == "embedding" and row.trained and row.accuracy and "weights:" in row.signature
-        assert one.line and one.line.accuracy and one.line.accuracy.value >= row.accuracy.value
+        assert one.line and one.line.accuracy and one.line.accuracy.number >= row.accuracy.number
     assert [row.name for row in audit(released[0], without=["embedding"]).contrasts[0].shortcuts] == [
         row.name for row in audit(light).contrasts[0].shortcuts
     ]
@@ -70,7 +70,7 @@ def test_it_is_a_shortcut_of_every_contrast_where_the_configuration_asks_for_it(
 
 @pytest.mark.e2e
 def test_where_a_sample_is_embedded_its_figures_say_so(released: tuple[Path, Released], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embedding, "MOST", 12)
+    monkeypatch.setattr(texts, "MOST", 12)
     for one in audit(released[0]).contrasts:
         assert (one.shortcuts[-1].pairs, one.shortcuts[0].pairs) == (min(12, one.pairs), one.pairs)
 

@@ -20,19 +20,16 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, NEAR, PAIR_VARIANTS, RAW, STANCE
 from empathy_eval.design.dataset import column
 from empathy_eval.design.scenarios import ScenarioGroup, ScenarioGroups, load_catalogue, load_groups
-from empathy_eval.evaluation.corpus.contexts import read_contexts
-from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score import score
-from empathy_eval.evaluation.fairness.fairness import FairnessTest
-from empathy_eval.evaluation.fairness.groups import ScenarioPairs, exchanged_pairs, group_rows
+from empathy_eval.evaluation.corpus.pairs import read_contexts, read_corpus
+from empathy_eval.evaluation.fairness.fairness import FairnessTest, ScenarioPairs, exchanged_pairs, group_rows
 from empathy_eval.evaluation.fairness.names import OTHER_GROUP, load_names
-from empathy_eval.evaluation.inversion.comparisons import ScoredPairs
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
+from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.estimate import Tested as WithP
+from empathy_eval.statistics.estimate import Estimate as WithP
 from empathy_eval.statistics.ranking import PairwiseComparisons, holm
 from empathy_eval.statistics.resampling import Clusters
 
@@ -64,7 +61,7 @@ def test_a_group_is_held_against_all_other_scenarios_by_hand() -> None:
     assert row.accuracy and row.effect and (row.pairs, row.of, row.dialogues) == (6, 12, 6)
     assert row.accuracy.here.value == pytest.approx(5 / 6, abs=1e-6) and row.accuracy.there.value == 0.5
     one = row.accuracy.difference
-    assert one.value == pytest.approx(1 / 3, abs=1e-6) and one.low is not None and one.high is not None and one.low < one.value < one.high
+    assert one.number == pytest.approx(1 / 3, abs=1e-6) and one.low is not None and one.high is not None and one.low < one.number < one.high
     # Mean 5/3 - 1 over the root of the mean of the variances 5/9 and 0; elsewhere nothing over a spread.
     assert row.effect.here.value == pytest.approx((2 / 3) / (5 / 18) ** 0.5, abs=1e-6) and row.effect.there.value == 0
     assert one.p is not None and 0.05 < one.p < 0.5 and "freedom:4" in row.signature
@@ -120,7 +117,7 @@ def test_p_values_are_corrected_over_groups_and_metrics_and_those_of_a_judge_by_
         return FairnessRow(metric, "g", "stance", 1, 2, 3, one, other, "s")
 
     made = corrected([row("a", 0.01, 0.02), row("j:x", 0.03, 0.01), row("b", 0.5, 0.001), row("j:y", 0.04, 0.2)], {"j:x": "j", "j:y": "j"})
-    found = [(one.accuracy.difference.holm, one.effect.difference.holm) for one in made if one.accuracy and one.effect]
+    found = [(one.accuracy.difference.p_corrected, one.effect.difference.p_corrected) for one in made if one.accuracy and one.effect]
     ours, theirs = holm([0.01, 0.02, 0.5, 0.001]), holm([0.03, 0.01, 0.04, 0.2])
     assert [found[0], found[2]] == [pytest.approx(tuple(ours[:2])), pytest.approx(tuple(ours[2:]))]
     assert [found[1], found[3]] == [pytest.approx(tuple(theirs[:2])), pytest.approx(tuple(theirs[2:]))]

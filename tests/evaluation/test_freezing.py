@@ -11,8 +11,7 @@ from empathy_eval.commands.shortcuts import shortcuts
 from empathy_eval.design.contrasts import RAW, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.word_list import UNIT, read_word_list
-from empathy_eval.evaluation.shortcuts.freezing import frozen
-from empathy_eval.evaluation.shortcuts.shortcuts import TELLTALE
+from empathy_eval.evaluation.shortcuts.shortcuts import TELLTALE, frozen
 
 from tests.evaluation.test_shortcuts import changed
 

@@ -18,8 +18,8 @@ from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus.groupings import AS_RELEASED, MANNERS, in_order
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score import score
 from empathy_eval.evaluation.inversion.results import ReleaseTables
+from empathy_eval.evaluation.measure import score
 from empathy_eval.reports.report import report
 
 from tests.releases.test_verify import rewritten
@@ -71,7 +71,7 @@ def told(measured: ReleaseTables, contrast: str) -> dict[str, tuple[int, Fractio
         for row in rows:
             accuracy = row.differences[contrast].accuracy
             assert accuracy and list(row.differences) == [contrast]
-            found[name] = (row.pairs, Fraction(accuracy.value).limit_denominator(16))
+            found[name] = (row.pairs, Fraction(accuracy.number).limit_denominator(16))
     return found
 
 
@@ -95,9 +95,9 @@ def test_each_comparison_stands_in_the_row_of_its_apathetic_text(
 def test_the_rows_by_manner_make_up_the_accuracy_at_equal_closeness(measured: ReleaseTables) -> None:
     headline = measured.equal_closeness["judge"]
     parts = told(measured, STANCE).values()
-    assert headline.accuracy and sum(count * share for count, share in parts) / 8 == Fraction(headline.accuracy.value) == Fraction(9, 16)
+    assert headline.accuracy and sum(count * share for count, share in parts) / 8 == Fraction(headline.accuracy.number) == Fraction(9, 16)
     rows = [rows[0] for rows in measured.groups["manner"].values() if rows]
-    assert sum(row.pairs * row.differences[STANCE].value for row in rows) / 8 == headline.value
+    assert sum(row.pairs * row.differences[STANCE].number for row in rows) / 8 == headline.number
 
 
 def test_near_and_far_texts_of_a_manner_have_no_spread_and_no_curve_in_common(measured: ReleaseTables) -> None:
@@ -136,7 +136,7 @@ def test_scenarios_phases_and_strategies_are_compared_at_equal_closeness_and_mak
     for name in GROUPINGS:
         rows = [row for (row,) in measured.groups[name].values()]
         assert all(list(row.differences) == [STANCE] and not row.only.forced for row in rows)
-        right = sum(row.pairs * row.only.accuracy.value for row in rows if row.only.accuracy) / sum(row.pairs for row in rows)
+        right = sum(row.pairs * row.only.accuracy.number for row in rows if row.only.accuracy) / sum(row.pairs for row in rows)
         assert headline and right == pytest.approx(headline.value, abs=1e-5)
     # As released it is 0 in all of them, by construction.
     assert not any(name.endswith(AS_RELEASED) for name in measured.groups if not name.startswith("manner"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, measured_rows
-from empathy_eval.evaluation.inversion.results import Difference, MetricRow, corrected
+from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Difference, MetricRow, corrected
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
@@ -222,7 +223,7 @@ def test_correction_is_over_all_contrasts_that_stand_together() -> None:
         for shift in (3, -10)
     ]
     before = [one.differences["empathetic - apathetic"].p or 0.0 for one in rows]
-    after = [one.differences["empathetic - apathetic"].holm for one in corrected(rows)]
+    after = [one.differences["empathetic - apathetic"].p_corrected for one in corrected(rows)]
     assert after == pytest.approx(holm(before), abs=1e-6)
 
 
@@ -252,7 +253,7 @@ def test_dist_leaves_each_dialogue_out_and_measures_as_many_words_without_it() -
     assert words == 60 and len(values["apathetic"]) == 1 + 3
     made = diversity_row(Dist(2, budget=60), {"apathetic": texts, "empathetic": texts[::-1]}, dialogues, PAIRS, 1)
     one = made.differences["empathetic - apathetic"]
-    assert one.low is not None and one.low <= one.value <= (one.high or 0) and one.accuracy is None and one.p is None
+    assert one.low is not None and one.low <= one.number <= (one.high or 0) and one.accuracy is None and one.p is None
     assert "words:60" in made.signature
 
 
@@ -271,3 +272,8 @@ def test_summed_statistics_give_sacrebleus_corpus_score(pairs: list[tuple[str, s
     assert bleu.aggregate(bleu.statistics(Segments(hypotheses, references)).sum(axis=0, keepdims=True))[0] == pytest.approx(
         expected, abs=1e-12
     )
+
+
+def test_every_figure_of_a_contrast_is_declared_for_csv_terminal_and_pages() -> None:
+    assert set(RANKED) == {one.name for one in fields(Difference) if "Estimate" in str(one.type)}
+    assert all(f"{name}{end}" in COLUMNS for name in RANKED for end in ("", "_low", "_high"))

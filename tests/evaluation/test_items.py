@@ -12,9 +12,9 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.evaluation import measure as stand
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external import score as stand
-from empathy_eval.evaluation.external.items import VERDICTS
+from empathy_eval.evaluation.inversion.text_scores import VERDICTS
 
 # What shortcuts reach has tests of its own.
 score = partial(stand.score, shortcuts=False)

@@ -12,9 +12,8 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.custom_means import own_measured
-from empathy_eval.evaluation.external.custom_scores import read_own_scores, scored
-from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_texts
-from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon
+from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_own_scores, read_texts, scored
+from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
 from empathy_eval.evaluation.shortcuts.texts import read_texts as read_shortcut_texts
 from empathy_eval.metrics.length import Echo, Length
@@ -159,7 +158,7 @@ def test_two_systems_that_are_one_do_not_differ_and_clearly_different_ones_do(tm
     found = own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
     same, *others = [one.difference for one in found.comparisons]
     assert same and (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
-    assert all(one and one.decided and one.holm == 0.0015 for one in others)
+    assert all(one and one.decided and one.p_corrected == 0.0015 for one in others)
     assert own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ()))) == found
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.inversion.comparisons import smallest
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies, smallest
 from empathy_eval.evaluation.inversion.results import Difference, MetricRow
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.resampling import Clusters

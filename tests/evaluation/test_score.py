@@ -24,11 +24,11 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
+from empathy_eval.evaluation import measure as stand
 from empathy_eval.evaluation.corpus.groupings import AS_RELEASED, BY_VOICE, MANNERS
 from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
-from empathy_eval.evaluation.external import score as stand
-from empathy_eval.evaluation.inversion.long_form import rows as rows_of
 from empathy_eval.evaluation.inversion.results import MetricRow
+from empathy_eval.evaluation.inversion.results import rows as rows_of
 from empathy_eval.metrics.scoring import Scoring
 
 from tests.metrics.test_registry import install
@@ -456,7 +456,7 @@ def test_strictly_a_pair_that_is_left_out_counts_as_wrong_in_accuracy_alone(
     (one,), (other,) = (row.differences.values() for row in (kind, strict))
     assert one.accuracy and other.accuracy and other.accuracy.low is not None and other.accuracy.high is not None
     assert one.accuracy.value == 1 and other.accuracy.value == pytest.approx(10 / every, abs=1e-6)
-    assert other.accuracy.low <= other.accuracy.value <= other.accuracy.high and other.accuracy.low < 1
+    assert other.accuracy.low <= other.accuracy.number <= other.accuracy.high and other.accuracy.low < 1
     assert (one.value, one.low, one.high, one.auc, kind.pairs) == (other.value, other.low, other.high, other.auc, strict.pairs)
     assert strict.signature == f"{kind.signature}|missing:wrong"
     assert main(["score", str(light), "--scores", str(path), "--strict"]) == 0

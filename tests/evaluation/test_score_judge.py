@@ -166,7 +166,7 @@ def test_the_criteria_of_one_judge_are_corrected_together(light: Path, ids: list
     release = annotated(light, tmp_path / "r", [*rows, *({**row, "criterion": "safety"} for row in rows)])
     alone = judged(release, "lab/m/teacher:safety").differences[RAW]
     both = scored(release, judges=["lab/m/teacher"], shortcuts=False, cache=False).inversion
-    assert alone.p is not None and [one.differences[RAW].holm for one in both] == [pytest.approx(2 * alone.p, abs=1e-6)] * 2
+    assert alone.p is not None and [one.differences[RAW].p_corrected for one in both] == [pytest.approx(2 * alone.p, abs=1e-6)] * 2
 
 
 def test_what_is_no_judge_of_a_release_is_said_with_those_that_are(

@@ -24,8 +24,17 @@ from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.evaluation.inversion.rows import ContrastAudit, Shortcut, ShortcutAudit
 from empathy_eval.evaluation.shortcuts import texts as shortcut_texts
-from empathy_eval.evaluation.shortcuts.bag_of_words import CharacterFeatures, LengthFeatures, Lexicon, WordFeatures, WordPairFeatures
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, FeatureClassifier, PairSides
+from empathy_eval.evaluation.shortcuts.linear_classifiers import (
+    FORMS,
+    UNIT,
+    CharacterFeatures,
+    FeatureClassifier,
+    LengthFeatures,
+    Lexicon,
+    PairSides,
+    WordFeatures,
+    WordPairFeatures,
+)
 from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, audit, folds_of
 from empathy_eval.evaluation.shortcuts.shortcuts import audited as audit_held
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
@@ -70,7 +79,7 @@ def named(found: ContrastAudit, name: str) -> Shortcut:
 def value(found: ContrastAudit, name: str) -> float:
     one = named(found, name).accuracy
     assert one is not None
-    return one.value
+    return one.number
 
 
 def sides(lexicon: Lexicon, pairs: list[tuple[str, str]], folds: list[int]) -> PairSides:
@@ -148,9 +157,9 @@ def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: Sho
         found = (*(value(one, name) for name in ("words alone", "characters", "length")), line.accuracy.value)
         assert found == pytest.approx(SAID[one.contrast], abs=0.005), one.contrast
         assert [row.name for row in one.shortcuts] == SHORTCUTS and {row.pairs for row in one.shortcuts} == {one.pairs}
-        assert line.accuracy.value == max(row.accuracy.value for row in one.shortcuts if row.accuracy)
+        assert line.accuracy.number == max(row.accuracy.number for row in one.shortcuts if row.accuracy)
         for row in one.shortcuts:
-            assert row.accuracy and row.accuracy.low is not None and row.accuracy.low <= row.accuracy.value <= (row.accuracy.high or 0)
+            assert row.accuracy and row.accuracy.low is not None and row.accuracy.low <= row.accuracy.number <= (row.accuracy.high or 0)
             assert row.trained == ("folds:5|by:dialogue" in row.signature) and "resamples:200" in row.signature
         if one.contrast == STANCE:
             assert not any((one.telltale_kind, one.telltale_cold, one.easiest, one.hardest))
@@ -212,7 +221,7 @@ def test_at_equal_closeness_a_shortcut_is_right_as_often_as_near_and_far_togethe
     for name in SHORTCUTS:
         assert value(stance, name) == pytest.approx((value(near, name) + value(far, name)) / 2, abs=2e-6)
         one = named(stance, name).accuracy
-        assert one and one.low is not None and one.high is not None and one.low <= one.value <= one.high
+        assert one and one.low is not None and one.high is not None and one.low <= one.number <= one.high
         assert named(stance, name).signature.startswith("mean:near,far|")
     assert (stance.kind, stance.cold) == ("near_empathetic and empathetic", "apathetic and far_apathetic")
     assert len({named(one, "echo").signature.partition("share:")[2] for one in (stance, near, far)}) == 1
@@ -266,7 +275,7 @@ def test_where_stances_are_drawn_at_random_words_alone_is_right_by_chance(seeds:
         rng = random.Random(seed)
         drawn = [(one, other) if rng.random() < 0.5 else (other, one) for one, other in texts]
         found += accuracies([learner.learn(sides(lexicon, drawn, folds)).won], corpus.clusters, ResamplingSettings(200, 0, 2026))
-    assert sum(one.value for one in found) / len(found) == pytest.approx(0.5, abs=0.02)
+    assert sum(one.number for one in found) / len(found) == pytest.approx(0.5, abs=0.02)
     assert sum((one.low or 0) <= 0.5 <= (one.high or 0) for one in found) >= 17
 
 

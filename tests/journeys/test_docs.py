@@ -104,8 +104,7 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
 
 
 def test_the_attack_of_ones_own_is_ten_lines_and_works_as_written(ee: Path) -> None:
-    from empathy_eval.evaluation.attacks.attacks import Reply
-    from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP, attacked, find_attacks
+    from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP, Reply, attacked, find_attacks
 
     (code,) = blocks("attacks.md", "python")
     assert len(code.strip().splitlines()) <= 10

@@ -15,7 +15,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import edit_ratio, overlap
 from empathy_eval.cli import main
 from empathy_eval.design.recipe import load_recipe
-from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.measure import score
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import ReviewDesign

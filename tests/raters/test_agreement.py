@@ -18,7 +18,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.commands.agree import shown
 from empathy_eval.design.provenance import KEYS
-from empathy_eval.raters.agreement import Agreement, Measure, RatingTable, agree
+from empathy_eval.raters.agreement import Agreement, Estimate, RatingTable, agree
 from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, CriterionAgreement, inflation_factors
 from empathy_eval.statistics import resampling as bootstrap
 from empathy_eval.statistics.agreement import alpha, interval_alpha
@@ -59,7 +59,7 @@ def only(agreement: Agreement) -> CriterionAgreement:
     return criterion
 
 
-def same(measure: Measure, expected: float) -> bool:
+def same(measure: Estimate, expected: float) -> bool:
     """Equal, or both not defined."""
     return measure.value is None if np.isnan(expected) else measure.value == pytest.approx(expected, abs=CLOSE)
 
@@ -74,7 +74,7 @@ def test_kappa_is_that_of_scikit_learn(seed: int) -> None:
         common = np.isfinite(ratings[one]) & np.isfinite(ratings[other])
         for name, weights in (("plain", None), ("linear", "linear"), ("quadratic", "quadratic")):
             measure = pairs[f"rater-{one:02}", f"rater-{other:02}"][name]
-            assert measure.items == common.sum()
+            assert measure.n == common.sum()
             if common.sum() > 1:
                 assert same(measure, cohen_kappa_score(ratings[one][common], ratings[other][common], weights=weights, labels=scale))
 
@@ -107,7 +107,7 @@ def test_fleiss_kappa_is_that_of_statsmodels_over_the_most_frequent_number_of_ra
     kept = ratings[:, number == frequent]
     counts = np.array([[np.sum(item == value) for value in (1, 2, 3, 4)] for item in kept.T])
     measure = only(agree(table(ratings), resamples=0)).fleiss
-    assert measure.items == kept.shape[1] and f"ratings_an_item:{frequent}|" in measure.signature
+    assert measure.n == kept.shape[1] and f"ratings_an_item:{frequent}|" in measure.signature
     assert same(measure, fleiss_kappa(counts))
 
 
@@ -249,7 +249,7 @@ def test_degenerate_tables_are_not_defined_with_the_reason(name: str, judges: li
     seen = measures(json.loads(json.dumps(found.to_json(), allow_nan=False)))
     criterion = only(found)
     chance_corrected = [*criterion.alpha.values(), criterion.fleiss, criterion.benchmark.median, found.inflation["empathy"]]
-    assert all(measure.value is None and measure.why for measure in chance_corrected)
+    assert all(measure.value is None and measure.reason for measure in chance_corrected)
     assert all((one["value"] is None) <= bool(one["why"]) and (one["low"] is None) == bool(one["why"]) for one in seen)
     assert "not defined: " in shown(found) and "nan" not in shown(found).lower()
     if not judges:
@@ -262,12 +262,12 @@ EXACTLY = "all its ratings are the same, or it follows exactly from the other cr
 def test_inflation_says_why_it_is_not_defined() -> None:
     ratings = grid(1)
     doubled = agree(RatingTable.of([*rows(ratings, "a"), *rows(2 * ratings, "b"), *rows(grid(2), "c")]), resamples=50).inflation
-    assert [doubled[name].why for name in "ab"] == [EXACTLY] * 2
+    assert [doubled[name].reason for name in "ab"] == [EXACTLY] * 2
     assert doubled["c"].value is not None and doubled["c"].low is not None
     flat = agree(RatingTable.of([*rows(ratings, "a"), *rows(np.ones_like(ratings), "b")]), resamples=50).inflation
-    assert flat["b"].why == EXACTLY and flat["a"].value == pytest.approx(1)
+    assert flat["b"].reason == EXACTLY and flat["a"].value == pytest.approx(1)
     apart = RatingTable.of([("x", "r", 1, "a"), ("y", "r", 2, "b")])
-    assert {measure.why for measure in agree(apart, resamples=50).inflation.values()} == {"no item with all criteria"}
+    assert {measure.reason for measure in agree(apart, resamples=50).inflation.values()} == {"no item with all criteria"}
 
 
 def test_a_criterion_that_is_constant_in_a_resample_has_no_inflation_there_however_sums_are_rounded() -> None:
@@ -327,7 +327,7 @@ def test_a_crowd_has_alpha_and_a_judge_but_no_pairs() -> None:
     ratings = grid(4, items=40, raters=60, missing=0.9)
     ratings[0] = grid(5, items=40, raters=1, missing=0)[0]
     found = only(agree(table(ratings), ["rater-00"], resamples=50))
-    assert found.benchmark.pairs == () and found.benchmark.median.why == "there are 59 raters: pairs are compared for at most 30"
+    assert found.benchmark.pairs == () and found.benchmark.median.reason == "there are 59 raters: pairs are compared for at most 30"
     assert found.alpha["interval"].low is not None
     assert [row.rater for row in found.against_median] == ["rater-00"] and found.against_median[0].macro_f1.low is not None
 

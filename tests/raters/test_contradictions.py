@@ -72,7 +72,7 @@ def test_items_that_a_rater_left_out_are_not_counted() -> None:
 def test_where_nothing_is_high_the_share_is_not_defined_and_says_why() -> None:
     found = by_rater(contradictions(table([("d", "j")]), PANEL, LISTENING), "dismissing")["j"]
     assert found.share.value is None
-    assert found.share.why == 'no item that is rated on "dismissing" has a high median of the experts on "validating"'
+    assert found.share.reason == 'no item that is rated on "dismissing" has a high median of the experts on "validating"'
     json.dumps(asdict(found), allow_nan=False)
 
 

@@ -8,8 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn
-from empathy_eval.evaluation.external.custom_texts import REPLY, CustomTexts
+from empathy_eval.evaluation.external.custom_texts import REPLY, CustomScores, CustomTexts, MetricColumn
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count

@@ -74,5 +74,5 @@ def test_binary_f1_over_thresholds_is_that_of_scikit_learn(seed: int) -> None:
 def test_one_value_has_no_threshold_and_says_so() -> None:
     found = of([2, 2], [2, 2])
     assert (found.least, found.most, found.mean.value, found.guess_binary.value) == (None, None, None, None)
-    assert found.mean.why == "there is only one value, and so no threshold" == found.guess_binary.why
+    assert found.mean.reason == "there is only one value, and so no threshold" == found.guess_binary.reason
     assert found.guess_macro.value == 1

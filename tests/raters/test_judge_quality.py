@@ -17,7 +17,7 @@ from empathy_eval.design.dataset import column, read_manifest
 from empathy_eval.design.rubrics import Criterion, Rubric, Scale, load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, audit
-from empathy_eval.raters.agreement import Measure
+from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges.annotating import Annotating, AnnotationPlan, annotations_of, judge_of
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, Comparison, NamedStrategy, Rating
 from empathy_eval.raters.judges.judge_quality import (
@@ -74,7 +74,7 @@ def only(worth: JudgeQuality) -> CriterionQuality:
     return one
 
 
-def value(measure: Measure | None) -> float | None:
+def value(measure: Estimate | None) -> float | None:
     assert measure is not None
     return None if measure.value is None else round(measure.value, 6)
 
@@ -92,7 +92,7 @@ def test_alpha_over_samples_is_krippendorffs_and_null_with_one_sample(light: Pat
     one, two, three = three_pairs(light)
     texts = {(one, "apathetic", "warm"): [0.0, 0.0], (two, "apathetic", "warm"): [1.0, 1.0], (three, "reference", "warm"): [0.0, 1.0]}
     found = only(judge_quality(rated(rubric(WARM), texts), light)).with_itself
-    assert (value(found), found.items) == (round(4 / 9, 6), 3) and found.low is not None
+    assert (value(found), found.n) == (round(4 / 9, 6), 3) and found.low is not None
     # A single dialogue has no spread.
     alone = only(judge_quality(rated(rubric(WARM), {(one, name, "warm"): some for (_, name, _), some in texts.items()}), light)).with_itself
     assert alone.value is not None and alone.low is None
@@ -101,7 +101,7 @@ def test_alpha_over_samples_is_krippendorffs_and_null_with_one_sample(light: Pat
     low = Criterion("warm", "How warm?", FIVE, {}, "low")
     assert value(only(judge_quality(rated(rubric(low), stretched), light)).with_itself) == round(4 / 9, 6)
     single = only(judge_quality(rated(rubric(WARM), {key: some[:1] for key, some in texts.items()}), light)).with_itself
-    assert (single.value, single.why) == (None, "only one sample")
+    assert (single.value, single.reason) == (None, "only one sample")
 
 
 def test_judges_agree_by_their_means_over_samples(light: Path) -> None:
@@ -112,7 +112,7 @@ def test_judges_agree_by_their_means_over_samples(light: Path) -> None:
     theirs = dict(zip([*places, (one, "reference", "warm")], [[0.0], [1.0], [1.0], [0.5]], strict=True))
     beside = ComparedWith((rated(rubric(WARM), theirs, teacher="other"),))
     found = only(judge_quality(mine, light, beside)).with_judges
-    assert found and (value(found), found.items) == (round(4 / 9, 6), 3) and "|beside:other|" in found.signature
+    assert found and (value(found), found.n) == (round(4 / 9, 6), 3) and "|beside:other|" in found.signature
     assert only(judge_quality(mine, light)).with_judges is None
 
 
@@ -131,7 +131,7 @@ def test_decisions_agree_with_the_sign_of_values_and_ties_are_half(light: Path) 
     ]
     beside = ComparedWith((preferred([*rows, (one, "apathetic", "empathetic", "empathetic", "empathetic")], teacher="p"),))
     found = only(judge_quality(rated(rubric(WARM), values), light, beside)).with_decisions["p, mine"]
-    assert (value(found), found.items) == ((1 + 0 + 0.5 + 1) / 4, 4)
+    assert (value(found), found.n) == ((1 + 0 + 0.5 + 1) / 4, 4)
     low = Criterion("warm", "How cold?", SHARE, {}, "low")
     turned = only(judge_quality(rated(rubric(low), values), light, beside)).with_decisions["p, mine"]
     assert value(turned) == (0 + 1 + 0.5 + 0) / 4
@@ -163,13 +163,13 @@ def test_kappa_and_spearman_with_people_are_on_their_scale_with_halves_up(light:
     changed = review(light, [(one, "near_empathetic", 1), (one, "apathetic", 3)], text="0" * 12)["judgements"]
     record["judgements"] += changed + review(light, [(two, "far_apathetic", 3)], attempt=0)["judgements"]
     empathy, warm = judge_quality(rated(of, values), light, ComparedWith((), record)).criteria
-    assert {name: (value(one), one.items) for name, one in empathy.with_people.items()} == {"kappa": (0.8, 4), "spearman": (0.8, 4)}
+    assert {name: (value(one), one.n) for name, one in empathy.with_people.items()} == {"kappa": (0.8, 4), "spearman": (0.8, 4)}
     assert warm.with_people == {}
     # The judge's ranks 1.5, 1.5, 3, 4 and people's 1, 3, 4, 2: 1 over the root of 4.5 times 5.
     tied = rated(of, {**values, **{(*place, "empathy"): [number] for place, number in zip(places, (1.0, 1.0, 3.0, 5.0), strict=True)}})
     assert value(judge_quality(tied, light, ComparedWith((), record)).criteria[0].with_people["spearman"]) == round(1 / (4.5 * 5) ** 0.5, 6)
     nobody = judge_quality(rated(of, values), light, ComparedWith((), {"judgements": []})).criteria[0].with_people
-    assert {(one.value, one.why) for one in nobody.values()} == {(None, "no item in common")}
+    assert {(one.value, one.reason) for one in nobody.values()} == {(None, "no item in common")}
 
 
 def test_flow_and_content_are_correlated_where_both_are_there(light: Path) -> None:
@@ -179,9 +179,9 @@ def test_flow_and_content_are_correlated_where_both_are_there(light: Path) -> No
     columns = {"flow": (0.0, 0.5, 1.0), "content": (0.0, 1.0, 0.5)}
     values = {(pair, "reference", name): [row[place]] for name, row in columns.items() for place, pair in enumerate(pairs)}
     found = judge_quality(rated(of, values), light).together
-    assert found and (value(found), found.items) == (0.5, 3)
+    assert found and (value(found), found.n) == (0.5, 3)
     flat = judge_quality(rated(of, values | {(pair, "reference", "flow"): [0.1] for pair in pairs}), light).together
-    assert flat and (flat.value, flat.why) == (None, "one of the two is the same for all items")
+    assert flat and (flat.value, flat.reason) == (None, "one of the two is the same for all items")
     assert judge_quality(rated(rubric(WARM), {(pairs[0], "reference", "warm"): [0.1]}), light).together is None
 
 
@@ -201,7 +201,7 @@ def test_stance_is_judged_at_equal_closeness_with_ties_half(light: Path) -> None
         values |= {(pair, name, "warm"): [number] for name, number in cells if number is not None}
     found = only(judge_quality(rated(rubric(WARM), values), light)).stance["judge"]
     # Of the first both, of the second a tie and none, of the third the near one; its far one lacks a text.
-    assert (value(found), found.items) == (round((1 + 1 + 0.5 + 0 + 1) / 5, 6), 5)
+    assert (value(found), found.n) == (round((1 + 1 + 0.5 + 0 + 1) / 5, 6), 5)
     low = Criterion("warm", "How cold?", SHARE, {}, "low")
     assert value(only(judge_quality(rated(rubric(low), values), light)).stance["judge"]) == round((0 + 0 + 0.5 + 1 + 0) / 5, 6)
     without = {key: some for key, some in values.items() if key[1] in ("apathetic", "empathetic")}
@@ -224,7 +224,7 @@ def test_shortcuts_on_all_pairs_are_those_of_the_audit_and_else_of_the_very_same
     gaps = [len(words(texts[kind][pair])) - len(words(texts[cold][pair])) for kind, cold in (NEAR, FAR)]
     longer = [1 if gap > 0 else 0.5 if gap == 0 else 0 for gap in gaps]
     some = only(judge_quality(rated(rubric(WARM), {key: one for key, one in values.items() if key[0] == pair}), light)).stance
-    assert value(some["length"]) == sum(longer) / 2 and some["length"].why == "no interval: all is of one dialogue"
+    assert value(some["length"]) == sum(longer) / 2 and some["length"].reason == "no interval: all is of one dialogue"
 
 
 def test_preferences_say_first_places_flips_and_who_wins(light: Path) -> None:
@@ -266,7 +266,7 @@ def test_named_strategies_are_held_against_the_planned_ones(light: Path) -> None
         cases.append(Annotated(pair.partition("-t")[0], 1, pair, "accepted", strategies=judged))
     of = rubric(kind="strategies")
     found = judge_quality(folder(of, cases), light).strategies
-    assert found and value(found["ideal"]) == 0.35 and found["ideal"].items == 2
+    assert found and value(found["ideal"]) == 0.35 and found["ideal"].n == 2
     accuracy = {name: value(one["accuracy"]) for name, one in found["named"].items()}
     assert accuracy == {"all": 0.5, "reference": 0.5, "empathetic": 1.0, "far_apathetic": 0.0}
     # Of the reference it always says the same: no better than chance. Of the empathetic text it is right throughout.

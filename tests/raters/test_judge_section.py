@@ -189,7 +189,7 @@ def test_people_and_judges_are_in_one_audit_with_what_tags_were_called_instead(l
     assert found == [
         ("Offer Hope", "people", 3, 1, {"Clarification": 1, "not said": 1}), ("Offer Hope", "m", 1, 0, {called: 1}),
     ]  # fmt: skip
-    assert audit.right["people"].value == pytest.approx(1 / 3, abs=1e-6) and audit.right["people"].items == 3
+    assert audit.right["people"].value == pytest.approx(1 / 3, abs=1e-6) and audit.right["people"].n == 3
 
 
 def test_agree_needs_the_release_that_has_the_plan(light: Path, folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -85,7 +85,7 @@ def test_correlations_are_those_of_scipy(found: Overall, who: str, r: float, low
     other = pearsonr(theirs, own)
     interval = other.confidence_interval(0.95)
     measure = stance.with_experts
-    assert measure.value == pytest.approx(other.statistic) and measure.items == 21
+    assert measure.value == pytest.approx(other.statistic) and measure.n == 21
     assert measure.low == pytest.approx(interval.low) and measure.high == pytest.approx(interval.high)
     assert (round(measure.value or 0, 2), round(measure.low or 0, 2), round(measure.high or 0, 2)) == (r, low, high)
 
@@ -93,10 +93,10 @@ def test_correlations_are_those_of_scipy(found: Overall, who: str, r: float, low
 def test_a_correlation_by_hand_and_where_there_is_none() -> None:
     # deviations -1 0 1 and -1 1 0: 1 / sqrt(2 * 2)
     assert pearson([1, 2, 3], [1, 3, 2], "").value == 0.5
-    assert pearson([1, 2, 3], [1, 3, 2], "").why == "no interval: Fisher's z needs more than 3 criteria"
-    assert pearson([1, 2, 3, 4], [2, 4, 6, 8], "").why == "no interval: all criteria are on one line"
-    assert pearson([1, 2, 3, 4], [2, 2, 2, 2], "").why == "one of the two is the same for all criteria"
-    assert pearson([], [], "").why == "no criterion has both kappas; a correlation needs 3"
+    assert pearson([1, 2, 3], [1, 3, 2], "").reason == "no interval: Fisher's z needs more than 3 criteria"
+    assert pearson([1, 2, 3, 4], [2, 4, 6, 8], "").reason == "no interval: all criteria are on one line"
+    assert pearson([1, 2, 3, 4], [2, 2, 2, 2], "").reason == "one of the two is the same for all criteria"
+    assert pearson([], [], "").reason == "no criterion has both kappas; a correlation needs 3"
     assert pearson([1, 2], [2, 1], "").value is None
 
 
@@ -118,7 +118,7 @@ def test_a_kappa_that_is_at_the_benchmark_but_for_rounding_counts() -> None:
 def test_what_is_not_defined_says_why_and_counts_nowhere() -> None:
     found = overall([CriterionKappas("", "a", (None, None), {"j": 0.5}), CriterionKappas("", "b", (), {"j": None})])
     assert (found.benchmark, found.pairs.why, sum(found.bands.values()), found.crowd) == (None, "no kappa is defined", 0, None)
-    assert found.judges["j"].at_benchmark.of == 0 and found.judges["j"].with_experts.why
+    assert found.judges["j"].at_benchmark.of == 0 and found.judges["j"].with_experts.reason
     assert found.frameworks[0].crowd is None and found.judges["j"].above_crowd is None
     json.dumps(asdict(found), allow_nan=False)
     assert overall([]).benchmark is None

@@ -211,5 +211,5 @@ def test_who_rated_in_a_review_is_an_expert_by_the_scales_of_the_guide(tmp_path:
     (part,) = made.frameworks
     assert part.framework.criteria == CRITERIA and part.framework.name == "rating-guide"
     by_name = {one.criterion: one for one in part.rows}
-    assert by_name["empathy"].judges["j"].kappa.items == 4
-    assert by_name["coherence"].judges["j"].kappa.why == "no item in common"
+    assert by_name["empathy"].judges["j"].kappa.n == 4
+    assert by_name["coherence"].judges["j"].kappa.reason == "no item in common"

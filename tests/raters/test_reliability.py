@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale, load_rubric
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.raters.agreement import Measure, RatingTable, agree
+from empathy_eval.raters.agreement import Estimate, RatingTable, agree
 from empathy_eval.raters.agreement.panel import Framework, JudgeRater, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import Reliability, ReliabilityRow, band, reliability
 from sklearn.metrics import cohen_kappa_score
@@ -159,8 +159,8 @@ def test_variance_inflation_is_among_the_criteria_of_a_framework() -> None:
 
 @pytest.mark.parametrize(("value", "word"), [(1.0, "low"), (4.0, "low"), (4.001, "moderate"), (9.999, "moderate"), (10.0, "high")])
 def test_bands_of_variance_inflation_are_those_of_the_studies(value: float, word: str) -> None:
-    assert band(Measure(value, None, None, 9, None, "vif")) == word
-    assert band(Measure.undefined("there is only one criterion", "vif")) is None
+    assert band(Estimate(value, n=9, signature="vif")) == word
+    assert band(Estimate.undefined("there is only one criterion", "vif")) is None
 
 
 BARE: dict[str, tuple[RatingTable, Sequence[str], Sequence[str], set[str]]] = {
@@ -204,7 +204,7 @@ def test_a_crowd_that_rates_nothing_that_the_panel_does_has_no_figure_and_says_s
     made = row(found(table(apart, ("e1", "e2", "j", "p")), ["j"], ["p"]))
     assert made.crowd and made.crowd_alpha and made.items == 2 and "crowd" not in made.histogram
     seen = (made.crowd.kappa, made.crowd_alpha, made.inflation["crowd"], made.crowd_with_judge["j"])
-    assert {one.why for one in seen} == {"on this criterion the crowd rated no item that experts or judges rated"}
+    assert {one.reason for one in seen} == {"on this criterion the crowd rated no item that experts or judges rated"}
     alone = row(found(table(apart[:3], ("e1", "e2", "j")), ["j"]))
     assert alone.crowd is None and alone.crowd_alpha is None and alone.crowd_with_judge == {} and list(alone.inflation) == ["j"]
 

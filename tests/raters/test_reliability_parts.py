@@ -90,7 +90,7 @@ def test_stability_is_of_all_samples_and_styles_of_the_first() -> None:
     alone = {(one.judge, one.criterion): one.same for one in found().stability}
     assert set(alone) == {(judge, name) for judge in "ab" for name in GIVEN}
     assert alone["a", "cold"].value == pytest.approx(np.mean(GIVEN["cold"]["a"] == GIVEN["cold"]["a#2"]))
-    assert alone["b", "cold"].why == "there is only one sample"
+    assert alone["b", "cold"].reason == "there is only one sample"
     styles = found().styles
     assert styles and [(one.rater, one.model, one.style) for one in styles.columns] == [("a", "A", "plain"), ("b", "A", "shots")]
     assert {row.criterion for row in styles.criteria} == set(GIVEN) and sum(one.best for one in styles.wins) >= 3

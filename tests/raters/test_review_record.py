@@ -139,7 +139,7 @@ def test_the_kappa_of_a_release_is_of_the_two_variants_alone() -> None:
         for rater in (1, 2, 3)
     ]
     kappas = [fleiss_kappas({"judgements": ones, "reviews": {"x": 0}}, 20, 0) for ones in (judgements, judgements + more)]
-    assert kappas[0] == kappas[1] and kappas[0]["empathy"].items == 12
+    assert kappas[0] == kappas[1] and kappas[0]["empathy"].n == 12
     assert fleiss_kappas({"judgements": more, "reviews": {"x": 0}}, 20, 0) == {}
 
 

@@ -14,7 +14,7 @@ from empathy_eval.raters.agreement.overall import StyleWins, styles
 from empathy_eval.raters.agreement.panel import JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import Stability, stability
 from empathy_eval.raters.agreement.table import RatingTable
-from empathy_eval.statistics.estimate import Measure
+from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.resampling import ItemBootstrap
 from krippendorff import alpha
 from sklearn.metrics import cohen_kappa_score
@@ -39,7 +39,7 @@ def beside_itself(given: list[list[float]], resamples: int = 20) -> Stability:
 def test_stability_by_hand() -> None:
     found = beside_itself([[1, 2, 3, 4], [1, 2, 5, 4], [1, 3, 4, NAN]])
     # Over the three items that all samples rate: one alike, and distances 0, 1 and 2.
-    assert (found.judge, found.criterion, found.samples, found.same.items) == ("j", "kind", 3, 3)
+    assert (found.judge, found.criterion, found.samples, found.same.n) == ("j", "kind", 3, 3)
     assert found.same.value == pytest.approx(float(Fraction(1, 3))) and found.range.value == 1
     assert found.range.low is not None and found.same.low is not None
 
@@ -56,15 +56,15 @@ def test_alpha_and_kappa_of_samples_are_those_of_other_programs() -> None:
 
 def test_one_sample_says_that_it_is_alone() -> None:
     found = beside_itself([[1, 2, 3]])
-    assert {one.why for one in (found.same, found.alpha, found.kappa, found.range)} == {"there is only one sample"}
+    assert {one.reason for one in (found.same, found.alpha, found.kappa, found.range)} == {"there is only one sample"}
     assert all(one.value is None for one in (found.same, found.alpha, found.kappa, found.range))
     json.dumps(asdict(found), allow_nan=False)
 
 
 def test_samples_without_an_item_in_common_say_why() -> None:
     found = beside_itself([[1, 2, NAN, NAN], [NAN, NAN, 1, 2]])
-    assert (found.same.why, found.range.why) == ("there is no item that all samples rate", "no item that all samples rate")
-    assert found.kappa.why == "no pair has a kappa" and found.alpha.why == "no item with two ratings"
+    assert (found.same.reason, found.range.reason) == ("there is no item that all samples rate", "no item that all samples rate")
+    assert found.kappa.reason == "no pair has a kappa" and found.alpha.reason == "no item with two ratings"
 
 
 def test_a_judge_that_did_not_rate_a_criterion_is_not_reported() -> None:
@@ -76,8 +76,8 @@ def test_a_judge_that_did_not_rate_a_criterion_is_not_reported() -> None:
 # --- Styles
 
 
-def kappas(**values: float | None) -> dict[str, Measure]:
-    return {name: Measure(value, None, None, 9, None if value else "no item in common", "s") for name, value in values.items()}
+def kappas(**values: float | None) -> dict[str, Estimate]:
+    return {name: Estimate(value, n=9, reason=None if value else "no item in common", signature="s") for name, value in values.items()}
 
 
 JUDGES = (

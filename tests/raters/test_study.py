@@ -144,9 +144,11 @@ def test_gains_are_of_shares_and_say_why_there_is_none(tmp_path: Path) -> None:
     rows += [(f"i{place}", "b", f"b{place % 2}", rating) for place, rating in enumerate((2, 2, 2, 2, 2, 2, 1, 1))]
     found = study(taken(tmp_path, rows), StudyOptions(permutations=0))
     gains = {(one.category, one.group): one for one in found.whole.gains}
-    assert (gains["3", "a"].gain, gains["2", "b"].gain, gains["3", "b"].gain) == (50, 50, -100)
-    assert gains["3", "b"].low is None and gains["3", "b"].why and gains["3", "b"].why.startswith("no interval")
-    assert gains["1", "a"].gain is None and gains["1", "a"].why == '"human" was never given "1" here, so no gain over it can be computed'
+    assert (gains["3", "a"].value, gains["2", "b"].value, gains["3", "b"].value) == (50, 50, -100)
+    assert gains["3", "b"].low is None and gains["3", "b"].reason and gains["3", "b"].reason.startswith("no interval")
+    assert (
+        gains["1", "a"].value is None and gains["1", "a"].reason == '"human" was never given "1" here, so no gain over it can be computed'
+    )
     assert gains["3", "a"].share == 0.75 and gains["3", "a"].of_baseline_share == 0.5 and "yates:yes" in gains["3", "a"].test.signature
     assert found.notes[1:] == (
         "groups have 4 to 8 ratings: gains compare shares, not counts",
@@ -161,7 +163,7 @@ def test_the_parts_of_a_column_are_the_studies_of_their_ratings_alone(found: Stu
         assert part.counts == alone.whole.counts
         same = [(part.omnibus, alone.whole.omnibus), *((a.test, b.test) for a, b in zip(part.gains, alone.whole.gains, strict=True))]
         assert all((one.statistic, one.p, one.v) == (other.statistic, other.p, other.v) for one, other in same)
-        assert [(one.gain, one.low, one.high) for one in part.gains] == [(one.gain, one.low, one.high) for one in alone.whole.gains]
+        assert [(one.value, one.low, one.high) for one in part.gains] == [(one.value, one.low, one.high) for one in alone.whole.gains]
 
 
 def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_category(found: StudyReport) -> None:
@@ -177,13 +179,15 @@ def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_ca
         for family in families:
             expected = corrected([test.reported_p for test, _ in family])
             by_rater = corrected([test.permutation for test, _ in family])
-            assert [(one.holm, one.benjamini_hochberg) for _, one in family] == [pytest.approx(pair, rel=CLOSE) for pair in expected]
-            assert [(one.holm_by_rater, one.benjamini_hochberg_by_rater) for _, one in family] == [
+            assert [(one.corrected.holm, one.corrected.benjamini_hochberg) for _, one in family] == [
+                pytest.approx(pair, rel=CLOSE) for pair in expected
+            ]
+            assert [(one.corrected.holm_by_rater, one.corrected.benjamini_hochberg_by_rater) for _, one in family] == [
                 pytest.approx(pair, rel=CLOSE) for pair in by_rater
             ]
-            assert {one.family for _, one in family} == {len(family)}
+            assert {one.corrected.family for _, one in family} == {len(family)}
     sizes = {name: len(parts) for name, parts in found.parts.items()}
-    assert sizes == {"valence": 2, "stratum": 4} and found.parts["stratum"][0].gains[0].family == 8
+    assert sizes == {"valence": 2, "stratum": 4} and found.parts["stratum"][0].gains[0].corrected.family == 8
 
 
 def test_pairs_come_with_the_baseline_first_and_raters_say_what_could_have_been_seen(found: StudyReport) -> None:
@@ -245,7 +249,7 @@ def test_the_long_form_has_each_figure_once_with_its_settings(found: StudyReport
     frame = found.to_pandas()
     (row,) = frame[(frame.part == "stratum") & (frame.of == "s1") & (frame.figure == "omnibus: chi-squared")].to_dict("records")
     part = found.parts["stratum"][1]
-    assert (row["value"], row["p"], row["holm"]) == (part.omnibus.statistic, part.omnibus.p, part.holm)
+    assert (row["value"], row["p"], row["holm"]) == (part.omnibus.statistic, part.omnibus.p, part.corrected.holm)
 
 
 def test_too_few_permutations_for_a_correction_are_noted(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def figures(found: StudyReport) -> dict[tuple[str, ...], tuple[float | None, chi
                 made["7", name, *pair, "", "chi-squared"] = one.test.statistic, one.test
         for gain in part.gains:
             key = ("8", name, gain.group, "Human", gain.category)
-            made |= {(*key, "gain"): (gain.gain, gain.test), (*key, "chi-squared"): (gain.test.statistic, gain.test)}
+            made |= {(*key, "gain"): (gain.value, gain.test), (*key, "chi-squared"): (gain.test.statistic, gain.test)}
     return made
 
 
@@ -128,7 +128,7 @@ def test_raters_permuted_within_their_part_raise_the_null_and_widen_the_gains(tm
     assert found.null_point == pytest.approx(29.9, abs=3 * spread) and abs(30.9 - points.mean()) < 2 * spread
     assert found.null_point_if_independent == pytest.approx(15.507, abs=0.001)
     assert found.whole.omnibus.permutation == pytest.approx(1 / 2001)
-    good = {one.group: (one.gain, one.low, one.high) for one in found.whole.gains if one.category == "Good"}
+    good = {one.group: (one.value, one.low, one.high) for one in found.whole.gains if one.category == "Good"}
     theirs = {"GPT-4": (31.3, 23, 39.8), "LLaMA-2": (23.6, 15.4, 32.3), "Mixtral": (20.9, 11.5, 30.6), "Gemini": (9.6, 1, 18.7)}
     for group, expected in theirs.items():
         assert good[group] == pytest.approx(expected, abs=2), group

@@ -22,7 +22,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST
 from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
-from empathy_eval.evaluation.inversion.long_form import records
+from empathy_eval.evaluation.inversion.results import records
 from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import Run, build
 from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed

@@ -108,7 +108,7 @@ def test_the_card_has_accuracy_at_equal_closeness_beside_what_the_checks_force(r
         assert any(one.startswith(f"{stance[row.metric].value:+.4f} [") for one in cells)
         assert ("forced" in line) == row.differences["empathetic - apathetic"].forced
         found = measured.equal_closeness.get(row.metric)
-        assert found is None or (found.accuracy and cells[1].startswith(f"{100 * found.accuracy.value:.1f} % ["))
+        assert found is None or (found.accuracy and cells[1].startswith(f"{100 * found.accuracy.number:.1f} % ["))
         assert (cells[1] == "–") == (found is None)
 
 

@@ -27,8 +27,7 @@ from empathy_eval.releases.verify.content import content_faults
 from empathy_eval.releases.verify.texts import checked_under
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.explorer import explore_page
-from empathy_eval.reports.report import page_text, tables_text
-from empathy_eval.reports.report_from_json import retold
+from empathy_eval.reports.report import page_text, retold, tables_text
 
 from tests.doubles.papers_anew import papers_anew
 

@@ -13,7 +13,7 @@ import pytest
 from empathy_eval.design.dataset import read_tables
 from empathy_eval.releases.verify import documents as verify_papers
 from empathy_eval.releases.verify.documents import paper_faults
-from empathy_eval.reports.report_from_json import retold
+from empathy_eval.reports.report import retold
 
 PAGE, CARD = "report/index.html", "README.md"
 # No such version ever was: a forger may write what he likes.

@@ -19,7 +19,7 @@ from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.measure import score
 from empathy_eval.generation.build import build
 from empathy_eval.releases.assemble.write import Released, release
 from empathy_eval.releases.compare.diff import diff

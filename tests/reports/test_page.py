@@ -20,7 +20,7 @@ from empathy_eval.releases.assemble.write import Released
 from empathy_eval.reports.charts import charts_of
 from empathy_eval.reports.page import number, page, signed, times
 from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.estimate import Tested as WithP
+from empathy_eval.statistics.estimate import Estimate as WithP
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -76,7 +76,7 @@ def a_row(
     sided = {one.name: one.sides for one in (*PAIRS, *TWO_BY_TWO)}
     differences = {
         contrast: Difference(
-            value, value - within, value + within, p=0.001, holm=0.002, forced=forced and contrast in (RAW, "closeness"),
+            value, value - within, value + within, p=0.001, p_corrected=0.002, forced=forced and contrast in (RAW, "closeness"),
             accuracy=accuracy if contrast not in ("closeness", "interaction") else None,
             auc=Estimate(0.3, 0.2, 0.4) if sided[contrast] else None,
             higher_is_better=better,

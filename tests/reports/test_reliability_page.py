@@ -14,7 +14,7 @@ import pytest
 from empathy_eval.raters.agreement.panel import JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, Reliability, ReliabilityRow
 from empathy_eval.reports.agreement_page import BESIDE, DotSeries, breakable, figure, page, planes, ticks
-from empathy_eval.statistics.estimate import Measure
+from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -218,7 +218,7 @@ def test_a_panel_that_lacks_somebody_has_a_page_that_says_so(panel: Panel, reaso
 
 
 def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) -> None:
-    apart = Measure.undefined("the crowd rated no item of these", "s")
+    apart = Estimate.undefined("the crowd rated no item of these", "s")
 
     def without(row: ReliabilityRow) -> ReliabilityRow:
         f1 = {name: one for name, one in row.f1.items() if name != "crowd"}

@@ -97,7 +97,7 @@ def test_the_page_is_self_contained_and_says_what_its_figures_are(released: tupl
 
 def test_the_papers_figure_stands_only_beside_the_same_metric_and_model(released: tuple[Path, Released]) -> None:
     assert set(released[1].report.about["paper"]) == {"BLEU-4", "ROUGE-L"}
-    from empathy_eval.reports.published import paper_figures
+    from empathy_eval.reports.report import paper_figures
 
     assert "BERTScore F1" in paper_figures({"report": {"bertscore": {"model": "roberta-large", "layer": 24}}})
 

@@ -173,40 +173,52 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
 @pytest.mark.e2e
 def test_the_headline_carries_its_interval_and_no_more_than_that(studied: StudyReport) -> None:
     said = Page(page(studied)).said
-    gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)
+    gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.value or 0)
     alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
-    more = f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human {alone}"
-    not_shown = f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
+    more = f"{gain.group} was rated “Good” {gain.value:.1f} % more often than human {alone}"
+    not_shown = f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.value:.1f} % {alone})"
     chosen = {
         0.05: f"{not_shown} may be chance (p = 0.0500, by rater, corrected for them)",
         0.04: f"{more}; p = 0.0400, by rater, corrected",
     }
     for p, told in chosen.items():
-        drawn = [replace(one, holm_by_rater=p, test=replace(one.test, permutation=0.02)) for one in studied.whole.gains]
+        drawn = [
+            replace(one, corrected=replace(one.corrected, holm_by_rater=p), test=replace(one.test, permutation=0.02))
+            for one in studied.whole.gains
+        ]
         assert told in Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(drawn))))).said
     chosen = {0.06: "may be chance (p = 0.0600, by chi-squared alone, corrected", 0.04: f"{more}; p = 0.0400, by chi-squared alone"}
     for p, told in chosen.items():
-        plain = [replace(one, holm=p, holm_by_rater=None, test=replace(one.test, permutation=None)) for one in studied.whole.gains]
+        plain = [
+            replace(one, corrected=replace(one.corrected, holm=p, holm_by_rater=None), test=replace(one.test, permutation=None))
+            for one in studied.whole.gains
+        ]
         assert told in Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(plain))))).said
-    few = [replace(one, holm_by_rater=0.06, test=replace(one.test, permutation=0.01)) for one in studied.whole.gains]
+    few = [
+        replace(one, corrected=replace(one.corrected, holm_by_rater=0.06), test=replace(one.test, permutation=0.01))
+        for one in studied.whole.gains
+    ]
     said = Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(few))))).said
     assert "(p ≤ 0.0600, by rater, corrected for them; 99 permutations are too few to say more)" in said
     unsure = replace(studied.whole, gains=tuple(replace(one, low=-50.0, high=90.0) for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=unsure))).said
     assert "No group was rated “Good” more or less often than human by more than its interval" in said
     assert "0 of 3 groups lie above human with the whole interval, 0 below." in said
-    none = replace(studied.whole, gains=tuple(replace(one, low=None, high=None, why="no why") for one in studied.whole.gains))
+    none = replace(studied.whole, gains=tuple(replace(one, low=None, high=None, reason="no why") for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=none))).said
     assert "It is not known whether a group was rated “Good” more often than human" in said and "3 have none" in said
-    less = [replace(one, gain=-40.0, low=-60.0, high=-10.0, holm_by_rater=0.03) for one in studied.whole.gains]
+    less = [
+        replace(one, value=-40.0, low=-60.0, high=-10.0, corrected=replace(one.corrected, holm_by_rater=0.03))
+        for one in studied.whole.gains
+    ]
     said = Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(less))))).said
     assert "was rated “Good” 40.0 % less often than human (95 % interval, not corrected for 3 groups, −60.0 to −10.0 %; p" in said
 
 
 def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied: StudyReport) -> None:
     first, second, _ = (one for one in studied.whole.gains if one.category == "Good")
-    large = replace(first, gain=90.0, low=10.0, high=200.0, holm_by_rater=0.2)
-    shown = replace(second, gain=30.0, low=10.0, high=50.0, holm_by_rater=0.01)
+    large = replace(first, value=90.0, low=10.0, high=200.0, corrected=replace(first.corrected, holm_by_rater=0.2))
+    shown = replace(second, value=30.0, low=10.0, high=50.0, corrected=replace(second.corrected, holm_by_rater=0.01))
     found = of_pages.best(replace(studied.whole, gains=(large, shown)), "Good", 0.05)
     assert found["gain"] == shown and found["shown"]
     found = of_pages.best(replace(studied.whole, gains=(large,)), "Good", 0.05)
@@ -270,7 +282,7 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
 
 def test_what_is_not_defined_says_why_in_place(studied: StudyReport) -> None:
     rows = cells_of(page(studied))
-    whys = [one.why for one in studied.whole.gains if one.why] + [one.why for one in studied.spreads if one.why]
+    whys = [one.reason for one in studied.whole.gains if one.reason] + [one.why for one in studied.spreads if one.why]
     assert len(whys) >= 2
     for why in whys:
         assert [why] in rows
@@ -360,16 +372,16 @@ def test_the_page_and_its_figures_are_written_both_or_neither(tmp_path: Path) ->
 
 def test_an_axis_holds_0_and_most_of_what_is_drawn_and_its_numbers_are_round(studied: StudyReport) -> None:
     some = studied.whole.gains[0]
-    axis = axis_of([replace(some, gain=31.3, low=23.0, high=39.8), replace(some, gain=9.6, low=-1.0, high=18.7)])
+    axis = axis_of([replace(some, value=31.3, low=23.0, high=39.8), replace(some, value=9.6, low=-1.0, high=18.7)])
     assert axis.span == (-10.0, 39.8) and axis.ticks == (-10.0, 0.0, 10.0, 20.0, 30.0)
-    wide = axis_of([replace(some, gain=100.0, low=-99.0, high=126945.0)])
+    wide = axis_of([replace(some, value=100.0, low=-99.0, high=126945.0)])
     assert wide.span == (-99.0, 350.0) and kept(126945.0, wide) == 350.0
     assert (
-        axis_of([replace(one, gain=gain, low=gain, high=gain) for one in [some] for gain in (-50.0, 80.0, 90.0)], 1.0, 3).ticks
+        axis_of([replace(one, value=gain, low=gain, high=gain) for one in [some] for gain in (-50.0, 80.0, 90.0)], 1.0, 3).ticks
         == (-50.0, 0.0, 50.0)
         and kept(3.0, wide) == 3.0
     )
-    assert axis_of([]).span == (-10.0, 10.0) and axis_of([replace(some, gain=None, low=None, high=None)]).ticks[0] == -10.0
+    assert axis_of([]).span == (-10.0, 10.0) and axis_of([replace(some, value=None, low=None, high=None)]).ticks[0] == -10.0
     assert [percents(one) for one in (31.34, -0.04, 1234.5, -99.96)] == ["+31.3", "0.0", "+1,234", "−100.0"]
 
 

@@ -7,7 +7,7 @@ import re
 import shlex
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -168,6 +168,12 @@ def plain(text: str, escape: Callable[[str], str] = ascii) -> str:
 def shortened(text: str, most: int = 80) -> str:
     """A text cut to ``most`` characters, for a quotation."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def some_of(names: Sequence[str], most: int = 5, of: int | None = None) -> str:
+    """The first names of a list, and how many more there are: ``a, b and 3 more``; ``of`` is their number where not all are listed."""
+    more = (len(names) if of is None else of) - most
+    return ", ".join(names[:most]) + (f" and {more:,} more" if more > 0 else "")
 
 
 def nearest(name: object, known: Iterable[object]) -> str:

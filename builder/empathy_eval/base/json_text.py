@@ -13,7 +13,8 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-# Metadata of a field: not written; its own fields in its place; left out where it is empty; a list of texts; under another name.
+# Metadata of a field: hidden; its own fields in its place; left out where it is empty; a list of texts. A function writes the value in its
+# own way.
 HIDDEN, INLINE, OPTIONAL, TEXTS = ({"json": form} for form in ("hidden", "inline", "optional", "texts"))
 _hints = cache(get_type_hints)
 
@@ -72,7 +73,7 @@ def fields_json(value: Any) -> dict[str, Any]:
         form, held = field.metadata.get("json"), getattr(value, field.name)
         if form == "hidden" or (form == "optional" and not held):
             continue
-        written: Any = [str(part) for part in held] if form == "texts" else to_json(held)
+        written: Any = form(held) if callable(form) else [str(part) for part in held] if form == "texts" else to_json(held)
         result |= written if form == "inline" else {json_name(field): written}
     return result
 

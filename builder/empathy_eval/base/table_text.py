@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 GAP = "  "
 # What LaTeX reads as commands, and what stands for it.
@@ -68,6 +70,59 @@ def aligned(rows: Sequence[Sequence[str]], left: int = 1, *, right: Sequence[int
 
     table = object()
     return [TableLine.of(GAP.join(put(column, cell) for column, cell in enumerate(row)).rstrip(), row, flush, table) for row in rows]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its title, where in a row its values are (attributes or keys, with dots between), and their format.
+
+    The place may be a function of the row. Numbers, which have a format, are flush right; texts and intervals flush left. ``none`` stands
+    for what is not there.
+    """
+
+    title: str
+    path: str | Callable[[Any], object]
+    form: str = ""
+    none: str = ""
+
+    @property
+    def is_right(self) -> bool:
+        """Whether it is flush right."""
+        return bool(self.form) and not str(self.path).endswith(INTERVAL)
+
+    def cell(self, row: object) -> str:
+        """What it says of a row."""
+        value = self.path(row) if callable(self.path) else at(row, self.path)
+        if value is None:
+            return self.none
+        return f"[{', '.join(format(end, self.form) for end in value)}]" if isinstance(value, tuple) else format(value, self.form)
+
+
+# The property of an estimate that its interval is, and what its columns are called.
+INTERVAL = "interval"
+INTERVAL_TITLE, CORRECTED_TITLE = "95 % interval", "p (Holm)"
+
+
+def at(row: object, path: str) -> Any:
+    """What is at a place of a row, a number in a tuple; None beneath what is None, and where a mapping has no such key."""
+    for name in path.split("."):
+        if row is None:
+            return None
+        row = row.get(name) if isinstance(row, Mapping) else row[int(name)] if isinstance(row, tuple) else getattr(row, name)
+    return row
+
+
+def figure(title: str, path: str, form: str = ".3f", none: str = "", *, tested: bool = False) -> list[Column]:
+    """The columns of an estimate: its value, its interval and, where it is ``tested``, its corrected p-value."""
+    found = [Column(title, f"{path}.value", form, none), Column(INTERVAL_TITLE, f"{path}.{INTERVAL}", form)]
+    return [*found, Column(CORRECTED_TITLE, f"{path}.p_corrected", ".4f")] if tested else found
+
+
+def table(columns: Sequence[Column], rows: Iterable[object], *, head: bool = True) -> list[TableLine]:
+    """The rows as lines under the titles of the columns; no line without a row."""
+    cells = [[one.cell(row) for one in columns] for row in rows]
+    right = [place for place, one in enumerate(columns) if one.is_right]
+    return aligned([[one.title for one in columns], *cells] if head else cells, right=right, head=head)
 
 
 def _blocks(lines: Iterable[str]) -> list[list[str]]:

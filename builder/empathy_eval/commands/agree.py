@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.errors import InputError, Problem, plain
+from empathy_eval.base.errors import Problem, plain, refuse
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableLine, TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
@@ -16,7 +16,7 @@ from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, wri
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, TagAudit
     from empathy_eval.raters.agreement.experts import AgainstMedian, RaterPair
-    from empathy_eval.statistics.estimate import Measure
+    from empathy_eval.statistics.estimate import Estimate
 
 EXAMPLES = """\
 examples:
@@ -85,8 +85,8 @@ def agree(
 def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
     """Refuses what only a page has a use for."""
     given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
-    if odd := [name for name, there in given.items() if there]:
-        raise InputError([Problem(name, "applies to the reliability page, but no page is written", "add --page OUT.html") for name in odd])
+    what = "applies to the reliability page, but no page is written"
+    refuse(Problem(name, what, "add --page OUT.html") for name, there in given.items() if there)
 
 
 def _printed(found: Agreement, page: Path | None = None, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
@@ -136,9 +136,10 @@ def shown(agreement: Agreement) -> TableText:
     return table_text([*lines, NO_INTERVAL] if any("(no interval)" in line for line in lines) else lines)
 
 
-def _table(title: str, figures: Iterable[tuple[str, Measure]]) -> list[TableLine]:
+def _table(title: str, figures: Iterable[tuple[str, Estimate]]) -> list[TableLine]:
     """A figure a row, with the items that it is over."""
-    return aligned([(f"  {title}", "items", "value"), *((f"  {name}", str(one.items), str(one)) for name, one in figures)], right=(1,))
+    rows = ((f"  {name}", str(estimate.n), str(estimate)) for name, estimate in figures)
+    return aligned([(f"  {title}", "items", "value"), *rows], right=(1,))
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
@@ -182,11 +183,11 @@ def _pairs(title: str, pairs: tuple[RaterPair, ...]) -> Iterator[str]:
     if len(pairs) > PAIRS_SHOWN:
         yield f"  Cohen's kappa, {title}: {len(pairs)} pairs, too many to show; --json has them"
     elif pairs:
-        rows = [(f"  {' - '.join(one.raters)}", str(next(iter(one.kappa.values())).items), *map(str, one.kappa.values())) for one in pairs]
+        rows = [(f"  {' - '.join(one.raters)}", str(next(iter(one.kappa.values())).n), *map(str, one.kappa.values())) for one in pairs]
         yield from aligned([(f"  Cohen's kappa, {title}", "items", *pairs[0].kappa), *rows], right=(1,))
 
 
 def _against(rater: AgainstMedian, weights: str, width: int) -> tuple[str, ...]:
     figures = [rater.kappa[weights], rater.macro_f1, *(measure for _, measure in rater.binary_f1)]
-    cells = [f"  {rater.rater}", str(rater.macro_f1.items), *map(str, figures)]
+    cells = [f"  {rater.rater}", str(rater.macro_f1.n), *map(str, figures)]
     return tuple([*cells, *[""] * width][:width])

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
@@ -131,8 +131,7 @@ class AnnotateOptions:
         if names and read.unit == "dialogue":
             what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
             problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
-        if problems:
-            raise InputError(problems)
+        refuse(problems)
         given, judge = None, self.model
         if not isinstance(judge, str | Path | Mapping):
             given, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, Problem, Tracebacks, input_error, plain
+from empathy_eval.base.errors import InputError, Problem, Tracebacks, input_error, plain, refuse
 from empathy_eval.base.files import room_for, whole_file
 from empathy_eval.base.json_text import json_text
 
@@ -204,8 +204,7 @@ def page_place(page: str | Path, read: Sequence[Path]) -> Path:
     if not found and len(there) == 1:
         what = f'"{there[0]}" exists without the other file of a page, so no page wrote it: it would be overwritten'
         found = [Problem("page", what, "name another OUT.html, or move it away")]
-    if found:
-        raise InputError(found)
+    refuse(found)
     return path
 
 

@@ -126,7 +126,7 @@ class ScoreOptions:
 
     def tell_canary(self, leaked: Callable[[str], object]) -> None:
         """Tells of scored outputs that hold the canary; they were scored, so that nothing of them is faulty."""
-        from empathy_eval.raters.judges.canary_scan import canary_scan
+        from empathy_eval.raters.judges.annotations import canary_scan
         from empathy_eval.releases.hub.fetch import release_folder
 
         source = Path(self.release) if self.of_texts else release_folder(self.release)
@@ -136,7 +136,7 @@ class ScoreOptions:
     def refuse_unfit(self) -> None:
         """Refuses what does not go together, such as what only a release has with texts of one's own, and splits that there are not."""
         from empathy_eval.design.dataset import SPLITS
-        from empathy_eval.evaluation.external.score import ALL
+        from empathy_eval.evaluation.measure import ALL
 
         if self.rules and self.attacks is None and not self.fairness:
             what = f'"{self.rules}" applies to attacks and fairness, but neither is requested'
@@ -191,8 +191,8 @@ def _scored(asked: ScoreOptions, scoring: Scoring) -> Scored:
 
 def _of_release(asked: ScoreOptions, folder: Path, annotations: ReleaseAnnotations | None, scoring: Scoring) -> ReleaseTables:
     from empathy_eval.evaluation.attacks.registry import find_attacks
-    from empathy_eval.evaluation.external.score import score
     from empathy_eval.evaluation.fairness.fairness import FairnessTest
+    from empathy_eval.evaluation.measure import score
     from empathy_eval.raters.judges.attacking import AttackedJudges
 
     attacks = None if asked.attacks is None else partial(find_attacks, list(asked.attacks), rules=asked.rules)

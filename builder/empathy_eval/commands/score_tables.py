@@ -4,93 +4,80 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.table_text import TableText, aligned, table_text
+from empathy_eval.base.table_text import INTERVAL, Column, TableText, aligned, figure, table, table_text
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
-    from empathy_eval.evaluation.inversion.results import Difference, ReleaseTables
-    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable, Gap, ScoreChange
-    from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations
+    from empathy_eval.evaluation.inversion.results import MetricComparison, ReleaseTables
+    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable
+    from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations, Difference
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
     from empathy_eval.raters.study.results import StudyReport
-    from empathy_eval.statistics.estimate import Estimate, Measure, Tested
+    from empathy_eval.statistics.estimate import Estimate
 
 
-def fairness_lines(table: FairnessTable) -> Iterator[str]:
+def _indented(row: FairnessRow) -> str:
+    return f"  {row.name}"
+
+
+def _minus(row: MetricComparison | Difference) -> str:
+    return f"{row.one} - {row.other}"
+
+
+FAIRNESS = (
+    Column("pairs", "pairs", "d"),
+    *(
+        column
+        for name in ("accuracy", "effect")
+        for column in (Column(name, f"{name}.here.value", ".3f", "-"), *figure("gap", f"{name}.difference", "+.3f", "-", tested=True))
+    ),
+    Column("contrast", lambda row: "; ".join(filter(None, [row.contrast, row.why]))),
+)
+
+
+def fairness_lines(table_of: FairnessTable) -> Iterator[str]:
     """Both tables as lines of text, a block a scorer; what was left out comes last."""
-    for title, here, rows in (
-        ("by group of scenarios: the value in the group, and its gap: the group minus all other scenarios", "group", table.groups),
-        ("other names: the value with other names, and its gap: other names minus names as released", "names", table.names),
+    for title, rows in (
+        ("by group of scenarios: the value in the group, and its gap: the group minus all other scenarios", table_of.groups),
+        ("other names: the value with other names, and its gap: other names minus names as released", table_of.names),
     ):
         if rows:
             yield from ("", title)
         for metric in dict.fromkeys(row.metric for row in rows):
-            yield from _block(metric, here, [row for row in rows if row.metric == metric])
-    yield from ("", *table.told)
+            yield from table([Column(metric, _indented), *FAIRNESS], (row for row in rows if row.metric == metric))
+    yield from ("", *table_of.told)
 
 
-def _block(metric: str, here: str, rows: Sequence[FairnessRow]) -> Iterator[str]:
-    figures = [title for name in ("accuracy", "effect") for title in (name, "gap", "95 % interval", "p (Holm)")]
-    cells = [
-        (
-            f"  {row.name}",
-            str(row.pairs),
-            *_gap_cells(row.accuracy),
-            *_gap_cells(row.effect),
-            "; ".join(filter(None, [row.contrast, row.why])),
-        )
-        for row in rows
-    ]
-    yield from aligned([(metric, "pairs", *figures, "contrast"), *cells], right=(1, 2, 3, 5, 6, 7, 9))
+ATTACKED = (
+    Column("", lambda row: f"  {row.attack}"),
+    Column("eligible", "whole.eligible", "d"),
+    *figure("rises", "whole.rises", ".3f", "-"),
+    Column("change", "whole.change.value", "+.4f", "-"),
+    *figure("in stance effects", "whole.in_effects", "+.2f", "-"),
+)
 
 
-def _gap_cells(gap: Gap | None) -> tuple[str, ...]:
-    if gap is None:
-        return "-", "-", "", ""
-    one = gap.difference
-    ends = "" if one.low is None or one.high is None else f"[{one.low:+.3f}, {one.high:+.3f}]"
-    return f"{gap.here.value:.3f}", f"{one.value:+.3f}", ends, "" if one.holm is None else f"{one.holm:.4f}"
-
-
-def attack_lines(table: AttackTable) -> Iterator[str]:
+def attack_lines(table_of: AttackTable) -> Iterator[str]:
     """The table of attacks as lines of text, a block a scorer, and none without one; what was left out comes last."""
-    if table.rows:
-        over = f"{table.replies} replies of {table.pairs} pairs, {table.dialogues} dialogues"
+    if table_of.rows:
+        over = f"{table_of.replies} replies of {table_of.pairs} pairs, {table_of.dialogues} dialogues"
         yield f"under attack: {over}; if rises is 0, the attack never fools the scorer"
-    titles = ("", "eligible", "rises", "95 % interval", "change", "in stance effects", "95 % interval")
-    for metric in dict.fromkeys(one.metric for one in table.rows):
-        rows = [one for one in table.rows if one.metric == metric]
+    for metric in dict.fromkeys(one.metric for one in table_of.rows):
+        rows = [one for one in table_of.rows if one.metric == metric]
         yield f"{metric}, attacked"
-        cells = [(f"  {row.attack}", *_figures(row.whole)) for row in rows]
-        yield from aligned([titles, *cells], right=(1, 2, 4, 5))
-        if rows[0].effect.why:
-            ends = _ends(rows[0].effect, "+.4f")
-            yield f"  change has no unit: {rows[0].effect.why}{ends and f': {rows[0].effect.value:+.4f} {ends}'}"
+        yield from table(ATTACKED, rows)
+        effect = rows[0].effect
+        if effect.reason:
+            ends = Column("", INTERVAL, "+.4f").cell(effect)
+            yield f"  change has no unit: {effect.reason}{ends and f': {effect.value:+.4f} {ends}'}"
         else:
-            yield f"  stance effect: {rows[0].effect.value:+.4f}, over {rows[0].effect.over}"
-    yield from table.told
-
-
-def _figures(whole: ScoreChange) -> tuple[str, ...]:
-    rises, units = whole.rises, whole.in_effects
-    change = _value(whole.change, "+.4f")
-    return str(whole.eligible), _value(rises, ".3f"), _ends(rises, ".3f"), change, _value(units, "+.2f"), _ends(units, "+.2f")
-
-
-def _value(one: Estimate | None, form: str) -> str:
-    return "-" if one is None else format(one.value, form)
-
-
-def _ends(one: Estimate | None, form: str) -> str:
-    return "" if one is None or one.low is None or one.high is None else f"[{one.low:{form}}, {one.high:{form}}]"
-
-
-INTERVAL = "95 % interval"
+            yield f"  stance effect: {effect.value:+.4f}, over {effect.over}"
+    yield from table_of.told
 
 
 def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport) -> str:
@@ -104,37 +91,58 @@ def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | Stud
 
 def score_table(measured: ReleaseTables) -> TableText:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
+    from empathy_eval.evaluation.inversion.results import RANKED
+
+    ranked = (Column(title, f"1.{name}.value", form) for name, (title, form) in RANKED.items() if form)
+    columns = [*CONTRAST, *ranked, Column("", lambda row: "forced by the checks" if row[1].forced else "")]
     lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
     lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
     matched = [("equal length, " + name, row) for name, rows in measured.matched.items() for row in rows]
     parts = [("pairs", measured.inversion), ("2x2", measured.controls)], [("before contrast checks", measured.candidates)]
-    whole, before = ([(table, row) for table, rows in some for row in rows] for some in parts)
-    for table, row in (*whole, *matched, *before):
-        told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
-        head = ("", "difference", "95 % interval", "p (Holm)", "accuracy", "AUC", "")
-        cells = [(f"  {name}", *_numbers(one)) for name, one in row.differences.items()]
-        lines += ["", f"{row.metric}, {table}, {row.coverage}: {told}", *aligned([head, *cells], right=(1, 3, 4, 5))]
+    whole, before = ([(name, row) for name, rows in some for row in rows] for some in parts)
+    for name, row in (*whole, *matched, *before):
+        told = ", ".join(f"{variant} {value:.4f}" for variant, value in row.scores.items())
+        lines += ["", f"{row.metric}, {name}, {row.coverage}: {told}", *table(columns, row.differences.items())]
     lines += ["", *attack_lines(measured.attacks)] if measured.attacks else []
     lines += ["", *fairness_lines(measured.fairness)] if measured.fairness else []
     rows = measured.inversion
     return table_text(lines, [*(f"{row.metric}: {row.signature}" for row in rows), *(row.interval_signature or "" for row in rows[:1])])
 
 
+CONTRAST = (
+    Column("", lambda row: f"  {row[0]}"), *figure("difference", "1", "+.4f", tested=True),
+)  # fmt: skip
+HEADLINE = (
+    Column("at equal closeness", "name"),
+    *figure("accuracy", f"{STANCE}.accuracy"),
+    Column("near", f"{STANCE_NEAR}.accuracy.value", ".3f"),
+    Column("far", f"{STANCE_FAR}.accuracy.value", ".3f"),
+    Column("ties", f"{STANCE}.ties", ".3f"),
+    *figure("effect", f"{STANCE}.effect"),
+)
+
+
 def _headline(measured: ReleaseTables) -> Iterator[str]:
     """The number to report of each metric: its accuracy at equal closeness."""
     from empathy_eval.reports.claims import line_of
 
-    rows, line = [row for row in measured.controls if row.metric in measured.equal_closeness], line_of(measured)
-    cells = list[tuple[str, ...]]()
-    for row in rows:
-        both, near, far = (row.differences[name] for name in (STANCE, STANCE_NEAR, STANCE_FAR))
-        sides = [_estimate(one.accuracy)[0] for one in (near, far)]
-        beside = line.beside.get(row.metric, "") if line else ""
-        cells.append((row.metric, *_estimate(both.accuracy), *sides, f"{both.ties:.3f}", *_estimate(both.effect), beside))
+    line = line_of(measured)
+    beside = line.beside if line else {}
+    rows: list[Mapping[str, object]] = [
+        {**row.differences, "name": row.metric, "line": beside.get(row.metric)}
+        for row in measured.controls
+        if row.metric in measured.equal_closeness
+    ]
     if rows and line:
-        cells.append(("shortcut line", *_estimate(line.accuracy), "", "", "", "", "", f"by {line.shortcut}"))
-    head = ("at equal closeness", "accuracy", INTERVAL, "near", "far", "ties", "effect", INTERVAL, "line" if line else "")
-    yield from aligned([head, *cells], right=(1, 3, 4, 5, 6)) if rows else ()
+        rows.append({"name": "shortcut line", STANCE: {"accuracy": line.accuracy}, "line": f"by {line.shortcut}"})
+    yield from table([*HEADLINE, Column("line" if line else "", "line")], rows)
+
+
+CROSSED = (
+    Column("crossed items", "metric"),
+    Column("items", "items", "d"),
+    *(column for title, name in (("fitting", "fitting"), ("both", "both_right"), ("own", "own_context")) for column in figure(title, name)),
+)
 
 
 def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
@@ -142,59 +150,40 @@ def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
     if crossed is None:
         return
     rows = (*crossed.metrics, *crossed.shortcuts)
-    titles = [title for name in ("fitting", "both", "own") for title in (name, INTERVAL)]
-    cells = [
-        (row.metric, str(row.items), *(cell for one in row.figures.values() for cell in _estimate(one))) for row in rows if row.fitting
-    ]
-    yield from aligned([("crossed items", "items", *titles), *cells], right=(1, 2, 4, 6))
+    yield from table(CROSSED, (row for row in rows if row.fitting))
     for why, names in groupby(sorted((row.why or "", row.metric) for row in rows if not row.fitting), key=lambda one: one[0]):
         yield f"not measured: {', '.join(name for _, name in names)} ({why})"
     sources = ", ".join(f"{count} {name}" for name, count in crossed.sources.items())
     yield f"fitting and own: 0.5 is chance; both: 0 without the context, 0.25 by guessing; {crossed.items} items ({sources})"
 
 
+COMPARED = (
+    Column("pairs", "pairs", "d"), *figure("accuracy", "accuracy", tested=True), *figure("effect", "effect", tested=True),
+)  # fmt: skip
+
+
 def _comparisons(measured: ReleaseTables) -> Iterator[str]:
     """Every two metrics, at equal closeness where that was measured, else as released."""
     first = next((one.contrast for one in measured.comparisons), "")
     some = [one for one in measured.comparisons if one.contrast == first]
-    cells = [(f"{one.one} - {one.other}", str(one.pairs), *_gap(one.accuracy), *_gap(one.effect)) for one in some]
-    titles = [title for name in ("accuracy", "effect") for title in (name, INTERVAL, "p (Holm)")]
-    yield from aligned([(f"first minus second, {first}", "pairs", *titles), *cells], right=(1, 2, 4, 5, 7)) if some else ()
+    yield from table([Column(f"first minus second, {first}", _minus), *COMPARED], some)
 
 
-def _gap(one: Tested | None) -> tuple[str, str, str]:
-    return *_estimate(one), "" if one is None or one.holm is None else f"{one.holm:.4f}"
-
-
-def _estimate(one: Estimate | None) -> tuple[str, str]:
-    """A figure and its interval, empty where there is none."""
-    if one is None:
-        return "", ""
-    return f"{one.value:.3f}", "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]"
-
-
-def _numbers(one: Difference) -> tuple[str, ...]:
-    bounds = "" if one.low is None or one.high is None else f"[{one.low:+.4f}, {one.high:+.4f}]"
-    p = "" if one.holm is None else f"{one.holm:.4f}"
-    return f"{one.value:+.4f}", bounds, p, _estimate(one.accuracy)[0], _estimate(one.auc)[0], "forced by the checks" if one.forced else ""
+MEANS = (
+    Column("mean", lambda row: f"{row.metric}, {row.system}" if row.system else row.metric), Column("texts", "texts", "d"),
+    Column("contexts", "contexts", "d"), *figure("score", "score"),
+    Column("", lambda row: f"{row.left_out} texts left out" if row.left_out else ""),
+)  # fmt: skip
+GAPS = (
+    Column("first minus second", lambda row: f"{row.metric}, {row.system} - {row.other}"), Column("contexts", "contexts", "d"),
+    Column("left out", "left_out", "d"), *figure("score", "difference", tested=True),
+)  # fmt: skip
 
 
 def own_table(measured: CustomTextResults) -> TableText:
     """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
-    systems = any(one.system for one in measured.means)
-    rows = [
-        (f"{one.metric}, {one.system}" if systems else one.metric, str(one.texts), str(one.contexts), *_estimate(one.score),
-         f"{one.left_out} texts left out" if one.left_out else "")
-        for one in measured.means
-    ]  # fmt: skip
-    lines: list[str] = [*aligned([("mean", "texts", "contexts", "score", INTERVAL, ""), *rows], right=(1, 2, 3))]
-    if measured.comparisons:
-        gaps = [
-            (f"{one.metric}, {one.system} - {one.other}", str(one.contexts), str(one.left_out), *_gap(one.difference))
-            for one in measured.comparisons
-        ]
-        lines += ["", *aligned([("first minus second", "contexts", "left out", "score", INTERVAL, "p (Holm)"), *gaps], right=(1, 2, 3, 5))]
-    return table_text([*lines, "", *(f"warning: {one}" for one in measured.outside)])
+    lines = [*table(MEANS, measured.means), "", *table(GAPS, measured.comparisons), ""]
+    return table_text([*lines, *(f"warning: {one}" for one in measured.outside)])
 
 
 # So many lines are a screen: what is beyond is in JSON and CSV.
@@ -253,10 +242,10 @@ def _never(row: CorrelationRow) -> str:
     """Why a row has no figure at all, if it has none; where the reasons differ, all of them."""
     if any(measure.value is not None for measure in row.figures.values()):
         return ""
-    return "; ".join(dict.fromkeys(measure.why or "no reason is known" for measure in row.figures.values()))
+    return "; ".join(dict.fromkeys(measure.reason or "no reason is known" for measure in row.figures.values()))
 
 
-def _measure(one: Measure) -> str:
+def _measure(one: Estimate) -> str:
     return str(one) if one.value is not None else "not defined"
 
 
@@ -264,16 +253,15 @@ def _differences(one: CriterionCorrelations) -> Iterator[str]:
     """The first row minus each other, in Pearson's r of the first form."""
     first = one.rows[0] if one.rows else None
     gaps = [gap for gap in one.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
-    if gaps:
-        cells = [(f"{gap.one} - {gap.other}", *_cell(gap.difference), _p(gap.difference.holm)) for gap in gaps]
-        yield from aligned([(f"first minus second, {TITLES['r']}", "value", "95 % interval", "p (Holm)"), *cells], right=(1, 3))
+    columns = [Column(f"first minus second, {TITLES['r']}", _minus), *figure("value", "difference", tested=True)]
+    yield from table(columns, gaps)
 
 
 def _systems(one: CriterionCorrelations) -> Iterator[str]:
     if one.systems:
         yield f"means of {one.systems.told}"
         for metric, figures in one.systems.figures.items():
-            told = {name: f"not defined: {one.why}" if one.value is None else f"{one.value:.3f}" for name, one in figures.items()}
+            told = {name: f"not defined: {one.reason}" if one.value is None else f"{one.value:.3f}" for name, one in figures.items()}
             same = set(told.values())
             yield f"  {metric}: {same.pop() if len(same) == 1 else '; '.join(f'{title} {told[name]}' for name, title in TITLES.items())}"
 
@@ -281,25 +269,19 @@ def _systems(one: CriterionCorrelations) -> Iterator[str]:
 def _ensemble(one: Ensemble) -> Iterator[str]:
     """How an ensemble was fitted: its rows in their order, the least worth first."""
     yield f"{one.name} on {one.criterion}: fitted on {one.ratings} ratings of {one.texts} texts of the validation split"
-    ways = {True: "", False: ", reversed", None: ", no direction, used as it is"}
-    cells = [
-        (f"{member.row}{ways[member.higher_is_better]}", f"{member.r:.3f}", f"{member.weight:.4f}", f"{member.low:.4f}",
-         f"{member.high:.4f}", f"{member.clipped:.3f}")
-        for member in one.members
-    ]  # fmt: skip
-    yield from aligned([("lowest r first", "r, validation", "weight", "0 at", "1 at", "clipped, test"), *cells])
+    yield from table(MEMBER, one.members)
+
+
+WAYS = {True: "", False: ", reversed", None: ", no direction, used as it is"}
+MEMBER = (
+    Column("lowest r first", lambda row: f"{row.row}{WAYS[row.higher_is_better]}"), Column("r, validation", "r", ".3f"),
+    Column("weight", "weight", ".4f"), Column("0 at", "low", ".4f"), Column("1 at", "high", ".4f"),
+    Column("clipped, test", "clipped", ".3f"),
+)  # fmt: skip
 
 
 def _on_pairs(rows: Sequence[PairAccuracy]) -> Iterator[str]:
     """What ensembles and their rows reach on the pairs of test."""
     for contrast in dict.fromkeys(one.contrast for one in rows):
-        cells = [(one.row, f"{one.pairs}", *_cell(one.accuracy)) for one in rows if one.contrast == contrast]
-        yield from aligned([(f"test pairs, {contrast}", "pairs", "accuracy", "95 % interval"), *cells], right=(1, 2))
-
-
-def _cell(one: Estimate) -> tuple[str, str]:
-    return f"{one.value:.3f}", "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]"
-
-
-def _p(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
+        columns = [Column(f"test pairs, {contrast}", "row"), Column("pairs", "pairs", "d"), *figure("accuracy", "accuracy")]
+        yield from table(columns, (one for one in rows if one.contrast == contrast))

@@ -45,8 +45,7 @@ def shortcuts(
         If it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
             the packages of the embedding are not installed, or a list is to be made and there is nothing to learn from.
     """
-    from empathy_eval.evaluation.shortcuts.freezing import frozen
-    from empathy_eval.evaluation.shortcuts.shortcuts import audit
+    from empathy_eval.evaluation.shortcuts.shortcuts import audit, frozen
     from empathy_eval.releases.hub.fetch import release_folder
 
     with scoring_with(cache=False, progress=progress) as scoring:

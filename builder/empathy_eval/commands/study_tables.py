@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.table_text import TableText, aligned, table_text
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, Gain, Pairwise, StudyPart, StudyReport
+    from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, Corrected, Gain, StudyPart, StudyReport
     from empathy_eval.statistics.chi_square import ChiSquaredTest
 
 
@@ -135,7 +135,7 @@ def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
 
 def _pairs(part: StudyPart, draws: int) -> list[str]:
     named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
-    rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one, draws)) for name, one in named]
+    rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one.corrected, draws)) for name, one in named]
     return [*aligned([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
 
 
@@ -143,17 +143,17 @@ def _gains(studied: StudyReport, part: StudyPart) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
     rows = [(f"{one.category}, {one.group}", *_gain(one, studied.settings["permutations"])) for one in part.gains]
-    return [*aligned([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
+    return [*aligned([head, *rows]), *_told((f"{one.category}, {one.group}", one.reason) for one in part.gains)]
 
 
 def _gain(one: Gain, draws: int) -> tuple[str, ...]:
-    value = "" if one.gain is None else f"{one.gain:+.1f}"
+    value = "" if one.value is None else f"{one.value:+.1f}"
     bounds = "" if one.low is None or one.high is None else f"[{one.low:+.1f}, {one.high:+.1f}]"
-    return value, bounds, _test(one.test, draws)[0], *_corrected(one.test, one, draws)
+    return value, bounds, _test(one.test, draws)[0], *_corrected(one.test, one.corrected, draws)
 
 
 def _parts(column: str, parts: Sequence[StudyPart], draws: int) -> list[str]:
-    cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one, draws)) for one in parts)
+    cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one.corrected, draws)) for one in parts)
     rows = [(one.name or "", f"{one.omnibus.n:,}", *some) for one, some in zip(parts, cells, strict=True)]
     return [
         *aligned([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
@@ -167,7 +167,7 @@ def _test(one: ChiSquaredTest, draws: int) -> tuple[str, ...]:
     return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation, draws) + star
 
 
-def _corrected(test: ChiSquaredTest, one: StudyPart | Pairwise | Gain, draws: int) -> tuple[str, ...]:
+def _corrected(test: ChiSquaredTest, one: Corrected, draws: int) -> tuple[str, ...]:
     """Both p of a test, each with its corrections."""
     *_, p, by_rater = _test(test, draws)
     mixed = draws if test.p_by == "permutation" else 0

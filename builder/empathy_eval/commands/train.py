@@ -66,7 +66,7 @@ def train(
     JobError
         If the folder cannot be written.
     """
-    from empathy_eval.base.errors import InputError
+    from empathy_eval.base.errors import refuse
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.training.task import stray, task_of
     from empathy_eval.training.train import train
@@ -74,8 +74,7 @@ def train(
     pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
     asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
     told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
-    if problems := stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}):
-        raise InputError(problems)
+    refuse(stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}))
     task = task_of(release_folder(release), pairs, splits, partial(_done, progress or (lambda pairs: None)))
     course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
     task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})

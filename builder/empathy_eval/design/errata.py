@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from empathy_eval.base.errors import Problem, nearest
+from empathy_eval.base.errors import Problem, nearest, some_of
 
 # The id of a corrected dialogue is that of the one it stands for, with a number: ``017-00042-r1``, then ``-r2``.
 REVISION = re.compile(r"-r([1-9][0-9]{0,3})$")
@@ -133,14 +133,10 @@ def nearest_ids(name: str, ids: Iterable[str]) -> str:
     near = sorted(sorted(same, key=lambda known: abs(_index(known) - index))[:NEAREST])
     if not names:
         return ""
-    return f"of this scenario there are {_some(near, len(same))}" if same else f"there are {_some(names[:NEAREST], len(names))}"
+    return f"of this scenario there are {some_of(near, NEAREST, len(same))}" if same else f"there are {some_of(names, NEAREST)}"
 
 
 def _index(name: str) -> int:
     # Names of a stranger's release are no more than text.
     digits = re.match(r"[0-9]{1,12}(?=-|$)", name[4:])
     return int(digits[0]) if digits else -1
-
-
-def _some(shown: Sequence[str], of: int) -> str:
-    return ", ".join(shown) + (f" and {of - len(shown):,} more" if of > len(shown) else "")

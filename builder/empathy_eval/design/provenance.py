@@ -140,18 +140,19 @@ class Result(Printable):
 
 @dataclass(frozen=True, repr=False)
 class LongForm(Result):
-    """A result with a long form: records of figures with ``columns``, of which ``numbers`` are numeric."""
+    """A result with a long form: records of figures with ``columns`` (the first are ``KEYS``), of which ``numbers`` are numeric."""
 
     columns: ClassVar[tuple[str, ...]]
     numbers: ClassVar[tuple[str, ...]]
 
     def _records(self) -> Iterable[Mapping[str, Any]]:
-        """The records without provenance."""
+        """The records without provenance; what is left out is empty, or None for a number; what is no column is left out."""
         raise NotImplementedError
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The long form: a record for each figure or note, with the columns ``columns``; missing numbers are None."""
-        return self._stamped(self._records())
+        blank = dict.fromkeys(self.columns[len(KEYS) :], "") | dict.fromkeys(self.numbers)
+        return self._stamped(blank | {name: value for name, value in row.items() if name in blank} for row in self._records())
 
     def to_pandas(self) -> pd.DataFrame:
         """The long form as a data frame with the columns ``columns``; missing numbers are NaN.

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.errors import Problem, input_error, refuse, some_of
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
@@ -119,9 +119,8 @@ def _unusable(weights: ContrastWeights, contrast: str, language: str, where: obj
         what = f'compares "{weights.kind}" with "{weights.cold}", but this contrast is of "{kind}" and "{cold}"'
         yield Problem(place, what, MAKE)
     if odd := [word for word in weights.words if not _counted(word, language)]:
-        shown = ", ".join(json.dumps(word[:40], ensure_ascii=False) for word in odd[:SHOWN])
-        more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
-        yield Problem(f"{place}: words", f"no text has {shown}{more} among its words", f"write single words in lower case, or {MAKE}")
+        shown = some_of([json.dumps(word[:40], ensure_ascii=False) for word in odd], SHOWN)
+        yield Problem(f"{place}: words", f"no text has {shown} among its words", f"write single words in lower case, or {MAKE}")
 
 
 def _counted(word: str, language: str) -> bool:

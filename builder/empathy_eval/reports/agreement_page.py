@@ -13,7 +13,7 @@ from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, FrameworkRows, Reliability, ReliabilityRow
 from empathy_eval.reports.page import number, place, rendered, round_step, signed, without_controls
-from empathy_eval.statistics.estimate import Measure
+from empathy_eval.statistics.estimate import Estimate
 
 # So many judges are drawn one by one, with their intervals; of more each is a dot on one line.
 JUDGES_DRAWN = 4
@@ -45,7 +45,7 @@ class DotFigure:
 
     kind: str
     name: str | None
-    of: Measure
+    of: Estimate
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def dots(
 ) -> DotChart | None:
     """The chart of figures of each row; None where none is defined."""
     lanes = {(one.kind, one.name): one for one in series}
-    found: dict[DotSeries, list[Measure]] = {one: [] for one in series}
+    found: dict[DotSeries, list[Estimate]] = {one: [] for one in series}
     for row in _rows(frameworks):
         for one in figures(row):
             if of := _of(lanes, one):
@@ -123,7 +123,7 @@ def dots(
     drawn = [key for key, some in found.items() if any(one.value is not None for one in some)]
     if not drawn:
         return None
-    absent = tuple((key, tuple(dict.fromkeys(str(one.why) for one in some))) for key, some in found.items() if key not in drawn)
+    absent = tuple((key, tuple(dict.fromkeys(str(one.reason) for one in some))) for key, some in found.items() if key not in drawn)
     groups = tuple(
         (part.framework.title, tuple(_dots(row.criterion, drawn, [(_of(lanes, one), one) for one in figures(row)]) for row in part.rows))
         for part in frameworks
@@ -145,7 +145,7 @@ def _dots(name: str, drawn: Sequence[DotSeries], figures: Sequence[tuple[DotSeri
     undefined = dict[str, list[DotFigure]]()
     for of, one in figures:
         if of in drawn and one.of.value is None:
-            undefined.setdefault(str(one.of.why), []).append(one)
+            undefined.setdefault(str(one.of.reason), []).append(one)
     marks = tuple((drawn.index(of), one) for of, one in figures if of in drawn and one.of.value is not None)
     return DotRow(name, marks, tuple((why, tuple(some)) for why, some in undefined.items()))
 
@@ -225,7 +225,7 @@ def page(of: Reliability, command: str | None = None) -> str:
 def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, DotChart | None]:
     drawn, last = judges_drawn(judges), (OF_CROWD,) if crowd else ()
 
-    def others(row: ReliabilityRow, figures: Mapping[str, Measure]) -> Iterator[DotFigure]:
+    def others(row: ReliabilityRow, figures: Mapping[str, Estimate]) -> Iterator[DotFigure]:
         yield from (DotFigure("judge", name, figures[name]) for name in row.judges)
         if row.crowd:
             yield DotFigure(CROWD, None, figures[CROWD])
@@ -281,7 +281,7 @@ def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Measure | None]]]]:
+def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estimate | None]]]]:
     """All figures of a criterion by their kind, and then those of judges asked again and of contradictions."""
     for row in _rows(of.frameworks):
         placed = [*row.judges.values(), *([row.crowd] if row.crowd else [])]

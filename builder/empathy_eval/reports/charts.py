@@ -70,7 +70,7 @@ def accuracies(measured: ReleaseTables) -> Chart | None:
     """How often each metric is right at equal closeness, beside what shortcuts reach there."""
     rows = [(name, [Mark(STANCE, one.accuracy)]) for name, one in measured.equal_closeness.items() if one.accuracy]
     line = line_of(measured)
-    drawn = (line.accuracy.value, line.shortcut) if line and line.contrast == STANCE else None
+    drawn = (line.accuracy.number, line.shortcut) if line and line.contrast == STANCE else None
     return accuracy_chart("accuracies", rows, drawn)
 
 

@@ -58,7 +58,7 @@ def line_of(measured: ReleaseTables) -> ShortcutLine | None:
     if audit is None or best is None or best.accuracy is None:
         return None
     words = next((one.accuracy for one in audit.shortcuts if one.name == WORDS_ALONE), None)
-    beside = {name: place_beside(one.accuracy, best.accuracy.value) for name, one in found.items() if one.accuracy and not one.forced}
+    beside = {name: place_beside(one.accuracy, best.accuracy.number) for name, one in found.items() if one.accuracy and not one.forced}
     return ShortcutLine(contrast, best.name, best.accuracy, words, beside)
 
 
@@ -108,7 +108,7 @@ def _left(measured: ReleaseTables, reading: Mapping[str, Difference]) -> Claim:
     said = f"{told[0].upper()}{told[1:]}."
     if seen["untested"] == len(some):
         return Claim(name, "", said)
-    values = sorted(one.accuracy.value for one in some.values() if one.accuracy)
+    values = sorted(one.accuracy.number for one in some.values() if one.accuracy)
     ends = list(dict.fromkeys(percent(one) for one in (values[0], values[-1])))
     figure = "\N{EN DASH}".join(dict.fromkeys(percent(one, 0).rstrip("\N{NO-BREAK SPACE}%") for one in (values[0], values[-1])))
     whose = "Its accuracy is" if len(some) == 1 else "Their accuracies range from" if len(ends) > 1 else "Their accuracy is"
@@ -121,11 +121,11 @@ def _reached(measured: ReleaseTables) -> Claim:
     if line is None:
         what = "was measured" if measured.audit is None else "could be measured"
         return Claim(name, "", f"No shortcut {what}, so it is not known whether a metric does better than words alone.")
-    reach, bag = percent(line.accuracy.value), "a bag-of-words classifier without the context"
+    reach, bag = percent(line.accuracy.number), "a bag-of-words classifier without the context"
     if line.shortcut == WORDS_ALONE:
         said = f"{bag} reaches {reach}; no other shortcut reaches more."
     elif line.words:
-        said = f"{bag} reaches {percent(line.words.value)}, the best shortcut ({line.shortcut}) {reach}."
+        said = f"{bag} reaches {percent(line.words.number)}, the best shortcut ({line.shortcut}) {reach}."
     else:
         said = f"the best shortcut ({line.shortcut}) reaches {reach}."
     return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {said}", standing(line)])))

@@ -15,7 +15,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
-from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
+from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
 from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, audited, claims, line_of, place_beside, ranked
@@ -55,7 +55,7 @@ def judges_line(measured: ReleaseTables) -> tuple[float, str] | None:
     """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
     audit = audited(measured, STANCE)
     best = audit.line if audit else None
-    return (best.accuracy.value, best.name) if best and best.accuracy else None
+    return (best.accuracy.number, best.name) if best and best.accuracy else None
 
 
 def standings(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
@@ -150,6 +150,7 @@ def page(measured: ReleaseTables, about: dict[str, Any], told: dict[str, Any], c
     folder = data_folder("release") / "report"
     templates = environment(folder)
     templates.filters |= FILTERS
+    templates.globals["figures_of_contrasts"] = RANKED
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
         line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
@@ -181,7 +182,7 @@ def closeness(measured: ReleaseTables) -> dict[str, Any]:
     """
     forced = {row.metric for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None}
     alone = [row for row in measured.controls if row.metric in forced]
-    times = [abs(row.differences[CLOSENESS].value / value) for row in alone if (value := row.differences[STANCE].value)]
+    times = [abs(row.differences[CLOSENESS].number / value) for row in alone if (value := row.differences[STANCE].value)]
     # What may be nothing is no measure: then there is no greatest one.
     unsure = any(one.low is not None and not one.decided for one in (row.differences[STANCE] for row in alone))
     even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
@@ -215,7 +216,7 @@ def place(value: float, span: tuple[float, float]) -> str:
 
 def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
     """The groups with the smallest and the largest accuracy, the first of equals."""
-    values = [(name, found.value) for name, row in rows if (found := row.only.accuracy)]
+    values = [(name, found.number) for name, row in rows if (found := row.only.accuracy)]
     return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import Finding, InputError, Problem, input_error
-from empathy_eval.base.files import whole_folder, write_whole
-from empathy_eval.base.json_text import json_text
+from empathy_eval.base.causal_lm import weights_of
+from empathy_eval.base.errors import Finding, InputError, Problem, collecting, input_error, refuse
+from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.json_text import fields_from_json, json_name, json_text
 from empathy_eval.base.printed import Printable
+from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.canary import canary_entry
-from empathy_eval.design.configuration import language_of
+from empathy_eval.design.configuration import ROLES, language_of
+from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
+from empathy_eval.design.kinds import CROSSED
 from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.attacks.attacked import few_of
@@ -23,21 +29,88 @@ from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.fairness.fairness import FairnessTest
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
-from empathy_eval.evaluation.inversion.results import ReleaseTables
+from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import CrossedTable
 from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
 from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
-from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
-from empathy_eval.metrics.registry import MetricSelection, default_names, find, manifest_metrics, names_of
+from empathy_eval.evaluation.shortcuts.texts import Embedding, embedding_of
+from empathy_eval.metrics.bertscore import is_listed, published
+from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.registry import NEEDS_MODEL, MetricSelection, default_names, find, manifest_metrics, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.judge_section import judge_section
 from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
 from empathy_eval.reports.page import judges_charts, page
-from empathy_eval.reports.published import paper_figures, shared_families
 from empathy_eval.statistics.estimate import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
+    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights.
+
+    Of one whose metric is left out only that is said: its weights need not be here.
+    """
+    settings = configuration["report"]
+    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
+    if not there:
+        return configuration
+
+    def named(name: str, model: str) -> str:
+        if name == "nll":
+            return weights_of(model, settings[name].get("revision"), "report: nll: model").name if name not in without else "left-out"
+        listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
+        return shown(model) if listed(model) or name not in without else "left-out"
+
+    return {**configuration, "report": {**settings, **{name: {**settings[name], "model": named(name, one)} for name, one in there.items()}}}
+
+
+def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
+    ours = configuration["report"].get("bertscore", {})
+    figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
+    same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
+    return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
+
+
+# What stands for no model of a name of its own.
+NAMELESS = {"seed-bank", "given"}
+
+
+def family_of(model: str) -> str:
+    """The family of a model by its name, such as ``llama`` for ``meta-llama/Llama-3.1-8B``; empty for what has no name of its own."""
+    name = model.partition("@")[0].rstrip("/").rpartition("/")[2].lower()
+    if name in NAMELESS:
+        return ""
+    known: dict[str, list[str]] = read_yaml(data_folder("release") / "model_families.yaml", "model_families")
+    starts = [(start, family) for family, some in known.items() for start in some if re.match(rf"{re.escape(start)}(?![a-z])", name)]
+    if starts:
+        return max(starts, key=lambda one: len(one[0]))[1]
+    letters = re.match("[a-z]+", name)
+    return letters.group() if letters else name
+
+
+def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The families that both wrote the texts of a release and score them, by the model names of its configuration.
+
+    Each has its ``family``, the models that are its ``writers``, and by metric the models that are its ``judges``.
+    """
+    wrote = [one for role, one in configuration["models"].items() if role in (*ROLES, CROSSED.role)]
+    writers = sorted({one.get("model", one["kind"]) for one in wrote})
+    named = {name: one.get("model") for name, one in configuration["report"].items() if isinstance(one, dict)}
+    judges = {name: model for name, model in named.items() if isinstance(model, str)}
+    families = {one: family_of(one) for one in (*writers, *judges.values())}
+    shared = {families[one] for one in writers} & {families[one] for one in judges.values()} - {""}
+    return [
+        {
+            "family": family,
+            "writers": [one for one in writers if families[one] == family],
+            "judges": {name: model for name, model in judges.items() if families[model] == family},
+        }
+        for family in sorted(shared)
+    ]
 
 
 # What the tables of a report in a folder of its own are of.
@@ -141,18 +214,12 @@ def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) ->
 
 def _made(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
     """The metrics and the embedding; what keeps any of them from being made is told at once."""
-    problems: list[Problem] = []
-
-    def made(make: Callable[[], Any]) -> Any:
-        try:
-            return make()
-        except InputError as error:
-            problems.extend(error.problems)
-
-    found = made(metrics)
-    embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
-    if problems:
-        raise InputError(problems)
+    problems, found, embedding = list[Problem](), MetricSelection((), ()), None
+    with collecting(problems):
+        found = metrics()
+    with collecting(problems):
+        embedding = embedding_of(settings, without, found.metrics)
+    refuse(problems)
     return ReportMetrics(**vars(found), embedding=embedding)
 
 
@@ -256,3 +323,40 @@ def _about(stand: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
         "paper": paper_figures(configuration),
         "families": shared_families(configuration),
     }
+
+
+FAULT = re.compile(r"metric (.+?): (?:(\d+) of (\d+) texts, first )?(.+?): (.*)\n  Fix: .*", re.DOTALL)
+
+
+def retold(tables: Mapping[str, Any]) -> Report:
+    """The report that these tables tell, without the scores of single texts and without the word margins of pairs.
+
+    Raises:
+        ValueError: if they are not the tables of a report: made again from it they would say something else.
+    """
+    try:
+        measured: ReleaseTables = fields_from_json(ReleaseTables, tables, FORMS)
+        about = tables["about"]
+    except (AttributeError, KeyError, TypeError) as error:
+        raise ValueError(f"they lack or misuse a part of a report: {error}") from error
+    known = {"about", *map(json_name, fields(ReleaseTables))}
+    found = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
+    if json.loads(json.dumps(found.to_json())) != tables:
+        raise ValueError("they hold other or more values than the tables of a report")
+    return found
+
+
+def _row(told: Mapping[str, Any]) -> MetricRow:
+    found: MetricRow = fields_from_json(MetricRow, {**told, "left_out": told["coverage"]["left_out"]}, FORMS)
+    return found
+
+
+def _fault(told: str) -> MetricFault:
+    if not (found := FAULT.fullmatch(told)):
+        raise TypeError(f'"{told[:80]}" is not a fault of a metric')
+    metric, texts, of, where, what = found.groups()
+    return MetricFault(metric, where, what, int(texts or 0), int(of or 0))
+
+
+# What does not stand in the tables as it is.
+FORMS: dict[Any, Callable[[Any], Any]] = {MetricRow: _row, MetricFault: _fault}

@@ -29,11 +29,11 @@ class StudyAxis:
 
 def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> StudyAxis:
     """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
-    known = [one for one in gains if one.gain is not None]
-    sizes = [abs(one.gain) for one in known if one.gain is not None] or [0.0]
+    known = [one for one in gains if one.value is not None]
+    sizes = [abs(one.value) for one in known if one.value is not None] or [0.0]
     far = max(beyond * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
     ends = [0.0, -LEAST, LEAST]
-    ends += [end for one in known for end in (one.gain, one.low, one.high) if end is not None]
+    ends += [end for one in known for end in (one.value, one.low, one.high) if end is not None]
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
     step = round_step((high - low) / most_ticks)
     ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
@@ -83,14 +83,14 @@ def best(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
     sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
     sure = sides["above"] + sides["below"]
     shown = [one for one in sure if (p := corrected(one)) is not None and p < alpha]
-    largest = max(shown or sure or sides["at"], key=lambda one: abs(_logged(one.gain or 0.0)), default=None)
+    largest = max(shown or sure or sides["at"], key=lambda one: abs(_logged(one.value or 0.0)), default=None)
     counts = {name: len(some) for name, some in sides.items()}
     return {"gain": largest, "sure": bool(sure), "shown": bool(shown), "of": len(gains), **counts}
 
 
 def corrected(gain: Gain) -> float | None:
     """The p of a gain corrected for the number of groups: by rater, and chi-squared's where no raters were exchanged."""
-    return gain.holm if gain.test.permutation is None else gain.holm_by_rater
+    return gain.corrected.holm if gain.test.permutation is None else gain.corrected.holm_by_rater
 
 
 def side(gain: Gain) -> str:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats, Measure, Z, rounded
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Estimate, Floats, Z, rounded
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio, sums_by
 
 WEIGHTS = ("plain", "linear", "quadratic")
@@ -39,11 +39,11 @@ def kappas(sums: Floats, scale: Floats) -> Floats:
     return 1 - ratio(one.sum(axis=1) * sums[:, :3].T, expected)
 
 
-def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Measure]:
+def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Estimate]:
     """A measure for each weight, from shape (3, 1 + resamples)."""
     reason = "both give one and the same rating to all items in common"
     return {
-        weight: Measure.of(row, items, "in common", reason, signature_line(kappa="cohen", weights=weight) + f"|{settings}")
+        weight: Estimate.of_resamples(row, items, "in common", reason, signature_line(kappa="cohen", weights=weight) + f"|{settings}")
         for weight, row in zip(WEIGHTS, values, strict=True)
     }
 
@@ -51,7 +51,7 @@ def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Measu
 LEVELS = ("nominal", "ordinal", "interval")
 
 
-def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Measure]:
+def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Estimate]:
     """Krippendorff's alpha by level, over all items with two ratings or more; raters need not have rated the same items.
 
     ``counts`` has shape (items, steps). Krippendorff 2011, "Computing Krippendorff's alpha-reliability". The intervals come from
@@ -68,11 +68,11 @@ def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Meas
     return {level: _of_ratings(values, items, sample.line(alpha="krippendorff", level=level)) for level, values in found}
 
 
-def _of_ratings(values: Floats, items: Codes, line: str) -> Measure:
-    return Measure.of(values, len(items), "with two ratings", "all raters give one and the same rating to all items", line)
+def _of_ratings(values: Floats, items: Codes, line: str) -> Estimate:
+    return Estimate.of_resamples(values, len(items), "with two ratings", "all raters give one and the same rating to all items", line)
 
 
-def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Measure:
+def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Estimate:
     """The same at the interval level alone, from sums over ratings: the work does not grow with the values that occur.
 
     ``item`` and ``values`` have one entry a rating; values are whole, so that a spread of 0 is found as 0.
@@ -103,7 +103,7 @@ def alphas(pairs: Floats, scale: Floats) -> Floats:
     return 1 - np.stack(found)
 
 
-def fleiss(counts: Codes, sample: ItemBootstrap) -> Measure:
+def fleiss(counts: Codes, sample: ItemBootstrap) -> Estimate:
     """Fleiss' kappa (1971) over the items with the most frequent number of ratings.
 
     It is defined for one number of ratings an item. So that a few missing ratings do not undo it, it is taken over the items with the
@@ -122,16 +122,16 @@ def fleiss(counts: Codes, sample: ItemBootstrap) -> Measure:
     return _of_ratings(1 - ratio(1 - observed, 1 - expected), items, sample.line(kappa="fleiss", ratings_an_item=raters))
 
 
-def share(count: int, of: int, none: str, **settings: object) -> Measure:
+def share(count: int, of: int, none: str, **settings: object) -> Estimate:
     """``count`` of ``of`` items with Wilson's interval (1927); ``none`` says what no item is like, where there is none.
 
     Drawing items again would say that what was never seen can never be: its interval of 0 in 12 is from 0 to 0.
     """
     line = signature_line(**settings, interval="Wilson", level=CONFIDENCE, unit="item")
     if not of:
-        return Measure.undefined(none, line)
+        return Estimate.undefined(none, line)
     found, spread = count / of, Z * Z / of
     middle = (found + spread / 2) / (1 + spread)
     half = math.sqrt(found * (1 - found) * spread + spread * spread / 4) / (1 + spread)
     low, high = (min(max(rounded(one), 0.0), 1.0) for one in (middle - half, middle + half))
-    return Measure(rounded(found), low, high, of, None, line)
+    return Estimate(rounded(found), low, high, n=of, signature=line)

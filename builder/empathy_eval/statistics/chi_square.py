@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,10 @@ class ChiSquaredTest:
     p_by: Literal["chi-square", "permutation", "kruskal-wallis"]
     why: str | None
     signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures; a test over raters does not say how many they are."""
+        return {name: value for name, value in vars(self).items() if (name, value) != ("n", None)}
 
     @property
     def reported_p(self) -> float | None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.statistics.estimate import Floats, Tested
+from empathy_eval.statistics.estimate import Estimate, Floats
 
 # A smaller spread is the rounding of scores that are all alike.
 LEAST_SPREAD = 1e-9
@@ -106,14 +106,14 @@ def holm(values: list[float]) -> list[float]:
     return [float(raised[rank]) for rank in np.argsort(order)]
 
 
-Corrected = TypeVar("Corrected", bound=Tested)
+Corrected = TypeVar("Corrected", bound=Estimate)
 
 
 def holm_corrected(found: Iterable[Corrected], places: int) -> list[Corrected]:
     """Estimates with their p-values corrected for standing together, to so many places; those without one stay as they are."""
     every = list(found)
     values = iter(holm([one.p for one in every if one.p is not None]))
-    return [one if one.p is None else replace(one, holm=round(next(values), places)) for one in every]
+    return [one if one.p is None else replace(one, p_corrected=round(next(values), places)) for one in every]
 
 
 def benjamini_hochberg(values: list[float]) -> list[float]:

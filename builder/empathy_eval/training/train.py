@@ -48,7 +48,7 @@ from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.vader import PositiveShare
-from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.estimate import SIGNED, Estimate
 from empathy_eval.statistics.ranking import wins
 from empathy_eval.training.task import (
     CONTRASTS,
@@ -151,7 +151,7 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
         # By how much the student is more often right than another.
         "minus": {
             "contrast": first,
-            **{name: {"accuracy": gap.value, "low": gap.low, "high": gap.high, "p": gap.p, "holm": gap.holm} for name, gap in gaps.items()},
+            **{name: {"accuracy": gap.value, **gap.written("value", *SIGNED)} for name, gap in gaps.items()},
         },
         "interval": CHANCE.signature(stand.pairs.clusters),
     }  # fmt: skip

@@ -13,7 +13,7 @@ import pytest
 import torch
 import transformers
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.attacks.attacks import Reply, ShuffledWords, UnrelatedReply
+from empathy_eval.evaluation.attacks.registry import Reply, ShuffledWords, UnrelatedReply
 from empathy_eval.metrics.faults import safe_statistics
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.registry import find

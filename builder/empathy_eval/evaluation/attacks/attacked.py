@@ -11,10 +11,8 @@ import numpy as np
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIR_VARIANTS, PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.attacks.attacks import Attack, Reply
-from empathy_eval.evaluation.attacks.registry import Attacks, attacked, others
-from empathy_eval.evaluation.corpus.contexts import contexts_at
-from empathy_eval.evaluation.corpus.pairs import Corpus, drawn_rows
+from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, attacked, others
+from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, drawn_rows
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, Rows, Statistics, duels_of, estimate, merits_of, resampled
@@ -83,10 +81,10 @@ def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: S
 
 def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
     """A change over the size of the stance effect, which is taken as it is; None where that is no unit."""
-    if effect.why is not None:
+    if effect.reason is not None:
         return None
-    ends = (None if one is None else round(one / abs(effect.value), PLACES) for one in (change.low, change.high))
-    return Estimate(round(change.value / abs(effect.value), PLACES), *ends)
+    low, high = (None if one is None else round(one / abs(effect.number), PLACES) for one in (change.low, change.high))
+    return Estimate(round(change.number / abs(effect.number), PLACES), low, high)
 
 
 def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: ResamplingSettings) -> dict[str, StanceEffect]:
@@ -101,14 +99,14 @@ def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, ch
 
 def _effect(one: Estimate | None, over: str) -> StanceEffect:
     if one is None:
-        return StanceEffect(0.0, None, None, over, "no pair has a score of both stances")
+        return StanceEffect(0.0, over=over, reason="no pair has a score of both stances")
     why = None
-    if one.low is not None and one.high is not None and one.low <= 0 <= one.high:
+    if one.interval and not one.decided:
         # Without its numbers: another machine's may differ a little, and a sentence is compared by its letters.
         why = "the stance effect may be nothing, as its interval holds 0"
     elif not one.value:
         why = "the stance effect is nothing"
-    return StanceEffect(one.value, one.low, one.high, over, why)
+    return StanceEffect(one.value, one.low, one.high, over=over, reason=why)
 
 
 # So many pairs at most are attacked, each in both variants.

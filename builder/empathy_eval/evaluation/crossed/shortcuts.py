@@ -20,29 +20,33 @@ from empathy_eval.evaluation.crossed.crossed import (
     CrossedItems,
     CrossedScorer,
     CrossedVerdicts,
+    PrecomputedCrossedScores,
     asked_of,
     crossed_of,
+    of_crossed,
+    read_crossed_scores,
     read_items,
 )
-from empathy_eval.evaluation.crossed.scores import PrecomputedCrossedScores, of_crossed, read_crossed_scores
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import CrossedTable
-from empathy_eval.evaluation.shortcuts.bag_of_words import (
+from empathy_eval.evaluation.shortcuts.linear_classifiers import (
     BITS,
+    FORMS,
     MULTIPLIER,
     Bag,
     Counts,
+    FeatureClassifier,
     Features,
     Lexicon,
+    PairSides,
     TokenizedTexts,
     WordFeatures,
     hashes_of,
 )
-from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, FeatureClassifier, PairSides
 from empathy_eval.evaluation.shortcuts.shortcuts import folds_of
+from empathy_eval.evaluation.shortcuts.texts import Embedding, sampled
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Echo, Length
 
@@ -182,7 +186,7 @@ def read_given(
     """The files of scores that are of pairs, and the scores of the others, which are of crossed items.
 
     Raises:
-        InputError: if the release has no such items, or as :func:`empathy_eval.evaluation.crossed.scores.read_crossed_scores`.
+        InputError: if the release has no such items, or as :func:`empathy_eval.evaluation.crossed.crossed.read_crossed_scores`.
     """
     files = [path for path in scores if of_crossed(path)]
     if not files:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.external.custom_scores import CustomScores, DomainWarning, MetricColumn
-from empathy_eval.evaluation.external.custom_texts import CustomTexts
-from empathy_eval.evaluation.inversion.comparisons import tested
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
+from empathy_eval.evaluation.external.custom_texts import CustomScores, CustomTexts, DomainWarning, MetricColumn
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, tested
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.statistics.estimate import TESTED, Estimate
 from empathy_eval.statistics.resampling import Clusters, studentised
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
@@ -55,7 +54,7 @@ class SystemGap:
     other: str
     contexts: int
     left_out: int
-    difference: Tested | None
+    difference: Estimate | None = field(metadata=TESTED)
     signature: str
 
 
@@ -77,20 +76,15 @@ class CustomTextResults(LongForm):
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        return self._with_provenance(asdict(self) | {"faults": [str(one) for one in self.faults]})
+        return self._with_provenance(fields_json(self) | {"faults": [str(one) for one in self.faults]})
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
             for row in rows:
-                plain = asdict(row)
-                plain |= plain.pop("score" if table == "means" else "difference") or {}
-                yield _record(table, **{name: value for name, value in plain.items() if name in RECORD})
-        yield from (_record("outside", metric=one.metric, texts=one.texts, told=str(one)) for one in self.outside)
-        yield from (_record("faults", told=str(one)) for one in self.faults)
-
-
-def _record(table: str, **values: Any) -> dict[str, Any]:
-    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values
+                plain = fields_json(row)
+                yield {"table": table, **plain, **(plain.pop("score" if table == "means" else "difference") or {})}
+        yield from ({"table": "outside", "metric": one.metric, "texts": one.texts, "told": str(one)} for one in self.outside)
+        yield from ({"table": "faults", "told": str(one)} for one in self.faults)
 
 
 def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:

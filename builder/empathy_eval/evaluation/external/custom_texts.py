@@ -2,21 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections import defaultdict
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from empathy_eval.base.errors import Problem, input_error
-from empathy_eval.base.hashing import digest
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import Problem, input_error, nearest_column, refuse
+from empathy_eval.base.hashing import digest, digest_file, signature_line
 from empathy_eval.base.tabular import json_rows
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score_file import raise_at_most, row_problems
-from empathy_eval.metrics.protocol import Context, Segments, context_of, reply_of
-from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, meant, number_in, raise_at_most, row_problems, table_rows
+from empathy_eval.evaluation.inversion.inversion import scores_of
+from empathy_eval.evaluation.inversion.text_scores import write_rows
+from empathy_eval.metrics.consistency import check_consistency
+from empathy_eval.metrics.faults import MetricFault, attempt
+from empathy_eval.metrics.protocol import Array, Context, Metric, RangeAware, Segments, context_of, reply_of, with_count
+from empathy_eval.metrics.registry import MetricSelection
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
 
 SUFFIX = ".jsonl"
 # What a file of texts calls the text of an item, where a release has variants.
@@ -149,3 +160,172 @@ def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequenc
     keys, pairs, dialogues, contexts, references, replies = (list(one) for one in zip(*rows, strict=True))
     items = [f"{pair_id}:{variant}" for pair_id, variant in keys]
     return CustomTexts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)
+
+
+Key = TypeVar("Key", bound=Hashable)
+COLUMNS = pa.schema([*((name, pa.string()) for name in ("metric", "item", "system")), ("score", pa.float64()), ("signature", pa.string())])
+# Of texts that a metric warns of, so many are named.
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class MetricColumn:
+    """What a metric gave the texts: their statistics, rows of nan for texts without a score."""
+
+    metric: Metric
+    statistics: Array
+
+    @property
+    def there(self) -> NDArray[np.bool_]:
+        """Which texts have a score."""
+        return ~np.isnan(self.statistics[:, 0])
+
+    @property
+    def scores(self) -> Array:
+        """The score of each text; nan where there is none."""
+        return scores_of(self.metric, self.statistics)
+
+
+@dataclass(frozen=True)
+class DomainWarning:
+    """Texts that a metric was not made for, by one reason: how many of all, and the first of them."""
+
+    metric: str
+    reason: str
+    texts: int
+    of: int
+    first: tuple[str, ...]
+
+    def __str__(self) -> str:
+        outside = f"{self.texts} of {self.of} texts are outside of what it was made for"
+        return f"{self.metric}: {outside}: {self.reason}; first {', '.join(self.first)}"
+
+
+@dataclass(frozen=True)
+class CustomScores:
+    """All columns, in the order asked for; ``faults`` say what failed, ``outside`` what a metric warns of."""
+
+    texts: CustomTexts
+    columns: tuple[MetricColumn, ...]
+    faults: tuple[MetricFault, ...]
+    outside: tuple[DomainWarning, ...]
+
+    def told(self) -> dict[str, Any]:
+        """Warnings and faults as JSON values."""
+        return {"outside": [asdict(one) for one in self.outside], "faults": [str(one) for one in self.faults]}
+
+
+def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN) -> CustomScores:
+    """Scores all texts by all metrics, and looks up what is given.
+
+    Raises:
+        InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
+    """
+    _refuse_unfit(texts, found)
+    (made,) = check_consistency(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
+    columns = [MetricColumn(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
+    faults = [one.fault for one in made.values() if one.fault]
+    outside = list[DomainWarning]()
+    for metric in found.metrics:
+        warned = attempt(metric.name, lambda metric=metric: list(_outside(metric, texts)))  # type: ignore[misc]
+        if isinstance(warned, MetricFault):
+            faults.append(warned)
+        else:
+            outside += warned
+    columns += [MetricColumn(one, with_count(one.of(texts.keys))) for one in given]
+    return CustomScores(texts, tuple(columns), tuple(faults), tuple(outside))
+
+
+def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
+    what, fix = "measures whole sets of texts, and gives no text a score", "score a release with it, or leave it out"
+    problems = [Problem(f'metric "{one.name}"', what, fix) for one in found.diversities]
+    without = [item for item, reference in zip(texts.items, texts.references, strict=True) if reference is None]
+    for metric in found.metrics if without else ():
+        if "reference" in metric.reads:
+            what = f"reads a reference, and {len(without)} of {len(texts)} texts have none, first {without[0]}"
+            problems.append(Problem(f'metric "{metric.name}"', what, "write a reference into every line, or leave the metric out"))
+    refuse(problems)
+
+
+def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
+    """What a metric warns of, by reason in the order in which they come first."""
+    if not isinstance(metric, RangeAware):
+        return
+    rows: dict[str, list[int]] = defaultdict(list)
+    for row, reason in metric.outside(texts.segments):
+        rows[str(reason)].append(range(len(texts))[row])
+    for reason, some in rows.items():
+        different = sorted(set(some))
+        yield DomainWarning(metric.name, reason, len(different), len(texts), tuple(texts.items[row] for row in different[:SHOWN]))
+
+
+def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedScores:
+    """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``item`` and ``score``; other columns are passed over.
+
+    Raises:
+        InputError: for another suffix, unknown items, scores given twice and what is no number; all at once.
+    """
+    scores, problems = read_scores_by(
+        path, ("item", "score"), "own_score", set(items), lambda row: ((row["item"], REPLY), ""),
+        ("is not an item of the texts", "use the items of the scored file"),
+    )  # fmt: skip
+    if not scores and not problems:
+        problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
+    raise_at_most(problems, path)
+    return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+
+
+def read_scores_by(
+    path: Path, columns: Sequence[str], schema: str, known: Collection[str], key_of: Callable[[dict[str, Any]], tuple[Key, str]],
+    unknown: tuple[str, str],
+) -> tuple[dict[Key, float], list[Problem]]:  # fmt: skip
+    """The scores of a CSV, TSV or JSONL file by its suffix, by what they are of, and all that is wrong with it.
+
+    The first of the columns is a name, which is ``known``; the others are numbers, and the last is the score. ``key_of`` gives of a valid
+    row what it is of, and how that is called after its name; ``unknown`` says what is wrong with an unknown name, and how to fix it.
+
+    Raises:
+        InputError: for another suffix, and a table that has not each column once.
+    """
+    problems, scores = list[Problem](), dict[Key, float]()
+    for where, row in _score_rows(path, columns):
+        found = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
+        if not found and not isinstance(row, Problem):
+            name, (key, called) = row[columns[0]], key_of(row)
+            if name not in known:
+                found.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
+            elif key in scores:
+                found.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
+            else:
+                scores[key] = float(row["score"])
+        problems += found
+    return scores, problems
+
+
+def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
+    """(place, the named columns) of each row, or what is wrong with it."""
+
+    def check(names: Sequence[str]) -> None:
+        if odd := [name for name in columns if names.count(name) != 1]:
+            near = nearest_column(names, [one for one in odd if one not in names])
+            fix = f"name the columns in the first line: {','.join(columns)}{near}"
+            raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
+
+    def value(name: str, text: str) -> float | str:
+        return text if name == columns[0] else number_in(text)
+
+    for where, row in table_rows(path, check, value, "quote cells that hold commas"):
+        yield where, row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
+
+
+def write_own_items(path: Path, scores: CustomScores) -> None:
+    """Writes a row a metric and text, as parquet or CSV; a text without a score has an empty one."""
+    rows = (
+        {
+            "metric": column.metric.name, "item": item, "system": system, "score": None if math.isnan(value) else value,
+            "signature": column.metric.signature,
+        }
+        for column in scores.columns
+        for item, system, value in zip(scores.texts.items, scores.texts.systems, column.scores.tolist(), strict=True)
+    )  # fmt: skip
+    write_rows(path, COLUMNS, rows)

@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.metrics.protocol import Array, MeanMetric, with_count
 from empathy_eval.metrics.scoring import Pairs
@@ -19,7 +19,6 @@ from empathy_eval.metrics.scoring import Pairs
 # A row a score, or a row a pair with a column for each of these.
 LONG, VARIANTS = ("pair_id", "variant", "score"), (*PAIR_VARIANTS, *CONTROLS, "reference")
 FORMS = f"{','.join(LONG)}, or {','.join(LONG[:1] + VARIANTS)} (only the variants that have scores)"
-DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MOST_PROBLEMS = 100
 
 
@@ -121,14 +120,10 @@ def table_rows(
     Raises:
         InputError: for another suffix.
     """
-    suffix = path.suffix.lower()
-    if suffix == ".jsonl":
+    if path.suffix.lower() == ".jsonl":
         yield from ((f"{path}: line {number}", row) for number, row in json_rows(path))
         return
-    if suffix not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
-    lines = csv_rows(path, DELIMITERS[suffix])
-    names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
+    names, lines = headed_rows(path, "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
     check(names)
     for number, cells in lines:
         where = f"{path}: line {number}"

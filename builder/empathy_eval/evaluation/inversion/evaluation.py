@@ -14,22 +14,23 @@ from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.evaluation.corpus.contexts import contexts_at
 from empathy_eval.evaluation.corpus.groupings import Grouping, groupings
-from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, before_contrast, drawn_rows, read_corpus
+from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, before_contrast, contexts_at, drawn_rows, read_corpus
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
-from empathy_eval.evaluation.inversion.comparisons import ScoredPairs, compared, smallest
 from empathy_eval.evaluation.inversion.inversion import (
     ResamplingSettings,
     Rows,
+    ScoredPairs,
     Scores,
     Statistics,
     StatisticsOf,
     accuracies,
     by_rows,
+    compared,
     diversity_row,
     duels_of,
     measured_rows,
+    smallest,
 )
 from empathy_eval.evaluation.inversion.results import MetricComparison, MetricRow, corrected
 from empathy_eval.metrics.consistency import check_consistency

@@ -1,4 +1,4 @@
-"""The rows of a report's tables: scores, differences with their intervals, and all tables of a release."""
+"""The tables of a release: rows of scores and differences with their intervals, all tables as one result, and its long form."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, ClassVar, TypeVar
 
 from empathy_eval.base.json_text import HIDDEN, OPTIONAL, TEXTS, fields_json
-from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, STANCE
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.inversion.long_form import COLUMNS, NUMBERS, records
-from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessTable, ShortcutAudit
+from empathy_eval.evaluation.inversion.rows import FIGURES, AttackTable, CrossedTable, FairnessTable, ShortcutAudit
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.statistics.estimate import Estimate, Tested
-from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
+from empathy_eval.statistics.ranking import holm_corrected
 
 PLACES = 6
 Row = TypeVar("Row")
 
 
+# The figures of a contrast beside its difference, each with its title and its format in a terminal (empty where it is shown elsewhere):
+# fields of :class:`Difference` which JSON, CSV, terminal, papers and pages have in this order.
+RANKED = {"accuracy": ("accuracy", ".3f"), "auc": ("AUC", ".3f"), "effect": ("effect", "")}
+
+
 @dataclass(frozen=True)
-class Difference(Tested):
+class Difference(Estimate):
     """A contrast of variants' scores.
 
     ``accuracy`` is how often the kind text of a duel is rated better, ties half; ``effect`` by how many standard deviations of the
@@ -36,10 +40,14 @@ class Difference(Tested):
     effect: Estimate | None = None
     ties: float | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """The figure, its interval and its p-values, and the figures beside it."""
+        return self.written(*SIGNED)
+
     @property
     def prefers(self) -> str:
         """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
-        up = self.value > 0 if self.higher_is_better is not False else self.value < 0
+        up = self.number > 0 if self.higher_is_better is not False else self.number < 0
         way = EMPATHETIC if up else APATHETIC
         way = f"more in {way}" if self.higher_is_better is None else way
         if self.low is None:
@@ -109,9 +117,22 @@ class MetricComparison:
     other: str
     contrast: str
     pairs: int
-    accuracy: Tested
-    effect: Tested | None
+    accuracy: Estimate = field(metadata=TESTED)
+    effect: Estimate | None = field(metadata=TESTED)
     signature: str
+
+
+# The long form has a record a contrast, comparison, shortcut, first sample, attack, stance effect, gap, note or fault. JSON alone has the
+# figures of attacks by variant, what a gap is elsewhere, what the groups are, and what attacks, fairness and judges tell in words.
+Values = Mapping[str, Any]
+_FIRST, _LATER = tuple(RANKED)[:2], tuple(RANKED)[2:]
+_BOUNDS = tuple(f"{name}_{end}" for name in RANKED for end in ("low", "high"))
+_SCORES = ("reference", *CELLS)
+NUMBERS = ("pairs", "value", "low", "high", "p", "holm", *RANKED, "of", "left_out", *_BOUNDS, "ties", *_SCORES)
+COLUMNS = (
+    "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", *_FIRST, "forced", "signature", "of", "left_out",
+    "other", *_LATER, *_BOUNDS, "ties", "better", *_SCORES, "told",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,6 +187,120 @@ class ReleaseTables(LongForm):
         return records(self.to_json())
 
 
+STANCE_EFFECT = "stance effect"
+_TABLES = {"inversion": "pairs", "controls": "2x2", "candidates": "before contrast checks", "balance": "balance"}
+
+
+def records(tables: Values) -> Iterator[dict[str, Any]]:
+    """The records of the JSON values of all tables, of ``COLUMNS`` those that say something."""
+    for table, group, row in rows(tables):
+        for name, one in row["differences"].items():
+            yield _record(
+                table, group, row["metric"], name, **row["coverage"], **_flat(one), **row["scores"],
+                signature=f"{row['signature']}|{row['interval_signature'] or ''}",
+            )  # fmt: skip
+    for one in tables["comparisons"]:
+        about = {"other": one["other"], "pairs": one["pairs"], "signature": one["signature"]}
+        yield from (
+            _record("comparisons", name, one["one"], one["contrast"], **about, **_flat(one[name])) for name in ("accuracy", "effect")
+        )
+    for name, one in tables["smallest"].items():
+        yield _record("smallest", "", "", name, **one)
+    for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
+        yield from _shortcuts(contrast, tables["shortcuts"]["by"])
+    for one in tables["shortcuts"].get("first_samples", ()) if tables["shortcuts"] else ():
+        yield _shortcut(one, one["contrast"], f"another text in {one['others']} of all pairs")
+    yield from _crossed(tables.get("crossed") or {"metrics": (), "shortcuts": ()})
+    yield from _attacks(tables.get("attacks") or {"rows": ()})
+    yield from _fairness(tables.get("fairness") or {"groups": (), "names": ()})
+    yield from (_record(table, "", "", "", told=one) for table in ("notes", "faults") for one in tables.get(table, ()))
+
+
+def _attacks(table: Values) -> Iterator[dict[str, Any]]:
+    """A record of the stance effect of each scorer, and one a figure under each attack: ``pairs`` are the eligible replies, ``of`` all."""
+    for row in {row["metric"]: row for row in reversed(table["rows"])}.values():
+        bounds = {name: row["effect"][name] for name in ("value", "low", "high")}
+        told = "; ".join(filter(None, [row["effect"]["over"], row["effect"]["why"]]))
+        yield _record("attacks", STANCE_EFFECT, row["metric"], "", **bounds, signature=row["signature"], told=told)
+    for row in table["rows"]:
+        for name in ("rises", "falls", "change", "in_effects"):
+            about = {"pairs": row["eligible"], "of": row["replies"], "signature": row["signature"]}
+            told = row["effect"]["why"] or "" if name == "in_effects" else ""
+            yield _record("attacks", name, row["metric"], row["attack"], **about, **(row[name] or {}), told=told)
+
+
+def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure (``other``) of each scorer by group and under each exchange of names: here minus there, beside what it is here."""
+    for table, part in (("fairness by group", "groups"), ("fairness by names", "names")):
+        for row in tables[part]:
+            about = {"pairs": row["pairs"], "of": row["of"], "signature": row["signature"], "told": row["why"] or ""}
+            for name in ("accuracy", "effect"):
+                if gap := row[name]:
+                    here = {name: gap["here"]}
+                    yield _record(
+                        table, row["name"], row["metric"], row["contrast"], other=name, **about, **_flat(gap["difference"] | here)
+                    )
+
+
+def _crossed(table: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure of each scorer of crossed items; one without a figure for a scorer that cannot be asked."""
+    for group in ("metrics", "shortcuts"):
+        for row in table[group]:
+            about = {name: row[name] for name in ("left_out", "signature")} | {"told": row["why"] or "", "pairs": row["items"]}
+            about["of"] = row["items"] + row["left_out"]
+            ties = {"fitting": row["ties"], "own_context": row["own_ties"]}
+            found = {name: {"ties": ties.get(name), **_flat({"accuracy": row[name]})} for name in FIGURES if row[name]}
+            for name, values in (found or {"": {}}).items():
+                yield _record("crossed", group, row["metric"], name, **about, **values)
+
+
+def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:
+    """(table, group, row) of all rows of metrics."""
+    whole = [(name, "", row) for name in ("inversion", "controls") for row in tables[name]]
+    matched = [("equal length", name, row) for name, found in tables["matched"].items() for row in found]
+    rest = [(name, "", row) for name in ("candidates", "balance") for row in tables[name]]
+    groups = [(name, group, row) for name, found in tables["groups"].items() for group, some in found.items() for row in some]
+    yield from ((_TABLES.get(table, table), group, row) for table, group, row in (*whole, *matched, *rest, *groups))
+
+
+def _record(table: str, group: str, metric: str, contrast: str, **values: Any) -> dict[str, Any]:
+    return {"table": table, "group": group, "metric": metric, "contrast": contrast, "forced": False} | values
+
+
+def _flat(one: Values | None) -> dict[str, Any]:
+    """A difference with its estimates side by side."""
+    given = one or {}
+    found = {name: value for name, value in given.items() if name not in (*RANKED, "higher_is_better")}
+    if "higher_is_better" in given:
+        found["better"] = {True: "higher", False: "lower", None: "neither"}[given["higher_is_better"]]
+    for name in RANKED:
+        if estimate := given.get(name):
+            found |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
+    return found
+
+
+def _shortcut(one: Values, contrast: str, over: str) -> dict[str, Any]:
+    told = f"{'trained' if one['trained'] else 'untrained'}; {over}{one['why'] and '; ' + one['why'] or ''}"
+    about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
+    return _record("shortcuts", "", one["name"], contrast, **about, **_flat({"accuracy": one["accuracy"]}))
+
+
+def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
+    name = contrast["contrast"]
+    texts = f"{contrast['kind']} against {contrast['cold']}; {contrast['config']}"
+    over = f"{texts}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
+    for one in contrast["shortcuts"]:
+        yield _shortcut(one, name, over)
+    for one in contrast["directions"]:
+        yield _record("directions", one["what"], one["feature"], name, **(one["difference"] or {}), signature=one["signature"])
+    for side in ("kind", "cold"):
+        for word in contrast[f"telltale_{side}"]:
+            counts = {contrast[one]: word[one] for one in ("kind", "cold")}
+            yield _record("telltale words", contrast[side], word["word"], name, value=word["weight"], **counts)
+    for end in ("easiest", "hardest"):
+        yield from (_record(f"{end} pairs", "", one["pair_id"], name, value=one["margin"]) for one in contrast[end])
+
+
 def corrected(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
     """The rows with all their p-values corrected for standing together; those of a family of scorers, by name, among themselves."""
     made = list(rows)
@@ -179,21 +314,21 @@ def corrected(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row
 
 def _together(rows: list[Row]) -> list[Row]:
     """The rows with all their p-values corrected."""
-    found = list[float]()
+    found = list[Estimate]()
 
-    def noted(one: Tested) -> Tested:
-        found.append(one.p or 0.0)
+    def noted(one: Estimate) -> Estimate:
+        found.append(one)
         return one
 
     _each_tested(rows, noted)
-    values = iter(holm(found))
-    changed: list[Row] = _each_tested(rows, lambda one: replace(one, holm=round(next(values), PLACES)))
+    values = iter(holm_corrected(found, PLACES))
+    changed: list[Row] = _each_tested(rows, lambda one: next(values))
     return changed
 
 
-def _each_tested(value: Any, change: Callable[[Tested], Tested]) -> Any:
+def _each_tested(value: Any, change: Callable[[Estimate], Estimate]) -> Any:
     """A value with each estimate in it that has a p-value changed, in their order."""
-    if isinstance(value, Tested):
+    if isinstance(value, Estimate):
         return value if value.p is None else change(value)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(value, **{one.name: _each_tested(getattr(value, one.name), change) for one in fields(value)})

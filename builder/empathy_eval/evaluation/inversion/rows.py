@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from empathy_eval.base.json_text import HIDDEN, INLINE, OPTIONAL, fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.statistics.estimate import TESTED, Estimate
+
+Scored = TypeVar("Scored")
 
 
 @dataclass(frozen=True)
 class StanceEffect(Estimate):
     """The mean difference of a scorer between kind and cold replies, in its better direction: the unit that changes are told in.
 
-    ``over`` says of which texts; ``why`` is what keeps it from being a unit, None where nothing does.
+    ``over`` says of which texts; ``reason`` is what keeps it from being a unit, None where nothing does.
     """
 
     over: str = ""
-    why: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Value, interval, of which texts, and what keeps it from being a unit."""
+        return {**super().to_json(), "over": self.over, "why": self.reason}
 
 
 @dataclass(frozen=True)
@@ -77,7 +82,7 @@ class Gap:
 
     here: Estimate
     there: Estimate
-    difference: Tested
+    difference: Estimate = field(metadata=TESTED)
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,12 @@ class FairnessTable:
     told: Sequence[str] = ()
     definitions: Mapping[str, str] = field(default_factory=dict)
     faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
+
+
+def best_of(rows: Iterable[Scored], figure: Callable[[Scored], Estimate | None]) -> Scored | None:
+    """The row with the largest figure, the first of equals; None where none has one."""
+    known = [(one, found.number) for one in rows if (found := figure(one))]
+    return max(known, key=lambda pair: pair[1])[0] if known else None
 
 
 FIGURES = ("fitting", "both_right", "own_context")
@@ -158,7 +169,7 @@ class CrossedTable:
     @property
     def line(self) -> CrossedRow | None:
         """The shortcut that most often prefers the reply that fits, the first of equals; None without any."""
-        return max((one for one in self.shortcuts if one.fitting), key=lambda one: one.fitting.value if one.fitting else 0, default=None)
+        return best_of(self.shortcuts, lambda one: one.fitting)
 
 
 COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
@@ -231,7 +242,7 @@ class ContrastAudit:
     @property
     def line(self) -> Shortcut | None:
         """The shortcut line: the shortcut that is most often right, the first of equals; None without pairs."""
-        return max((one for one in self.shortcuts if one.accuracy), key=lambda one: one.accuracy.value if one.accuracy else 0, default=None)
+        return best_of(self.shortcuts, lambda one: one.accuracy)
 
     @property
     def leans_to_apathy(self) -> FeatureDirection | None:
@@ -242,7 +253,8 @@ class ContrastAudit:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        line = {"shortcut": self.line.name, **fields_json(self.line.accuracy)} if self.line else None
+        best = self.line
+        line = {"shortcut": best.name, **best.accuracy.to_json()} if best and best.accuracy else None
         return {**fields_json(self), "line": line}
 
 

@@ -18,7 +18,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import Provenance
-from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.design.word_list import NOT_CHOSEN, TOLD_BY, ContrastWeights, WordList
 from empathy_eval.evaluation.corpus.pairs import Corpus, candidate_rows
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
@@ -31,25 +31,31 @@ from empathy_eval.evaluation.inversion.rows import (
     ShortcutAudit,
     WordMargin,
 )
-from empathy_eval.evaluation.shortcuts.bag_of_words import (
+from empathy_eval.evaluation.shortcuts.linear_classifiers import (
+    FORMS,
+    UNIT,
     CharacterFeatures,
     Counts,
+    FeatureClassifier,
+    FittedClassifier,
     LengthFeatures,
     Lexicon,
+    PairSides,
     WordFeatures,
     WordPairFeatures,
 )
-from empathy_eval.evaluation.shortcuts.embedding import NAME as EMBEDDING
-from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of, margins_of
-from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, FeatureClassifier, FittedClassifier, PairSides
+from empathy_eval.evaluation.shortcuts.texts import NAME as EMBEDDING
 from empathy_eval.evaluation.shortcuts.texts import (
     REFERENCE,
     VOICE,
     AuditInput,
+    Embedding,
     TokenizedPairs,
     by_voice,
     counted_texts,
     directions,
+    embedding_of,
+    margins_of,
     read_texts,
 )
 from empathy_eval.metrics.protocol import Array
@@ -308,3 +314,41 @@ def _explained(found: ContrastAudit, ids: Sequence[str], learned: FittedClassifi
         return tuple(WordMargin(ids[row], float(margins[row]) / UNIT) for row in rows)
 
     return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))
+
+
+# The contrasts by which variants are told.
+TOLD = {RAW, *TOLD_BY.values()}
+
+
+def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
+    """The weights of *words alone* by contrast, learned from all pairs of a release, as the telltale words of its audit are.
+
+    ``by`` says what folds are made of, by which the better of two forms is found. A contrast without pairs is not in the list.
+
+    Raises:
+        InputError: if the folder is no release, or all its pairs are of one dialogue (or scenario).
+    """
+    manifest = read_manifest(release_dir)
+    held = AuditInput.of(release_dir, language_of(manifest["configuration"]))
+    found = dict(_learned(held, manifest["configuration"]["seed"], by))
+    if RAW not in found:
+        raise input_error(release_dir, f"has no pairs of two different {by}s, so no word list can be learned", "name a larger release")
+    release = {name: str(manifest[name]) for name in ("name", "version", "seal")}
+    return WordList(release, held.pairs.language, found)
+
+
+def _learned(held: AuditInput, seed: int, by: str) -> Iterator[tuple[str, ContrastWeights]]:
+    for name, config, kind, cold in AUDITED:
+        corpus, lexicon = getattr(held, config), Lexicon(held.pairs.language)
+        folds = folds_of(units_of(corpus, by), seed)
+        if name not in TOLD or folds.max(initial=0) < 1:
+            continue
+        learner = words_alone(lexicon)
+        sides = PairSides(lexicon.read(corpus.variants[kind]), lexicon.read(corpus.variants[cold]), folds)
+        learned, known = learner.learn(sides), lexicon.words
+        weights = learned.weights
+        words = {known[place]: int(weights[place]) for place in np.flatnonzero(weights).tolist()}
+        form = FORMS[learned.form].signature
+        how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms), learned="all-pairs", by=by)
+        if words:
+            yield name, ContrastWeights(kind, cold, len(corpus), how, dict(sorted(words.items())))

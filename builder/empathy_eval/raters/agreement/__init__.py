@@ -2,6 +2,6 @@
 
 from empathy_eval.raters.agreement.agree import Agreement, agree
 from empathy_eval.raters.agreement.table import RatingTable, read_table, read_tables
-from empathy_eval.statistics.estimate import Measure
+from empathy_eval.statistics.estimate import Estimate
 
-__all__ = ["Agreement", "Measure", "RatingTable", "agree", "read_table", "read_tables"]
+__all__ = ["Agreement", "Estimate", "RatingTable", "agree", "read_table", "read_tables"]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import Problem, nearest, refuse
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, Experts, RaterAgainstMedian, benchmark
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
-from empathy_eval.statistics.estimate import Codes, Floats, Measure
+from empathy_eval.statistics.estimate import Codes, Estimate, Floats
 from empathy_eval.statistics.resampling import ItemBootstrap
 
 # Column of tags found wrong without a better strategy.
@@ -57,7 +58,7 @@ class TagAudit:
     """Rows by strategy, in the taxonomy's order, and rater; ``right`` is the share of tags held right by rater."""
 
     rows: tuple[TagRow, ...]
-    right: dict[str, Measure]
+    right: dict[str, Estimate]
 
 
 def tag_rows(given: Mapping[str, Iterable[TagJudgement]]) -> tuple[TagRow, ...]:
@@ -80,7 +81,7 @@ def tag_rows(given: Mapping[str, Iterable[TagJudgement]]) -> tuple[TagRow, ...]:
 NOUGHT, FLAT = 1e-10, 1e-12
 
 
-def variance_inflation(table: RatingTable, raters: Sequence[str], resamples: int, seed: int) -> dict[str, Measure]:
+def variance_inflation(table: RatingTable, raters: Sequence[str], resamples: int, seed: int) -> dict[str, Estimate]:
     """Variance inflation factor of each criterion, over the ratings of items by these raters that have all criteria.
 
     VIF = 1 / (1 - R²) of a least-squares regression of the criterion on all others with an intercept. Rows of all raters are pooled; items
@@ -91,14 +92,14 @@ def variance_inflation(table: RatingTable, raters: Sequence[str], resamples: int
     sample = ItemBootstrap.of(len(places), resamples, seed)
     line = sample.line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values))
     if len(table.criteria) < 2:
-        return {name: Measure.undefined("there is only one criterion", line, len(places)) for name in table.criteria}
+        return {name: Estimate.undefined("there is only one criterion", line, len(places)) for name in table.criteria}
     # Centred first, because sums of squares of large numbers lose digits.
     values = values - values.sum(axis=0) / max(len(values), 1)
     products = np.einsum("ij,ik->jki", values, values).reshape(len(table.criteria) ** 2, len(values))
     sums = sample.totals(item, [np.ones(len(values)), *values.T, *products])
     reason = "all its ratings are the same, or it follows exactly from the other criteria"
     factors = zip(table.criteria, inflation_factors(sums, len(table.criteria)).T, strict=True)
-    return {name: Measure.of(column, len(places), "with all criteria", reason, line) for name, column in factors}
+    return {name: Estimate.of_resamples(column, len(places), "with all criteria", reason, line) for name, column in factors}
 
 
 def inflation_factors(sums: Floats, criteria: int) -> Floats:
@@ -139,7 +140,7 @@ MOST_RESAMPLES = 10_000
 NUMBERS = ("value", "low", "high")
 FIGURE_COLUMNS = ("criterion", "figure", "by", "rater", "other", *NUMBERS, "items", "why", "signature")
 # (name, level or weights or threshold, rater, other rater, measure) of a figure.
-Figure = tuple[str, str | None, str | None, str | None, Measure]
+Figure = tuple[str, str | None, str | None, str | None, Estimate]
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,8 @@ class CriterionAgreement:
     ratings: int
     scale: tuple[float, ...]
     signature: str
-    alpha: dict[str, Measure]
-    fleiss: Measure
+    alpha: dict[str, Estimate]
+    fleiss: Estimate
     benchmark: Benchmark
     against_median: tuple[AgainstMedian, ...]
 
@@ -185,17 +186,17 @@ class Agreement(LongForm):
     experts: tuple[str, ...]
     judges: tuple[str, ...]
     criteria: tuple[CriterionAgreement, ...]
-    inflation: dict[str, Measure]
+    inflation: dict[str, Estimate]
     tags: TagAudit | None = None
 
     @property
-    def headline(self) -> dict[str, Measure]:
+    def headline(self) -> dict[str, Estimate]:
         """By criterion the benchmark: the median kappa of pairs of experts, with its interval."""
         return {criterion.criterion: criterion.benchmark.median for criterion in self.criteria}
 
     def to_json(self) -> dict[str, Any]:
-        """Figures as JSON values; undefined values are null, with a reason in ``why``. Without tags there is no key ``tags``."""
-        fields = self._with_provenance(asdict(self))
+        """Figures as JSON values; undefined values are null, with a reason in ``reason``. Without tags there is no key ``tags``."""
+        fields = self._with_provenance(fields_json(self))
         return fields if self.tags else {name: value for name, value in fields.items() if name != "tags"}
 
     def _records(self) -> Iterator[dict[str, Any]]:
@@ -204,7 +205,7 @@ class Agreement(LongForm):
         rows += [(criterion, "variance inflation", None, None, None, measure) for criterion, measure in self.inflation.items()]
         rows += [("strategy tags", "held right", None, by, None, measure) for by, measure in (self.tags.right if self.tags else {}).items()]
         for *about, measure in rows:
-            values = (measure.value, measure.low, measure.high, measure.items, measure.why, measure.signature)
+            values = (measure.value, measure.low, measure.high, measure.n, measure.reason, measure.signature)
             yield dict(zip(FIGURE_COLUMNS, (*about, *values), strict=True))
 
 

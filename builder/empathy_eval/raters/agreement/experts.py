@@ -16,7 +16,7 @@ from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.panel import Crowd
 from empathy_eval.raters.agreement.table import STEPS, CriterionRatings
 from empathy_eval.statistics.agreement import WEIGHTS, interval_alpha, kappa_measures, kappa_sums, kappas
-from empathy_eval.statistics.estimate import Codes, Floats, Measure
+from empathy_eval.statistics.estimate import Codes, Estimate, Floats
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # Signature of the median.
@@ -30,9 +30,9 @@ class AgainstMedian:
     """Agreement of a rater with the median expert; ``binary_f1`` has (threshold, measure) for every value but the lowest."""
 
     rater: str
-    kappa: dict[str, Measure]
-    macro_f1: Measure
-    binary_f1: tuple[tuple[float, Measure], ...]
+    kappa: dict[str, Estimate]
+    macro_f1: Estimate
+    binary_f1: tuple[tuple[float, Estimate], ...]
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AtThreshold:
     """F1 of the binary question whether a rating is at least ``threshold``."""
 
     threshold: float
-    f1: Measure
+    f1: Estimate
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class F1:
     expected F1 of guessing each of the ``values`` of the scale with equal probability, on the same items and thresholds.
     """
 
-    macro: Measure
+    macro: Estimate
     least: AtThreshold | None
-    mean: Measure
+    mean: Estimate
     most: AtThreshold | None
-    guess_macro: Measure
-    guess_binary: Measure
+    guess_macro: Estimate
+    guess_binary: Estimate
     values: tuple[float, ...]
 
 
@@ -128,7 +128,7 @@ class RaterAgainstMedian:
         return kappas(self._sums, self.ratings.scale)
 
     @cached_property
-    def kappa(self) -> dict[str, Measure]:
+    def kappa(self) -> dict[str, Estimate]:
         """Kappa by weights."""
         return kappa_measures(self.kappas, len(self.items), self._settings)
 
@@ -148,9 +148,9 @@ class RaterAgainstMedian:
         given, median, _, both = self._from
         return ratio(2 * both, given + median)
 
-    def _f1(self, column: Floats, reason: str = NEITHER, /, **settings: object) -> Measure:
+    def _f1(self, column: Floats, reason: str = NEITHER, /, **settings: object) -> Estimate:
         line = f"{signature_line(**settings)}|{self._settings}"
-        return Measure.of(column, len(self.items), "that other experts have rated", reason, line)
+        return Estimate.of_resamples(column, len(self.items), "that other experts have rated", reason, line)
 
     @cached_property
     def figures(self) -> AgainstMedian:
@@ -184,12 +184,12 @@ class RaterAgainstMedian:
             self._f1(_mean(guess), reason, f1="binary", over="thresholds,mean", **guessing), tuple(values),
         )  # fmt: skip
 
-    def inflation(self, crowd: Crowd | None = None) -> Measure:
+    def inflation(self, crowd: Crowd | None = None) -> Estimate:
         """Mean difference of the rater from the median, in points of the scale. A crowd's values are not rounded."""
         given = crowd.at(self.items) if crowd else self.ratings.scale[self.given]
         number, apart = self.sample.totals(self.items, [np.ones(len(self.items)), given - self.median]).T
         line = self.sample.line(mean="rater-minus-median-expert")
-        return Measure.of(ratio(apart, number), len(self.items), "that experts have rated", "no item is drawn", line)
+        return Estimate.of_resamples(ratio(apart, number), len(self.items), "that experts have rated", "no item is drawn", line)
 
 
 def _mean(columns: Floats) -> Floats:
@@ -212,7 +212,7 @@ class RaterPair:
     """Two raters and their kappa by weights."""
 
     raters: tuple[str, str]
-    kappa: dict[str, Measure]
+    kappa: dict[str, Estimate]
 
 
 @dataclass(frozen=True)
@@ -225,8 +225,8 @@ class JudgeAgainstBenchmark:
 
     judge: str
     pairs: tuple[RaterPair, ...]
-    median: Measure
-    difference: Measure
+    median: Estimate
+    difference: Estimate
     reached: int | None
     of: int
 
@@ -237,7 +237,7 @@ class Benchmark:
 
     weights: str
     pairs: tuple[RaterPair, ...]
-    median: Measure
+    median: Estimate
     judges: tuple[JudgeAgainstBenchmark, ...]
 
 
@@ -250,14 +250,14 @@ def benchmark(of: Experts, judges: Sequence[int], weights: str) -> Benchmark:
     ratings, experts = of.ratings, of.places
     line = of.sample.line(kappa="cohen", weights=weights, median="of-pairs")
     if len(experts) > PANEL:
-        crowd = Measure.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
+        crowd = Estimate.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
         return Benchmark(
             weights, (), crowd, tuple(JudgeAgainstBenchmark(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges)
         )
 
-    def measure(values: Floats) -> Measure:
+    def measure(values: Floats) -> Estimate:
         few = "no pair has a kappa" if len(experts) > 1 else "there are fewer than two experts"
-        return Measure.of(values, ratings.items, "rated", few, line)
+        return Estimate.of_resamples(values, ratings.items, "rated", few, line)
 
     pairs, values = pairwise_kappas(ratings, list(combinations(experts, 2)), weights, of.sample)
     best, standings = median_of_pairs(values), list[JudgeAgainstBenchmark]()
@@ -290,7 +290,7 @@ def pairwise_kappas(
         values = kappas(sums, ratings.scale)
         names = (ratings.raters[pair[0]], ratings.raters[pair[1]])
         found.append(RaterPair(names, kappa_measures(values, len(items), sample.signature)))
-        # One item in common defines no kappa: see Measure.of.
+        # One item in common defines no kappa: see Estimate.of_resamples.
         chosen[index] = values[WEIGHTS.index(weights)] if len(items) > 1 else np.nan
     return tuple(found), chosen
 
@@ -299,7 +299,7 @@ def pairwise_kappas(
 PARTS = 1000
 
 
-def crowd_alpha(crowd: Crowd, beside: RaterAgainstMedian) -> Measure:
+def crowd_alpha(crowd: Crowd, beside: RaterAgainstMedian) -> Estimate:
     """Krippendorff's interval alpha of the median expert and the crowd, neither rounded to the scale."""
     both = np.concatenate([beside.median, crowd.at(beside.items)])
     line = signature_line(raters="median-expert,crowd", values=f"in-1/{PARTS}-of-a-point")

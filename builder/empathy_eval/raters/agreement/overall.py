@@ -14,7 +14,7 @@ import numpy as np
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.raters.agreement.experts import ALIKE
 from empathy_eval.raters.agreement.panel import JudgeRater
-from empathy_eval.statistics.estimate import CONFIDENCE, Measure, Z, rounded
+from empathy_eval.statistics.estimate import CONFIDENCE, Estimate, Z, rounded
 
 # Where each band begins. Landis and Koch (1977) name them and print .41-.60 and .61-.80, which leaves open what lies between; here the
 # lower end is in its band, as in the study of expert and model ratings of empathy, so that .60 is substantial.
@@ -81,7 +81,7 @@ class RaterOverall:
     at_benchmark: CriteriaSplit
     where_experts_are: CriteriaSplit
     above_crowd: CriteriaSplit | None
-    with_experts: Measure
+    with_experts: Estimate
 
 
 @dataclass(frozen=True)
@@ -154,23 +154,23 @@ def at_least(value: float | None, least: float | None) -> bool | None:
     return None if value is None or least is None else value >= least - ALIKE
 
 
-def pearson(first: Sequence[float], other: Sequence[float], signature: str) -> Measure:
+def pearson(first: Sequence[float], other: Sequence[float], signature: str) -> Estimate:
     """Pearson's r of two columns over criteria, with Fisher's interval: z = artanh r has the standard error 1 / sqrt(n - 3)."""
     number = len(first)
     line = f"correlation:pearson|interval:Fisher-z|level:{CONFIDENCE}|{signature}"
     if number < LEAST:
         few = ("no criterion has", "only one criterion has", "only two criteria have")[number]
-        return Measure.undefined(f"{few} both kappas; a correlation needs {LEAST}", line, number)
+        return Estimate.undefined(f"{few} both kappas; a correlation needs {LEAST}", line, number)
     x, y = (np.array(column) - np.mean(column) for column in (first, other))
     below = math.sqrt(float(x @ x) * float(y @ y))
     if below <= ALIKE:
-        return Measure.undefined("one of the two is the same for all criteria", line, number)
+        return Estimate.undefined("one of the two is the same for all criteria", line, number)
     r = rounded(min(max(float(x @ y) / below, -1.0), 1.0))
     if number == LEAST or abs(r) == 1:
         why = f"Fisher's z needs more than {LEAST} criteria" if number == LEAST else "all criteria are on one line"
-        return Measure(r, None, None, number, f"no interval: {why}", line)
+        return Estimate(r, n=number, reason=f"no interval: {why}", signature=line)
     low, high = (rounded(math.tanh(math.atanh(r) + side * Z / math.sqrt(number - LEAST))) for side in (-1, 1))
-    return Measure(r, low, high, number, None, line)
+    return Estimate(r, low, high, n=number, signature=line)
 
 
 def _rater_overall(
@@ -213,7 +213,7 @@ class StyleRow:
     """Kappa of each column with the median expert on a criterion, and the columns with the highest: several if they are equal."""
 
     criterion: str
-    kappas: tuple[Measure | None, ...]
+    kappas: tuple[Estimate | None, ...]
     best: tuple[int, ...]
 
 
@@ -235,7 +235,7 @@ class Styles:
     wins: tuple[StyleWins, ...]
 
 
-def styles(judges: Sequence[JudgeRater], kappas: Mapping[str, Mapping[str, Measure]]) -> Styles | None:
+def styles(judges: Sequence[JudgeRater], kappas: Mapping[str, Mapping[str, Estimate]]) -> Styles | None:
     """Models by styles; None unless two judges differ in model or style.
 
     ``kappas`` are with the median expert, by criterion and rater. A judge without a known model is a model of its own.
@@ -253,7 +253,7 @@ def styles(judges: Sequence[JudgeRater], kappas: Mapping[str, Mapping[str, Measu
     return Styles(tuple(columns), rows, _wins(judges, rows))
 
 
-def _best(kappas: Sequence[Measure | None], among: Sequence[int]) -> tuple[int, ...]:
+def _best(kappas: Sequence[Estimate | None], among: Sequence[int]) -> tuple[int, ...]:
     """Indices with the highest kappa; none if fewer than two are defined."""
     values = {index: measure.value for index in among if (measure := kappas[index]) and measure.value is not None}
     return tuple(index for index, value in values.items() if value >= max(values.values()) - ALIKE) if len(values) > 1 else ()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, variance_inflation
@@ -30,7 +31,7 @@ from empathy_eval.raters.agreement.overall import CriterionKappas, Overall, Styl
 from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, ItemValues, Panel, crowd_ratings, item_values
 from empathy_eval.raters.agreement.table import CriterionRatings, RatingTable
 from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
-from empathy_eval.statistics.estimate import Floats, Measure
+from empathy_eval.statistics.estimate import Estimate, Floats
 from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # A variance inflation factor is low up to the first, and high from the second.
@@ -44,7 +45,7 @@ class ExpertKappa:
     """Two experts and their kappa."""
 
     raters: tuple[str, str]
-    kappa: Measure
+    kappa: Estimate
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class AgainstBenchmark:
     that, ``at_overall`` whether it reaches the benchmark over all criteria; None if undefined.
     """
 
-    kappa: Measure
-    minus_benchmark: Measure
+    kappa: Estimate
+    minus_benchmark: Estimate
     at_benchmark: bool | None
     at_overall: bool | None = None
 
@@ -77,16 +78,16 @@ class ReliabilityRow:
     scale: tuple[float, ...]
     better: str | None
     pairs: tuple[ExpertKappa, ...]
-    experts: Measure
+    experts: Estimate
     judges: dict[str, AgainstBenchmark]
     crowd: AgainstBenchmark | None
-    crowd_alpha: Measure | None
-    crowd_with_judge: dict[str, Measure]
-    alpha: dict[str, Measure]
+    crowd_alpha: Estimate | None
+    crowd_with_judge: dict[str, Estimate]
+    alpha: dict[str, Estimate]
     f1: dict[str, F1]
-    inflation: dict[str, Measure]
+    inflation: dict[str, Estimate]
     histogram: dict[str, tuple[float, ...]]
-    vif: Measure
+    vif: Estimate
     band: str | None
     signature: str
 
@@ -121,7 +122,7 @@ class RowInputs:
         return [self.ratings.raters.index(name) for name in names]
 
 
-def reliability_row(on: RowInputs, vif: Measure) -> ReliabilityRow:
+def reliability_row(on: RowInputs, vif: Estimate) -> ReliabilityRow:
     """Compute the row of one criterion."""
     level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.agreement
     experts, judges = on.places(on.panel.experts), on.places(judge.rater for judge in on.panel.first)
@@ -135,7 +136,7 @@ def reliability_row(on: RowInputs, vif: Measure) -> ReliabilityRow:
     placed = {ratings.raters[judge]: _against_benchmark(on, beside[ratings.raters[judge]], pairs) for judge in judges}
     inflation = {name: beside[name].inflation() for name in placed}
     f1 = {name: rater.f1(steps.tolist()) for name, rater in beside.items()}
-    crowd, third, with_judge = None, None, dict[str, Measure]()
+    crowd, third, with_judge = None, None, dict[str, Estimate]()
     if on.crowd:
         index, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
         own = RaterAgainstMedian(Experts(on.crowd.ratings, experts, on.sample, signature), index)
@@ -146,7 +147,7 @@ def reliability_row(on: RowInputs, vif: Measure) -> ReliabilityRow:
         kappas, _ = pairwise_kappas(on.crowd.ratings, [(judge, index) for judge in judges], on.weights, sample)
         with_judge = {pair.raters[0]: pair.kappa[on.weights] for pair in kappas}
     elif on.panel.crowd:
-        inflation[CROWD] = third = Measure.undefined(NO_SHARED_ITEM, on.sample.signature)
+        inflation[CROWD] = third = Estimate.undefined(NO_SHARED_ITEM, on.sample.signature)
         crowd, with_judge = AgainstBenchmark(third, third, None), dict.fromkeys(placed, third)
     return ReliabilityRow(
         found.criterion, found.items, found.ratings, tuple(steps.tolist()), on.framework.better.get(found.criterion),
@@ -161,23 +162,23 @@ def _against_benchmark(on: RowInputs, beside: RaterAgainstMedian, pairs: Floats 
     kappa, best = beside.kappa[on.weights], on.agreement.benchmark.median
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
     if kappa.value is None or pairs is None:
-        why = str(kappa.why) if kappa.value is None else f"the experts have no benchmark: {best.why}"
-        minus = Measure.undefined(why, line, kappa.items)
+        why = str(kappa.reason) if kappa.value is None else f"the experts have no benchmark: {best.reason}"
+        minus = Estimate.undefined(why, line, kappa.n)
     else:
         values = beside.kappas[WEIGHTS.index(on.weights)] - pairs
-        minus = Measure.of(values, kappa.items, "in common", "one of the two is not defined", line)
+        minus = Estimate.of_resamples(values, kappa.n, "in common", "one of the two is not defined", line)
     return AgainstBenchmark(kappa, minus, at_least(kappa.value, best.value), at_least(kappa.value, on.benchmark))
 
 
-def _of_judges(on: RowInputs, judges: Sequence[int], level: str) -> Measure:
+def _of_judges(on: RowInputs, judges: Sequence[int], level: str) -> Estimate:
     """Alpha of the judges' first samples."""
     agreement = alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
     if len(judges) < 2:
-        return Measure.undefined(f"there is {'only one judge' if judges else 'no judge'}", agreement.signature)
+        return Estimate.undefined(f"there is {'only one judge' if judges else 'no judge'}", agreement.signature)
     return agreement
 
 
-def band(vif: Measure) -> str | None:
+def band(vif: Estimate) -> str | None:
     """Conventional word for a variance inflation factor: low up to 4, high from 10, moderate between."""
     if vif.value is None:
         return None
@@ -214,7 +215,7 @@ class Contradiction:
     kind: str
     count: int
     of: int
-    share: Measure
+    share: Estimate
     examples: tuple[str, ...]
 
 
@@ -280,10 +281,10 @@ class Stability:
     judge: str
     criterion: str
     samples: int
-    same: Measure
-    alpha: Measure
-    kappa: Measure
-    range: Measure
+    same: Estimate
+    alpha: Estimate
+    kappa: Estimate
+    range: Estimate
 
 
 def stability(criterion: str, ratings: CriterionRatings, panel: Panel, level: str, sample: ItemBootstrap) -> tuple[Stability, ...]:
@@ -297,7 +298,7 @@ def stability(criterion: str, ratings: CriterionRatings, panel: Panel, level: st
     return tuple(rows)
 
 
-def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sample: ItemBootstrap) -> list[Measure]:
+def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sample: ItemBootstrap) -> list[Estimate]:
     """Share of items alike, alpha, median kappa and mean range."""
     given = np.stack([ratings.of_rater(rater) for rater in places])
     items = np.flatnonzero(np.all(given != MISSING, axis=0))
@@ -306,18 +307,18 @@ def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sampl
     how: dict[str, object] = {"raters": "samples", "samples": len(places)}
     weights, none = WEIGHTS[LEVELS.index(level)], "no item of the draw is rated by all samples"
     line = sample.line(kappa="cohen", weights=weights, median="of-pairs-of-samples", samples=len(places))
-    kappa = Measure.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
+    kappa = Estimate.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
     if len(places) <= PANEL:
         _, kappas = pairwise_kappas(ratings, list(combinations(places, 2)), weights, sample)
-        kappa = Measure.of(median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
+        kappa = Estimate.of_resamples(median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
     ranges = ratio(*sample.totals(items, [apart, np.ones(len(items))]).T)
     measures = [
         share(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", **how),
         alpha(ratings.counts(places), ratings.scale, sample)[level],
         kappa,
-        Measure.of(ranges, len(items), "that all samples rate", none, sample.line(range="mean", **how)),
+        Estimate.of_resamples(ranges, len(items), "that all samples rate", none, sample.line(range="mean", **how)),
     ]
-    return measures if len(places) > 1 else [Measure.undefined(ONE_SAMPLE, measure.signature, len(items)) for measure in measures]
+    return measures if len(places) > 1 else [Estimate.undefined(ONE_SAMPLE, measure.signature, len(items)) for measure in measures]
 
 
 @dataclass(frozen=True)
@@ -347,8 +348,8 @@ class Reliability(Result):
     crowd_alone: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Figures as JSON values; undefined values are null, with a reason in ``why``."""
-        return self._with_provenance(asdict(self))
+        """Figures as JSON values; undefined values are null, with a reason in ``reason``."""
+        return self._with_provenance(fields_json(self))
 
 
 def reliability(
@@ -388,7 +389,7 @@ def reliability(
 
 def _factors(
     judged: RatingTable, framework: Framework, panel: Panel, agreement: Agreement, chance: ResamplingSettings
-) -> dict[str, Measure]:
+) -> dict[str, Estimate]:
     """Variance inflation factors of the criteria of a framework, among each other."""
     if set(framework.criteria) == set(judged.criteria):
         return agreement.inflation

@@ -15,8 +15,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import parts_of, read_manifest
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
-from empathy_eval.evaluation.attacks.attacks import Reply
-from empathy_eval.evaluation.attacks.registry import Attacks, find_attacks, others
+from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attacks, others
 from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect

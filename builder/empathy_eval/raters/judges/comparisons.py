@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,11 @@ from empathy_eval.design.dataset import column
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon, WordFeatures
-from empathy_eval.evaluation.shortcuts.linear_classifiers import PairSides
+from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon, PairSides, WordFeatures
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, words_alone
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.raters.agreement import Measure
+from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges.annotations import PLACES, AnnotationFolder, Comparison, CriterionScores, Text, criterion_scores, pair_name
 from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
@@ -69,7 +68,7 @@ class Shortcuts:
         return by_shortcut
 
 
-def at_equal_closeness(scored: CriterionScores, shortcuts: Shortcuts, estimator: Estimator) -> dict[str, Measure]:
+def at_equal_closeness(scored: CriterionScores, shortcuts: Shortcuts, estimator: Estimator) -> dict[str, Estimate]:
     """Accuracy of the judge, and of each shortcut, on texts of equal closeness, ties half; empty without such texts."""
     won = empathetic_wins(scored)
     if not won:
@@ -124,14 +123,14 @@ def preferences(folder: AnnotationFolder, estimator: Estimator) -> dict[str, Any
     }
 
 
-def _winners(rows: list[tuple[str, Comparison]], estimator: Estimator) -> dict[str, Measure]:
+def _winners(rows: list[tuple[str, Comparison]], estimator: Estimator) -> dict[str, Estimate]:
     comparison = rows[0][1]
     outcomes = {comparison.variant_1: comparison.variant_1, comparison.variant_2: comparison.variant_2, NEITHER: None}
     columns = {name: [row.winner == winner for _, row in rows] for name, winner in outcomes.items()}
     return estimator.shares(columns, [name for name, _ in rows], share="comparisons-won-in-both-orders")
 
 
-def decided(scored: CriterionScores, preferring: AnnotationFolder, estimator: Estimator) -> Measure:
+def decided(scored: CriterionScores, preferring: AnnotationFolder, estimator: Estimator) -> Estimate:
     """How often the winner of a consistent comparison has the better mean value, ties half."""
     merits, names, won = scored.merits, list[str](), list[float]()
     for name, comparison in compared(preferring):
@@ -205,10 +204,10 @@ def with_people(
     people, estimator = rated_by_people(record, release_dir), reckoning_of(folder, chance)
     rated = [scored for scored in criterion_scores(folder) if scored.name in people] if folder.kind == "rating" else []
     measures = {scored.name: beside_people(scored, people[scored.name], estimator) for scored in rated}
-    return {name: {figure: asdict(measure) for figure, measure in by_figure.items()} for name, by_figure in measures.items()}
+    return {name: {figure: measure.to_json() for figure, measure in by_figure.items()} for name, by_figure in measures.items()}
 
 
-def beside_people(scored: CriterionScores, people: Mapping[Text, float], estimator: Estimator) -> dict[str, Measure]:
+def beside_people(scored: CriterionScores, people: Mapping[Text, float], estimator: Estimator) -> dict[str, Estimate]:
     """Kappa of the rounded ratings (halves up), the judge's on the people's scale; and the rank correlation."""
     merits = scored.merits
     texts = [text for text in merits if text in people]

@@ -14,7 +14,7 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accu
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder, Text, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
-from empathy_eval.statistics.estimate import Codes, Measure
+from empathy_eval.statistics.estimate import Codes, Estimate
 from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
 
 # A smaller spread is the rounding error of equal values.
@@ -32,40 +32,40 @@ class Estimator:
         """Signature of a figure over so many items."""
         return "|".join(filter(None, [self.signature, f"n:{items}", signature_line(**settings)]))
 
-    def count(self, value: float, items: int, **settings: object) -> Measure:
+    def count(self, value: float, items: int, **settings: object) -> Estimate:
         """A descriptive figure without an interval."""
         line = self.line(items, **settings)
-        return Measure(round(value, 12), None, None, items, None, line) if items else Measure.undefined("there is nothing to count", line)
+        return Estimate(round(value, 12), n=items, signature=line) if items else Estimate.undefined("there is nothing to count", line)
 
-    def shares(self, won: Mapping[str, Sequence[float]], names: Sequence[str], **settings: object) -> dict[str, Measure]:
+    def shares(self, won: Mapping[str, Sequence[float]], names: Sequence[str], **settings: object) -> dict[str, Estimate]:
         """Mean of each column over the same items, with intervals from the same draws; ``names`` are their pairs."""
         # Sorted by id, so that draws do not depend on the order of items.
         order = sorted(range(len(names)), key=lambda index: names[index])
         clusters = clusters_of([names[index] for index in order])
         line = f"{self.line(len(names), **settings)}|{self.chance.of_intervals(clusters)}"
         if not names:
-            return {name: Measure.undefined("there is nothing to compare", line) for name in won}
+            return {name: Estimate.undefined("there is nothing to compare", line) for name in won}
         estimates = accuracies([np.array(column, dtype=np.float64)[order] for column in won.values()], clusters, self.chance)
-        why = None if len(clusters) > 1 else "no interval: all is of one dialogue"
+        reason = None if len(clusters) > 1 else "no interval: all is of one dialogue"
         named = zip(won, estimates, strict=True)
-        return {name: Measure(share.value, share.low, share.high, len(names), why, line) for name, share in named}
+        return {name: replace(share, n=len(names), reason=reason, signature=line) for name, share in named}
 
-    def alpha(self, given: Mapping[Text, Sequence[int]], **settings: object) -> Measure:
+    def alpha(self, given: Mapping[Text, Sequence[int]], **settings: object) -> Estimate:
         """Krippendorff's interval alpha of the ratings of each text, in whole steps of a scale."""
         if not given:
-            return Measure.undefined("no item with two ratings", self.line(0, **settings))
+            return Estimate.undefined("no item with two ratings", self.line(0, **settings))
         item = np.repeat(np.arange(len(given)), [len(values) for values in given.values()])
         values = np.array([value for values in given.values() for value in values], dtype=np.int64)
         alpha = interval_alpha(item, values, self._drawn([name for name, _ in given]))
-        return replace(alpha, signature=f"{self.line(alpha.items, values='hundredths-of-the-scale', **settings)}|{alpha.signature}")
+        return replace(alpha, signature=f"{self.line(alpha.n, values='hundredths-of-the-scale', **settings)}|{alpha.signature}")
 
     def kappa(
         self, columns: tuple[Codes, Codes], scale: Sequence[float], names: Sequence[str], weights: str, **settings: object
-    ) -> Measure:
+    ) -> Estimate:
         """Cohen's kappa of two columns of indices of a scale."""
         items = len(names)
         if not items:
-            return Measure.undefined("no item in common", self.line(0, **settings))
+            return Estimate.undefined("no item in common", self.line(0, **settings))
         sample, values = self._drawn(names), np.array(scale, dtype=np.float64)
         sums = sample.resampled(kappa_sums(np.arange(items), *columns, values, sample))
         kappa = kappa_measures(kappas(sums, values), items, sample.signature)[weights]
@@ -73,18 +73,18 @@ class Estimator:
 
     def as_planned(
         self, rows: Sequence[tuple[str, str, str]], taxonomy: Taxonomy, share: Mapping[str, str], kappa: Mapping[str, str]
-    ) -> tuple[Measure, Measure]:
+    ) -> tuple[Estimate, Estimate]:
         """Share of strategies equal to the planned ones, and Cohen's kappa; rows are (pair, strategy, planned one)."""
         codes, names = {strategy.abbreviation: index for index, strategy in enumerate(taxonomy.strategies)}, [name for name, _, _ in rows]
         named, planned = (np.array([codes[row[index]] for row in rows], dtype=np.int64) for index in (1, 2))
         agreed = self.shares({"": (named == planned).tolist()}, names, **share)[""]
         return agreed, self.kappa((named, planned), range(len(codes)), names, "plain", **kappa)
 
-    def correlation(self, first: Array, other: Array, names: Sequence[str], *, ranks: bool = False, **settings: object) -> Measure:
+    def correlation(self, first: Array, other: Array, names: Sequence[str], *, ranks: bool = False, **settings: object) -> Estimate:
         """Correlation of two columns: Pearson's, or Spearman's if ``ranks``, which are not recomputed by draw."""
         items, kind = len(names), "spearman,ranks-of-all" if ranks else "pearson"
         if not items:
-            return Measure.undefined("no item in common", self.line(0, correlation=kind, **settings))
+            return Estimate.undefined("no item in common", self.line(0, correlation=kind, **settings))
         x, y = (column - column.mean() for column in (map(_ranks, (first, other)) if ranks else (first, other)))
         sample = self._drawn(names)
         columns = np.stack([np.ones(items), x, y, x * x, y * y, x * y])
@@ -92,7 +92,7 @@ class Estimator:
         spread = np.sqrt(np.maximum(n * sxx - sx * sx, 0) * np.maximum(n * syy - sy * sy, 0))
         values = ratio(n * sxy - sx * sy, np.where(spread > LEAST, spread, 0.0))
         line = f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"
-        return Measure.of(values, items, "in common", "one of the two is the same for all items", line)
+        return Estimate.of_resamples(values, items, "in common", "one of the two is the same for all items", line)
 
     def _drawn(self, names: Sequence[str]) -> ItemBootstrap:
         """Bootstrap of dialogues with all their items; a single dialogue is not resampled."""

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import Problem, collecting, refuse
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.table_text import aligned
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
-from empathy_eval.raters.agreement import Measure
+from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges.annotating import Annotating
 from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, Text, criterion_scores, read_annotations
 from empathy_eval.raters.judges.cases import describe_source
@@ -56,13 +57,13 @@ class CriterionQuality:
 
     name: str
     texts: int
-    with_itself: Measure
-    with_judges: Measure | None
-    with_decisions: dict[str, Measure]
-    with_people: dict[str, Measure]
-    on_grid: Measure | None
-    distinct: Measure | None
-    stance: dict[str, Measure]
+    with_itself: Estimate
+    with_judges: Estimate | None
+    with_decisions: dict[str, Estimate]
+    with_people: dict[str, Estimate]
+    on_grid: Estimate | None
+    distinct: Estimate | None
+    stance: dict[str, Estimate]
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ class JudgeQuality:
     samples: int
     beside: tuple[str, ...]
     criteria: tuple[CriterionQuality, ...]
-    together: Measure | None
+    together: Estimate | None
     preferences: dict[str, Any] | None
     strategies: dict[str, Any] | None
     missing: int
@@ -84,8 +85,8 @@ class JudgeQuality:
     usage: dict[str, dict[str, int]]
 
     def to_json(self) -> dict[str, Any]:
-        """Figures as JSON values; undefined values are null, with a reason in ``why``."""
-        return asdict(self)
+        """Figures as JSON values; undefined values are null, with a reason in ``reason``."""
+        return fields_json(self)
 
 
 def read_compared(config: Annotating, out: Path, folders: Sequence[Path], reviews: Path | None) -> ComparedWith:
@@ -186,13 +187,13 @@ class _Comparisons:
             at_equal_closeness(scored, self.shortcuts, estimator),
         )
 
-    def _with_itself(self, scored: CriterionScores) -> Measure:
+    def _with_itself(self, scored: CriterionScores) -> Estimate:
         if self.folder.header["configuration"]["samples_of_a_text"] < 2:
-            return Measure.undefined("only one sample", self.estimator.line(len(scored.given), raters="samples"))
+            return Estimate.undefined("only one sample", self.estimator.line(len(scored.given), raters="samples"))
         given = {text: [scored.hundredth(value) for value in by_sample.values()] for text, by_sample in scored.given.items()}
         return self.estimator.alpha(given, raters="samples")
 
-    def _with_judges(self, scored: CriterionScores) -> Measure | None:
+    def _with_judges(self, scored: CriterionScores) -> Estimate | None:
         same = [folder for folder in self.beside.folders if folder.rubric_hash == self.folder.rubric_hash]
         if not same:
             return None
@@ -204,7 +205,7 @@ class _Comparisons:
         return self.estimator.alpha(given, raters="judges,means-of-samples", beside=",".join(folder.teacher for folder in same))
 
 
-def _flow_with_content(scored: Mapping[str, CriterionScores], estimator: Estimator) -> Measure | None:
+def _flow_with_content(scored: Mapping[str, CriterionScores], estimator: Estimator) -> Estimate | None:
     if not scored.keys() >= set(WHOLE):
         return None
     flow, other = (scored[name].means for name in WHOLE)
@@ -244,12 +245,12 @@ def quality_text(quality: JudgeQuality) -> str:
     return "\n".join([*lines, f"--json has all figures with their settings, and the reason for each that is not defined ({NONE})"])
 
 
-def _cell(measure: Measure | None, places: int = 2) -> str:
+def _cell(measure: Estimate | None, places: int = 2) -> str:
     # Adding 0 takes the sign off a negative zero.
     return NONE if measure is None or measure.value is None else f"{round(measure.value, places) + 0.0:.{places}f}"
 
 
-def _with_interval(measure: Measure | None) -> str:
+def _with_interval(measure: Estimate | None) -> str:
     return _cell(measure) + ("" if measure is None or measure.low is None else f" [{measure.low:.2f}, {measure.high:.2f}]")
 
 

@@ -17,7 +17,7 @@ from empathy_eval.raters.judges.annotations import AnnotationFolder
 from empathy_eval.raters.judges.estimator import Estimator, signed_by
 from empathy_eval.raters.review.record import rater_count
 from empathy_eval.raters.review.sample import rows_of
-from empathy_eval.statistics.estimate import Measure
+from empathy_eval.statistics.estimate import Estimate
 
 REFERENCE, PEOPLE = "reference", "people"
 
@@ -71,17 +71,17 @@ def tag_audit(given: Mapping[str, tuple[str, Sequence[TagJudgement]]], chance: R
     return TagAudit(tag_rows({by: tags for by, (_, tags) in given_tags.items()}), right)
 
 
-def _share(tags: Sequence[TagJudgement], estimator: Estimator) -> Measure:
+def _share(tags: Sequence[TagJudgement], estimator: Estimator) -> Estimate:
     """Share of tags held right, with its interval if there are draws."""
     settings, won = {"share": "tags-held-right"}, [tag.right for tag in tags]
     if not estimator.chance.resamples:
-        return replace(estimator.count(sum(won) / len(won), len(won), **settings), why="no interval: no resamples")
+        return replace(estimator.count(sum(won) / len(won), len(won), **settings), reason="no interval: no resamples")
     return estimator.shares({"": won}, [tag.pair_id for tag in tags], **settings)[""]
 
 
 def audit_json(audit: TagAudit) -> dict[str, Any]:
     """An audit as JSON values."""
-    return {"rows": [asdict(row) for row in audit.rows], "right": {by: asdict(measure) for by, measure in audit.right.items()}}
+    return {"rows": [asdict(row) for row in audit.rows], "right": {by: measure.to_json() for by, measure in audit.right.items()}}
 
 
 # Where a judge's strategy of a turn comes from, for the signature.
@@ -152,7 +152,7 @@ def _agreement(seen: Sequence[TurnStrategies], which: str, taxonomy: Taxonomy, e
     rows = [(turn.pair_id, strategy, turn.planned) for turn in seen if (strategy := getattr(turn, which))]
     settings = {"tags": SEEN[which], "with": "planned"}
     share, kappa = estimator.as_planned(rows, taxonomy, {"share": "equal", **settings}, settings)
-    return {"equal": asdict(share), "kappa": asdict(kappa)}
+    return {"equal": share.to_json(), "kappa": kappa.to_json()}
 
 
 def _counted(seen: Sequence[TurnStrategies], turns: PlannedTurns, taxonomy: Taxonomy) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from types import MappingProxyType
 from typing import Any
@@ -12,9 +12,9 @@ import numpy as np
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.external.custom_scores import CustomScores, DomainWarning, MetricColumn
-from empathy_eval.evaluation.external.custom_texts import CustomTexts
+from empathy_eval.evaluation.external.custom_texts import CustomScores, CustomTexts, DomainWarning, MetricColumn
 from empathy_eval.evaluation.external.score_file import MOST_PROBLEMS
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import PLACES
@@ -24,7 +24,7 @@ from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy, oriented, text_of
 from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, RatedScores, of_means, resampled, varies
-from empathy_eval.statistics.estimate import Codes, Estimate, Measure, Tested
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate
 from empathy_eval.statistics.ranking import holm_corrected
 from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
 
@@ -43,7 +43,7 @@ class CorrelationRow:
 
     metric: str
     form: str
-    figures: Mapping[str, Measure]
+    figures: Mapping[str, Estimate]
     higher_is_better: bool | None
 
 
@@ -55,7 +55,7 @@ class Difference:
     other: str
     form: str
     figure: str
-    difference: Tested
+    difference: Estimate = field(metadata=TESTED)
     signature: str
 
 
@@ -64,7 +64,7 @@ class SystemCorrelations:
     """Correlations of the means of systems, by row; without intervals, because systems are few."""
 
     names: tuple[str, ...]
-    figures: Mapping[str, Mapping[str, Measure]]
+    figures: Mapping[str, Mapping[str, Estimate]]
 
     @property
     def told(self) -> str:
@@ -106,14 +106,14 @@ class AgainstPeople(LongForm):
     on_pairs: tuple[PairAccuracy, ...] = ()
 
     @property
-    def headline(self) -> dict[tuple[str, str], Measure]:
+    def headline(self) -> dict[tuple[str, str], Estimate]:
         """By criterion and metric Pearson's r with people in the first form, over all ratings as they are, with its interval."""
         rows = ((criterion.criterion, row) for criterion in self.criteria for row in criterion.rows if row.form == criterion.rows[0].form)
         return {(criterion, row.metric): row.figures["r"] for criterion, row in rows}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; undefined values are null, with a reason in ``why``."""
-        plain = asdict(self) | {"faults": [str(fault) for fault in self.faults]}
+        """Everything as JSON values; undefined values are null, with a reason in ``reason``."""
+        plain = fields_json(self) | {"faults": [str(fault) for fault in self.faults]}
         for criterion, plain_criterion in zip(self.criteria, plain["criteria"], strict=True):
             if criterion.systems:
                 plain_criterion["systems"]["told"] = criterion.systems.told
@@ -144,9 +144,9 @@ class AgainstPeople(LongForm):
             yield from (_record(table, told=str(text)) for text in texts)
 
 
-def _record(table: str, figure_of: Measure | Estimate | None = None, /, **about: Any) -> dict[str, Any]:
-    values = {name: value for name, value in asdict(figure_of).items() if name in RECORD and value is not None} if figure_of else {}
-    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values | about
+def _record(table: str, estimate: Estimate | None = None, /, **about: Any) -> dict[str, Any]:
+    written = estimate.written(*(() if estimate.signature else SIGNED)) if estimate else {}
+    return {"table": table} | {name: value for name, value in written.items() if value is not None} | about
 
 
 def refuse_unknown_items(table: RatingTable, texts_known: Sequence[str], where: str) -> None:
@@ -222,10 +222,10 @@ def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: Resa
             sign = ["sign:turned-round"] if column.metric.higher_is_better is False else []
             signature = "|".join([column.metric.signature, *sign, *how])
             why = _why(form, rated, own, lengths)
-            figures = {which: Measure.of(values[:, index], texts, "rated", why, signature) for index, which in enumerate(NAMES)}
+            figures = {which: Estimate.of_resamples(values[:, index], texts, "rated", why, signature) for index, which in enumerate(NAMES)}
             if not draws.drawn:
                 defined = {name: measure for name, measure in figures.items() if measure.value is not None}
-                figures |= {name: replace(measure, why=NOTHING_TO_DRAW) for name, measure in defined.items()}
+                figures |= {name: replace(measure, reason=NOTHING_TO_DRAW) for name, measure in defined.items()}
             rows.append(CorrelationRow(column.metric.name, form, figures, column.metric.higher_is_better))
         gaps += _differences(form, names, values_of[form], draws, how)
     systems = _systems(scores, rated, columns)
@@ -257,15 +257,15 @@ def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonho
     return gaps
 
 
-def _tested(values: Array, draws: Pigeonhole) -> Tested:
+def _tested(values: Array, draws: Pigeonhole) -> Estimate:
     """A difference with its interval and p-value from the spread of its resamples and Student's distribution."""
     value, drawn = round(float(values[0]), PLACES) + 0.0, values[1:][np.isfinite(values[1:])]
     if draws.freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
-        return Tested(value)
+        return Estimate(value)
     error = float(drawn.std(ddof=1))
     low, high = (end + 0.0 for end in studentised(value, drawn, draws.freedom, PLACES))
     p = student_p(value / error, draws.freedom) if error > 0 else float(value == 0)
-    return Tested(value, low, high, round(p, PLACES))
+    return Estimate(value, low, high, round(p, PLACES))
 
 
 def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array]) -> SystemCorrelations | None:
@@ -283,11 +283,11 @@ def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array])
     why = ("only one system" if len(names) < 2 else "only two systems") if few else "all means are alike"
     coefficients = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
 
-    def measure(value: float, metric: Metric) -> Measure:
+    def measure(value: float, metric: Metric) -> Estimate:
         signature = f"{metric.signature}|{line}"
         if not np.isfinite(value):
-            return Measure.undefined(why, signature, len(names))
-        return Measure(round(float(value), PLACES) + 0.0, None, None, len(names), None, signature)
+            return Estimate.undefined(why, signature, len(names))
+        return Estimate(round(float(value), PLACES) + 0.0, n=len(names), signature=signature)
 
     metrics = [column.metric for column in scores.columns]
     rows = zip(metrics, coefficients, strict=True)

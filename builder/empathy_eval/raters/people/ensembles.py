@@ -17,8 +17,7 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn
-from empathy_eval.evaluation.external.custom_texts import CustomTexts
+from empathy_eval.evaluation.external.custom_texts import CustomScores, CustomTexts, MetricColumn
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.metrics.faults import MetricFault

@@ -15,13 +15,21 @@ from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import PAIR
 from empathy_eval.evaluation.external.custom_means import CHANCE, CustomTextResults, own_measured
-from empathy_eval.evaluation.external.custom_scores import CustomScores, MetricColumn, read_own_scores, scored, write_own_items
-from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_texts, texts_of_release
-from empathy_eval.evaluation.external.items import check_items
+from empathy_eval.evaluation.external.custom_texts import (
+    CustomScores,
+    CustomTexts,
+    MetricColumn,
+    read_own_scores,
+    read_texts,
+    scored,
+    texts_of_release,
+    write_own_items,
+)
 from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
-from empathy_eval.evaluation.external.score import given_in, named_apart, splits_measured
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.text_scores import check_items
+from empathy_eval.evaluation.measure import given_in, named_apart, splits_measured
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection, find

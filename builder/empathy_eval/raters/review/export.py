@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.errors import Problem, input_error, refuse, some_of
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.json_text import json_text
@@ -298,7 +298,7 @@ def _refuse_overwriting(out: Path, anew: Path) -> None:
     existing = sorted(path.relative_to(out) for path in out.rglob("*") if not path.is_dir())
     lost = [name for name in existing if not (anew / name).is_file() or (anew / name).read_bytes() != (out / name).read_bytes()]
     if lost:
-        named = ", ".join(f'"{name.as_posix()}"' for name in lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+        named = some_of([f'"{name.as_posix()}"' for name in lost], 3)
         raise input_error(out, f"holds files that this export does not write: {named}", "name another folder with --out, or move them away")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from itertools import combinations
 from operator import itemgetter
 from pathlib import Path
@@ -18,7 +17,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest_file, signature_line
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.raters.agreement import Measure, RatingTable, agree
+from empathy_eval.raters.agreement import Estimate, RatingTable, agree
 from empathy_eval.raters.review import record as records
 from empathy_eval.raters.review.record import CRITERIA, Judgement, rater_count
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
@@ -55,7 +54,7 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
         "removed": [decision.to_json() for decision in leaving if contents[decision.dialogue_id] == decision.content],
         "changed_since": [decision.dialogue_id for decision in leaving if contents[decision.dialogue_id] != decision.content],
         "ratings": list(human_evaluation(record, paper, resamples, seed)),
-        "kappa": {name: {**asdict(kappa), "paper": paper["kappa"][name]} for name, kappa in fleiss_kappas(record, resamples, seed).items()},
+        "kappa": {name: {**one.to_json(), "paper": paper["kappa"][name]} for name, one in fleiss_kappas(record, resamples, seed).items()},
         "signature": signature_line(mean="ratings", **_percentile("pair", resamples, seed)),
         **({"alone": {"raters": rater_count(alone), "judgements": len(alone)}} if (alone := _variants(record, alone=True)) else {}),
         **({"crossed": crossed} if (crossed := crossed_reading(record, resamples, seed)) else {}),
@@ -140,7 +139,7 @@ def _sums(ratings: Sequence[tuple[str, float]]) -> tuple[list[str], NDArray[np.f
     return names.tolist(), np.stack([np.bincount(index, [rating for _, rating in ratings]), np.bincount(index)], axis=1)
 
 
-def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
+def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Estimate]:
     """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; empty without ratings."""
     judged = [judgement for judgement in _variants(record) if "pairs" in judgement["samples"]]
     rows = list(map(records.TABLE_ROW, records.rating_rows({**record, "judgements": judged})))

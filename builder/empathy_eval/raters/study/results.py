@@ -3,51 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.json_text import INLINE, fields_json, to_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.statistics.chi_square import ChiSquaredTest
+from empathy_eval.statistics.estimate import Estimate
 
 
 @dataclass(frozen=True)
-class Gain:
+class Corrected:
+    """The p-value of a test corrected by Holm, and by Benjamini and Hochberg, over a ``family`` of tests.
+
+    The first two correct the reported p, those by rater the permutation p.
+    """
+
+    holm: float | None
+    benjamini_hochberg: float | None
+    holm_by_rater: float | None
+    benjamini_hochberg_by_rater: float | None
+    family: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gain(Estimate):
     """A group's share of a category relative to the baseline's, as a gain in percent; the interval is by rater.
 
-    ``test`` is Yates' chi-squared of the two groups; ``holm`` and ``benjamini_hochberg`` correct the reported p over ``family`` such tests,
-    and those ``by_rater`` the permutation p.
+    ``test`` is Yates' chi-squared of the two groups; its p is corrected over all gains in the category.
     """
 
     group: str
     category: str
     of_baseline_share: float | None
     share: float | None
-    gain: float | None
-    low: float | None
-    high: float | None
     test: ChiSquaredTest
-    holm: float | None
-    benjamini_hochberg: float | None
-    holm_by_rater: float | None
-    benjamini_hochberg_by_rater: float | None
-    family: int
-    why: str | None
-    signature: str
+    corrected: Corrected
+
+    def to_json(self) -> dict[str, Any]:
+        """The gain, its interval and its test."""
+        about = {name: getattr(self, name) for name in ("group", "category", "of_baseline_share", "share")}
+        figures = {"gain": self.value, "low": self.low, "high": self.high, "test": to_json(self.test)}
+        return {**about, **figures, **to_json(self.corrected), "why": self.reason, "signature": self.signature}
 
 
 @dataclass(frozen=True)
 class Pairwise:
-    """Test of two groups over all categories; p is corrected over ``family`` such pairs, as for a gain."""
+    """Test of two groups over all categories; p is corrected over all pairs of groups."""
 
     group: str
     other: str
     test: ChiSquaredTest
-    holm: float | None
-    benjamini_hochberg: float | None
-    holm_by_rater: float | None
-    benjamini_hochberg_by_rater: float | None
-    family: int
+    corrected: Corrected = field(metadata=INLINE)
 
 
 @dataclass(frozen=True)
@@ -67,18 +75,14 @@ class IntraclassCorrelation:
 class StudyPart:
     """All tests of all ratings (``name`` None), or of those of one stratum. ``counts`` and ``shares``: groups, categories.
 
-    The omnibus p is corrected over the ``family`` of parts of one column, as for a gain.
+    The omnibus p is corrected over the parts of one column.
     """
 
     name: str | None
     counts: tuple[tuple[int, ...], ...]
     shares: tuple[tuple[float | None, ...], ...]
     omnibus: ChiSquaredTest
-    holm: float | None
-    benjamini_hochberg: float | None
-    holm_by_rater: float | None
-    benjamini_hochberg_by_rater: float | None
-    family: int
+    corrected: Corrected = field(metadata=INLINE)
     by_category: tuple[ChiSquaredTest, ...]
     pairwise: tuple[Pairwise, ...]
     gains: tuple[Gain, ...]
@@ -216,13 +220,13 @@ def _of_part(column: str, part: StudyPart, studied: StudyReport) -> Records:
             about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": studied.signature}
             yield record("count", **about, value=count)
             yield record("share", **about, value=share)
-    for kind, of, test, corrected in part.tests():
+    for kind, of, test, tested in part.tests():
         about = {**where, **of}
-        if isinstance(corrected, Gain):
+        if isinstance(tested, Gain):
             about |= {"other": studied.groups[0].name}
-            interval = {"value": corrected.gain, "low": corrected.low, "high": corrected.high}
-            yield record("gain", **about, n=test.n, why=corrected.why, signature=corrected.signature, **interval)
-        yield from _of_test(kind, test, vars(corrected) if corrected else {}, **about)
+            interval = {"value": tested.value, "low": tested.low, "high": tested.high}
+            yield record("gain", **about, n=test.n, why=tested.reason, signature=tested.signature, **interval)
+        yield from _of_test(kind, test, vars(tested.corrected) if tested else {}, **about)
 
 
 def _of_test(name: str, test: ChiSquaredTest, corrected: Mapping[str, Any], **about: Any) -> Records:
@@ -301,9 +305,7 @@ class StudyReport(LongForm):
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; undefined values are null, with a reason in ``why`` or ``no_null_point``."""
-        # Tests over raters do not reveal their number.
-        fields = asdict(self, dict_factory=lambda pairs: {name: value for name, value in pairs if (name, value) != ("n", None)})
-        return self._with_provenance(fields | {"no_null_point": self.no_null_point})
+        return self._with_provenance(fields_json(self) | {"no_null_point": self.no_null_point})
 
     def _records(self) -> Records:
         for group in self.groups:

@@ -24,7 +24,16 @@ from empathy_eval.raters.study.by_rater import (
 )
 from empathy_eval.raters.study.power import aim_problems, power_reached, ratings_needed, smallest_effect
 from empathy_eval.raters.study.ratings import Mask, StudyTable
-from empathy_eval.raters.study.results import Gain, IntraclassCorrelation, Pairwise, PowerAnalysis, StudyGroup, StudyPart, StudyReport
+from empathy_eval.raters.study.results import (
+    Corrected,
+    Gain,
+    IntraclassCorrelation,
+    Pairwise,
+    PowerAnalysis,
+    StudyGroup,
+    StudyPart,
+    StudyReport,
+)
 from empathy_eval.statistics.chi_square import ChiSquaredTest, CountTable, figure, tested
 from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
 from empathy_eval.statistics.ranking import benjamini_hochberg, holm
@@ -98,7 +107,7 @@ def parts(strata: Sequence[Stratum], by_raters: Iterator[float], settings: str) 
         {planned: tested(stratum.counted(planned), _defined(next(by_raters)), settings, yates=planned.kind == "gain") for planned in plan}
         for stratum in strata
     ]
-    corrected = [dict[PlannedTest, dict[str, Any]]() for _ in strata]
+    corrected = [dict[PlannedTest, Corrected]() for _ in strata]
     for _, family in groupby(plan, key=lambda planned: (planned.kind, planned.kind == "gain" and planned.category)):
         members = [(index, planned) for planned in family for index in range(len(strata))]
         for (index, planned), values in zip(members, _corrected_family([results[k][test] for k, test in members]), strict=True):
@@ -106,19 +115,19 @@ def parts(strata: Sequence[Stratum], by_raters: Iterator[float], settings: str) 
     return tuple(map(_part, strata, results, corrected))
 
 
-def _part(stratum: Stratum, tests: Mapping[PlannedTest, ChiSquaredTest], corrected: Mapping[PlannedTest, dict[str, Any]]) -> StudyPart:
+def _part(stratum: Stratum, tests: Mapping[PlannedTest, ChiSquaredTest], corrected: Mapping[PlannedTest, Corrected]) -> StudyPart:
     study, names, counts = stratum.study, stratum.study.groups, stratum.study.counts()
     shares = tuple(tuple(map(_defined, row)) for row in shares_of(counts).tolist())
     (omnibus,), by_category, pairs, gains = ([planned for planned in tests if planned.kind == kind] for kind in KINDS)
     return StudyPart(
-        stratum.name, tuple(map(tuple, counts.tolist())), shares, tests[omnibus], **corrected[omnibus],
+        stratum.name, tuple(map(tuple, counts.tolist())), shares, tests[omnibus], corrected[omnibus],
         by_category=tuple(tests[planned] for planned in by_category),
-        pairwise=tuple(Pairwise(names[pair.groups[0]], names[pair.groups[1]], tests[pair], **corrected[pair]) for pair in pairs),
+        pairwise=tuple(Pairwise(names[pair.groups[0]], names[pair.groups[1]], tests[pair], corrected[pair]) for pair in pairs),
         gains=tuple(gain(study, planned.groups[1], planned.category, tests[planned], corrected[planned]) for planned in gains),
     )  # fmt: skip
 
 
-def gain(study: StudyTable, group: int, category: int, test: ChiSquaredTest, corrected: dict[str, Any]) -> Gain:
+def gain(study: StudyTable, group: int, category: int, test: ChiSquaredTest, corrected: Corrected) -> Gain:
     """Gain of a group over the baseline in a category, in percent of the baseline's share, with its interval by rater.
 
     Gains are of shares: if groups have equally many ratings, those of counts are the same. Undefined if the baseline never got the
@@ -141,7 +150,8 @@ def gain(study: StudyTable, group: int, category: int, test: ChiSquaredTest, cor
         else:
             low, high = interval
     return Gain(
-        names[1], label, _defined(before), _defined(share), value, low, high, test, **corrected, why=why, signature=signature
+        value=value, low=low, high=high, reason=why, signature=signature, group=names[1], category=label, test=test, corrected=corrected,
+        of_baseline_share=_defined(before), share=_defined(share),
     )  # fmt: skip
 
 
@@ -156,7 +166,7 @@ def _defined(value: float) -> float | None:
     return None if math.isnan(value) else figure(value)
 
 
-def _corrected_family(tests: Sequence[ChiSquaredTest]) -> list[dict[str, Any]]:
+def _corrected_family(tests: Sequence[ChiSquaredTest]) -> list[Corrected]:
     """By test its corrected p-values, the reported one and that by rater, and the size of the family."""
     corrected: list[dict[str, Any]] = [{"family": sum(test.reported_p is not None for test in tests)} for _ in tests]
     for values, end in (([test.reported_p for test in tests], ""), ([test.permutation for test in tests], "_by_rater")):
@@ -165,7 +175,7 @@ def _corrected_family(tests: Sequence[ChiSquaredTest]) -> list[dict[str, Any]]:
             corrected_values = iter(corrected_by(known))
             for row, value in zip(corrected, values, strict=True):
                 row[name + end] = None if value is None else figure(next(corrected_values))
-    return corrected
+    return [Corrected(**row) for row in corrected]
 
 
 MOST_PERMUTATIONS = 100_000
@@ -281,7 +291,7 @@ def _power_analysis(ratings: StudyTable, spreads: Sequence[IntraclassCorrelation
 
 def _too_few_permutations(parts: Sequence[StudyPart], options: StudyOptions) -> list[str]:
     """Note that more permutations are needed for a p by rater to fall below alpha after correction, if so."""
-    family = max(max(row.family for row in rows) for part in parts for rows in ([part], part.pairwise, part.gains))
+    family = max(max(row.corrected.family for row in rows) for part in parts for rows in ([part], part.pairwise, part.gains))
     if not options.permutations or family <= options.alpha * (options.permutations + 1):
         return []
     least = f"{options.permutations:,} permutations give no p-value by rater below {1 / (options.permutations + 1):.2g}"

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, collecting, refuse, some_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import TableRow, TableWriter
 from empathy_eval.design.canary import canary_entry
@@ -68,8 +68,7 @@ def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[Ann
                 what = f'has the same judge "{one.teacher}" and rubric "{one.rubric}" as {other.path}'
                 problems.append(Problem(str(path), what, "name only one of them"))
         found.append(one)
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return sorted(found, key=lambda one: (one.rubric, one.teacher))
 
 
@@ -83,12 +82,9 @@ def add_annotations(folder: Path, annotations: Sequence[AnnotationFolder], facts
     """
     taken, problems, catalogue = list[IncludedAnnotations](), list[Problem](), load_catalogue()
     for one in annotations:
-        try:
+        with collecting(problems):
             taken.append(_taken(folder, one, f"{facts['name']} {facts['version']}", catalogue))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
+    refuse(problems)
     return {"counts": facts["counts"] | _write(folder, taken, canary_entry(facts)), "annotations": [one.said for one in taken]}
 
 
@@ -103,9 +99,8 @@ def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Ca
     others = [one.pair_id or one.dialogue_id for one, case in pairs if not replay.matches(one, case)]
     if others or not pairs:
         judged = describe_source(said["release"])
-        shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
         what = (
-            f"annotates {judged}, but {name} has other texts at {shown}"
+            f"annotates {judged}, but {name} has other texts at {some_of(others, SHOWN)}"
             if others
             else f"annotates {judged}, but {name} has none of its texts"
         )

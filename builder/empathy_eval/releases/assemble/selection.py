@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError
+from empathy_eval.base.errors import refuse
 from empathy_eval.base.schemas import check
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import pair_id
@@ -82,8 +82,7 @@ def withdrawn_counts(build_dir: Path, configuration: dict[str, Any]) -> dict[str
         *errata_faults(str(build_dir), configuration),
         *unknown_errata(str(build_dir), configuration, PlanIndex(lambda: roles, roles.get)),
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     return dict(counts) if said else {}
 
 

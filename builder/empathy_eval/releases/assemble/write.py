@@ -32,8 +32,7 @@ from empathy_eval.releases.assemble.rows import derive
 from empathy_eval.releases.assemble.selection import Selection, select, withdrawn_counts
 from empathy_eval.releases.assemble.signing import key_to_sign, sign
 from empathy_eval.reports.explorer import PAGE, explore_page
-from empathy_eval.reports.published import published_configuration
-from empathy_eval.reports.report import Report, measure_release, own_metrics, pinned, write_report
+from empathy_eval.reports.report import Report, measure_release, own_metrics, pinned, published_configuration, write_report
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 

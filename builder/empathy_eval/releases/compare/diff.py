@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.errors import shortened, some_of
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.table_text import TableText, aligned, table_text
@@ -149,17 +150,17 @@ class Diff(Result):
     def _table(self) -> TableText:
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
-            lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
+            lines.append(f"ERROR: moved to another split: {some_of(self.moved)}")
         lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
         if more := len(self.unexplained[MOST_TOLD:]):
             lines.append(f"ERROR: {more:,} more of these; --json lists all")
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
-            lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
+            lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {some_of(ids)}".rstrip())
         if self.withdrawn:
             lines.append("withdrawn from {}: {dialogues:,} dialogues, {pairs:,} pairs".format(self.versions[0], **self.withdrawn_counts))
         lines += [f"corrected: {new} replaces {old}" for new, old in self.corrected.items()]
-        lines += [f"crossed items {what}: {len(ids):,}  {_some(ids)}" for what, ids in self.crossed.items()]
+        lines += [f"crossed items {what}: {len(ids):,}  {some_of(ids)}" for what, ids in self.crossed.items()]
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
@@ -324,10 +325,6 @@ def _table(name: str, figures: Sequence[ComparedFigure]) -> Iterator[str]:
     yield from [name, *aligned([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
 
 
-def _some(ids: Sequence[str]) -> str:
-    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-
-
 def _shown(one: dict[str, float | None] | None, name: str) -> str:
     if one is None:
         return "not measured"
@@ -336,5 +333,4 @@ def _shown(one: dict[str, float | None] | None, name: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json_text(value, indent=None)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return shortened(json_text(value, indent=None), 60)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, configs_of, file_of, read_manifest
@@ -55,8 +55,7 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
         for what, (one, known) in asked.items()
         if one not in known
     ]
-    if wrong:
-        raise InputError(wrong)
+    refuse(wrong)
     folder = release_folder(release)
     if config not in (there := configs_of(read_manifest(folder)["counts"])):
         raise input_error("config", f'this release has no "{config}"', f"name one of these: {', '.join(there)}")

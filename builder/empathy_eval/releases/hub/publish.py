@@ -13,7 +13,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ge
 from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 
-from empathy_eval.base.errors import EmpathyEvalError, Finding, InputError, Problem, input_error, job_error
+from empathy_eval.base.errors import EmpathyEvalError, Finding, Problem, input_error, job_error, refuse
 from empathy_eval.base.files import outside_links
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, read_text
@@ -73,8 +73,7 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
     found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
     left = tuple(one for one in found if isinstance(one, Finding) and one.severity != "fault")
-    if problems := [one for one in found if one not in left]:
-        raise InputError(problems)
+    refuse(one for one in found if one not in left)
     # The Hub's library shows what it sends.
     stage("")
     version, files = _version(release_dir), _visible(release_dir)

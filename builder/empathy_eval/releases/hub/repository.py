@@ -14,7 +14,7 @@ from huggingface_hub import HfApi, get_token, snapshot_download
 from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError  # type: ignore[attr-defined]
 from huggingface_hub.hf_api import RepoFile
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
+from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, job_error, refuse
 from empathy_eval.base.files import room_for
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
@@ -108,8 +108,7 @@ def fetched(name: str) -> Path:
 
 def _fetch(repo: str, revision: str, place: Path) -> None:
     """Makes ``place`` the folder of a release: real files, and no hidden ones."""
-    if problems := list(token_faults()):
-        raise InputError(problems)
+    refuse(token_faults())
     name = f"{repo}@{revision}"
     with clear_errors(name, AGAIN, partial(_meaning, name)), room_for(place):
         api = HfApi()

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error, some_of
 from empathy_eval.base.files import entries
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
@@ -221,7 +221,7 @@ def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
     named = {f"{one.number:03d}": one.name for one in recipe.catalogue.scenarios}
     there = {number: one["name"] for number, one in header.get("scenarios", {}).items()}
     if others := sorted(number for number, name in there.items() if named.get(number) != name):
-        yield f"scenarios: {', '.join(others[:5])}" + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+        yield f"scenarios: {some_of(others)}"
     if header.get("builder", __version__) != __version__:
         yield f"the version: {header['builder']} built it, this is {__version__}"
 

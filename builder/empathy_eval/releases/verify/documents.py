@@ -25,8 +25,7 @@ from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
 from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.reports.explorer import FOLDER, FORMAT, HELD, HOME, PAGE, about_of, explore_page, sample_of
-from empathy_eval.reports.report import Report, page_text, tables_text
-from empathy_eval.reports.report_from_json import retold
+from empathy_eval.reports.report import Report, page_text, retold, tables_text
 
 # However an element says that it has such an id; of several a browser takes the first.
 NAMES_ONE = re.compile(r"\bid\s*=\s*[\"']?(about|sample)\b", re.IGNORECASE)

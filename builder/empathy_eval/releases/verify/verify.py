@@ -35,8 +35,7 @@ from empathy_eval.releases.verify.report import comparable, disagreements, item_
 from empathy_eval.releases.verify.reviews import review_faults
 from empathy_eval.releases.verify.texts import checked_under
 from empathy_eval.releases.verify.toxicity import toxicity_faults
-from empathy_eval.reports.report import measure_release, metrics_of, newer, otherwise
-from empathy_eval.reports.report_from_json import retold
+from empathy_eval.reports.report import measure_release, metrics_of, newer, otherwise, retold
 
 OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
 LATER_METRIC = "nothing needs to be done: the release is older than the metric, or was made with another list of metrics"

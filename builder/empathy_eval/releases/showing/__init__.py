@@ -1,1 +1,0 @@
-"""Why a text is so: what a folder and a ledger hold of it, put together."""
