@@ -19,7 +19,7 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, audit
 from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges.annotating import Annotating, AnnotationPlan, annotations_of, judge_of
-from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, Comparison, NamedStrategy, Rating
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, JudgeComparison, NamedStrategy, Rating
 from empathy_eval.raters.judges.judge_quality import (
     ComparedWith,
     CriterionQuality,
@@ -62,9 +62,9 @@ def rated(of: Rubric, values: Values, **more: Any) -> AnnotationFolder:
 
 def preferred(rows: list[tuple[str, str, str, str, str]], **more: Any) -> AnnotationFolder:
     """From (pair, first by name, second, winner, winner of the other order)."""
-    made: dict[str, list[Comparison]] = {}
+    made: dict[str, list[JudgeComparison]] = {}
     for pair, *rest in rows:
-        made.setdefault(pair, []).append(Comparison(rest[0], rest[1], 0, rest[2], rest[3], "", "", "k", "k"))
+        made.setdefault(pair, []).append(JudgeComparison(rest[0], rest[1], 0, rest[2], rest[3], "", "", "k", "k"))
     cases = [Annotated(pair.partition("-t")[0], int(pair[-2:]), pair, "accepted", comparisons=tuple(some)) for pair, some in made.items()]
     return folder(rubric(Criterion("warmer", "Which?"), kind="preference"), cases, **more)
 

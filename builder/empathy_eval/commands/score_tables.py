@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import MetricComparison, ReleaseTables
     from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable
-    from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations, Difference
+    from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
     from empathy_eval.raters.study.results import StudyReport
     from empathy_eval.statistics.estimate import Estimate
@@ -25,7 +25,7 @@ def _indented(row: FairnessRow) -> str:
     return f"  {row.name}"
 
 
-def _minus(row: MetricComparison | Difference) -> str:
+def _minus(row: MetricComparison | CorrelationDifference) -> str:
     return f"{row.one} - {row.other}"
 
 

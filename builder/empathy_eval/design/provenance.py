@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from empathy_eval.base.hashing import canonical_json, digest_file
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.printed import Printable, data_frame
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import SPLITS, read_manifest
@@ -126,6 +127,10 @@ class Result(Printable):
         more = tuple(files)
         provenance = self.provenance
         return replace(self, provenance=replace(provenance, files=(*provenance.files, *more))) if provenance and more else self
+
+    def to_json(self) -> dict[str, Any]:
+        """Figures as JSON values; undefined values are null, with a reason in ``why``."""
+        return self._with_provenance(fields_json(self))
 
     def _with_provenance(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """JSON values of the result, the provenance first if there is one."""

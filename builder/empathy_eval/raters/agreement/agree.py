@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import Problem, nearest, refuse
-from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -125,9 +124,9 @@ def inflation_factors(sums: Floats, criteria: int) -> Floats:
 
 def _complete(table: RatingTable, raters: Sequence[str]) -> tuple[Codes, Floats]:
     """Item of each (item, rater) with all criteria, and its ratings, shape (n, criteria)."""
-    wanted = table.by(raters)
+    mask = table.by(raters)
     key = table.item * len(table.raters) + table.rater
-    rows = [np.flatnonzero(wanted & (table.criterion == criterion)) for criterion in range(len(table.criteria))]
+    rows = [np.flatnonzero(mask & (table.criterion == criterion)) for criterion in range(len(table.criteria))]
     rows = [places[np.argsort(key[places])] for places in rows]
     common = reduce(lambda first, other: np.intersect1d(first, other, assume_unique=True), (key[places] for places in rows))
     values = [table.rating[places[np.isin(key[places], common)]] for places in rows]
@@ -195,8 +194,8 @@ class Agreement(LongForm):
         return {criterion.criterion: criterion.benchmark.median for criterion in self.criteria}
 
     def to_json(self) -> dict[str, Any]:
-        """Figures as JSON values; undefined values are null, with a reason in ``reason``. Without tags there is no key ``tags``."""
-        fields = self._with_provenance(fields_json(self))
+        """Figures as JSON values; undefined values are null, with a reason in ``why``. Without tags there is no key ``tags``."""
+        fields = super().to_json()
         return fields if self.tags else {name: value for name, value in fields.items() if name != "tags"}
 
     def _records(self) -> Iterator[dict[str, Any]]:
@@ -235,12 +234,12 @@ def _criterion(table: RatingTable, name: str, judges: Sequence[str], weights: st
     sample = ItemBootstrap.of(ratings.items, resamples, seed)
     named = [ratings.raters.index(judge) for judge in judges]
     experts = [criterion for criterion in range(len(ratings.raters)) if criterion not in named]
-    of = Experts(ratings, experts, sample)
+    panel = Experts(ratings, experts, sample)
     listed = (experts if len(experts) <= PANEL else []) + named
     return CriterionAgreement(
         name, ratings.items, len(ratings.step), tuple(ratings.scale.tolist()), sample.signature,
-        alpha(of.counts, ratings.scale, sample), fleiss(of.counts, sample), benchmark(of, named, weights),
-        tuple(RaterAgainstMedian(of, rater).figures for rater in listed),
+        alpha(panel.counts, ratings.scale, sample), fleiss(panel.counts, sample), benchmark(panel, named, weights),
+        tuple(RaterAgainstMedian(panel, rater).figures for rater in listed),
     )  # fmt: skip
 
 

@@ -66,7 +66,7 @@ class Faults:
 
     def refuse(self, options: Sequence[Problem] = ()) -> None:
         """Raise an :class:`InputError` with the problems of options and of all rows in order, if there are any."""
-        problems = [*options, *(Problem(self.files[file] + at, what, fix) for (file, _, what), (at, fix) in sorted(self.noted.items()))]
+        problems = [*options, *(Problem(self.files[file] + line, what, fix) for (file, _, what), (line, fix) in sorted(self.noted.items()))]
         if problems:
             raise InputError(problems + [Problem(self.files[0], f"{self.omitted} more problems", "fix these first")] * (self.omitted > 0))
 
@@ -126,7 +126,7 @@ class InvalidCell:
     text: str
 
 
-class Columns:
+class CodedColumns:
     """Rows of several files: by column its distinct values and a code for each row, and the file and line of each row.
 
     ``more`` are columns beyond those of the form, which no schema describes; rows without a rating are left out.
@@ -180,11 +180,11 @@ class Columns:
         refuse(problems)
 
     def _objects(self, path: Path) -> Iterator[tuple[int, Sequence[Any]]]:
-        of, rating = self._form.of_object, self._names.index("rating")
+        value_of, rating = self._form.of_object, self._names.index("rating")
         for number, row in json_objects(path, self.faults):
             if missing := [name for name in self._form.keys if name not in row]:
                 self.faults.add(number, "misses " + ", ".join(f'"{name}"' for name in missing), self._form.keys_fix)
-            elif (values := [of(row, name) for name in self._names])[rating] is not None:
+            elif (values := [value_of(row, name) for name in self._names])[rating] is not None:
                 yield number, values
 
     def add(self, rows: Iterable[tuple[int, Sequence[Any]]], places: Mapping[str, int], *, cells: bool = False) -> None:
@@ -255,7 +255,7 @@ def sorted_names(names: Collection[str]) -> tuple[str, ...]:
 class Rows:
     """Selected rows of columns; ``row`` are their indices."""
 
-    columns: Columns
+    columns: CodedColumns
     row: Codes
 
     def coded(self, name: str, first: str | None = None) -> NamedCodes:
@@ -275,27 +275,27 @@ class Rows:
     def fault(self, row: int, what: str, fix: str, before: int | None = None) -> None:
         """Note a problem of one of these rows, and the earlier row that it contradicts."""
         position = self.row[row]
-        at = "" if before is None else f" at {self.columns.at(self.row[before], position)}"
-        self.columns.fault(position, what + at, fix)
+        location = "" if before is None else f" at {self.columns.at(self.row[before], position)}"
+        self.columns.fault(position, what + location, fix)
 
-    def value_per_name(self, of: NamedCodes, by: NamedCodes, message: str, fix: str) -> Codes:
+    def value_per_name(self, coded: NamedCodes, by: NamedCodes, message: str, fix: str) -> Codes:
         """The value of each name, such as the group of each rater; notes each name with two. ``MISSING`` is no value."""
-        names, owner = of
+        names, owner = coded
         others, value = by
         known = np.flatnonzero(value != MISSING)
         own, first = np.full((2, len(names)), MISSING)
-        owners, at = np.unique(owner[known], return_index=True)
-        own[owners], first[owners] = value[known][at], known[at]
+        owners, first_at = np.unique(owner[known], return_index=True)
+        own[owners], first[owners] = value[known][first_at], known[first_at]
         rows = np.flatnonzero((value != MISSING) & (value != own[owner]))
         for row in self.columns.faults.shown(rows[np.sort(np.unique(owner[rows], return_index=True)[1])]):
             self.fault(row, message.format(names[owner[row]], others[value[row]], others[own[owner[row]]]), fix, first[owner[row]])
         return own
 
-    def require_values(self, of: NamedCodes, own: Codes, message: str, fix: str) -> None:
+    def require_values(self, names: NamedCodes, own: Codes, message: str, fix: str) -> None:
         """Note each name that has no value."""
-        _, first = np.unique(of[1], return_index=True)
+        _, first = np.unique(names[1], return_index=True)
         for owner in self.columns.faults.shown(np.flatnonzero(own == MISSING)):
-            self.fault(int(first[owner]), message.format(of[0][owner]), fix)
+            self.fault(int(first[owner]), message.format(names[0][owner]), fix)
 
     def refuse_repeats(self, rater: NamedCodes, item: NamedCodes) -> None:
         """Note each row whose item its rater rated before."""

@@ -241,14 +241,14 @@ class Benchmark:
     judges: tuple[JudgeAgainstBenchmark, ...]
 
 
-def benchmark(of: Experts, judges: Sequence[int], weights: str) -> Benchmark:
+def benchmark(panel: Experts, judges: Sequence[int], weights: str) -> Benchmark:
     """Median kappa of the pairs of experts, and each judge's median kappa with the experts.
 
     The agreement that experts reach with each other is what can be asked of others. Pairs with an undefined kappa are left out of a median.
     ``weights`` is one of ``WEIGHTS``.
     """
-    ratings, experts = of.ratings, of.places
-    line = of.sample.line(kappa="cohen", weights=weights, median="of-pairs")
+    ratings, experts = panel.ratings, panel.places
+    line = panel.sample.line(kappa="cohen", weights=weights, median="of-pairs")
     if len(experts) > PANEL:
         crowd = Estimate.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
         return Benchmark(
@@ -259,11 +259,11 @@ def benchmark(of: Experts, judges: Sequence[int], weights: str) -> Benchmark:
         few = "no pair has a kappa" if len(experts) > 1 else "there are fewer than two experts"
         return Estimate.of_resamples(values, ratings.items, "rated", few, line)
 
-    pairs, values = pairwise_kappas(ratings, list(combinations(experts, 2)), weights, of.sample)
+    pairs, values = pairwise_kappas(ratings, list(combinations(experts, 2)), weights, panel.sample)
     best, standings = median_of_pairs(values), list[JudgeAgainstBenchmark]()
     for judge in judges:
-        own, theirs = pairwise_kappas(ratings, [(judge, expert) for expert in experts], weights, of.sample)
-        median = median_of_pairs(theirs)
+        own, values_of = pairwise_kappas(ratings, [(judge, expert) for expert in experts], weights, panel.sample)
+        median = median_of_pairs(values_of)
         reached = int(np.sum(values[:, 0] <= median[0] + ALIKE)) if np.isfinite(median[0]) else None
         defined = int(np.sum(np.isfinite(values[:, 0])))
         standings.append(JudgeAgainstBenchmark(ratings.raters[judge], own, measure(median), measure(median - best), reached, defined))

@@ -183,7 +183,7 @@ def _rater_overall(
     above = [(row, None if value is None or row.crowd is None else value > row.crowd + ALIKE) for row, value in rows]
     return RaterOverall(
         distribution(own, line), _split(reached), _split((row, so) for row, so in reached if at_least(row.experts, benchmark)),
-        _split(above) if beside else None, pearson([theirs for theirs, _ in both], [value for _, value in both], line),
+        _split(above) if beside else None, pearson([expert for expert, _ in both], [value for _, value in both], line),
     )  # fmt: skip
 
 
@@ -242,7 +242,7 @@ def styles(judges: Sequence[JudgeRater], kappas: Mapping[str, Mapping[str, Estim
     """
     if len({(judge.called, judge.style) for judge in judges}) < 2:
         return None
-    by_criterion = {criterion: tuple(of.get(judge.rater) for judge in judges) for criterion, of in kappas.items()}
+    by_criterion = {criterion: tuple(measures.get(judge.rater) for judge in judges) for criterion, measures in kappas.items()}
     rows = tuple(StyleRow(criterion, own, _best(own, range(len(own)))) for criterion, own in by_criterion.items())
     columns = list[StyleColumn]()
     for index, judge in enumerate(judges):

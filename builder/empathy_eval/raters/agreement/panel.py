@@ -153,10 +153,11 @@ def frameworks_of(table: RatingTable, named: Mapping[str, str], rubrics: Sequenc
     Raises:
         InputError: for two rubrics that define a criterion differently.
     """
-    known, of = _known(table, rubrics)
+    known, rubric_of = _known(table, rubrics)
     titles = {rubric.name: rubric.title for rubric in rubrics}
     names = {title: name for name, title in titles.items()}
-    group = {criterion: names.get(named.get(criterion, ""), named.get(criterion) or of.get(criterion, "")) for criterion in table.criteria}
+    stated = {criterion: named.get(criterion, "") for criterion in table.criteria}
+    group = {criterion: names.get(title, title or rubric_of.get(criterion, "")) for criterion, title in stated.items()}
     order = [*titles, *sorted(set(group.values()) - {*titles, ""}), ""]
     ranked = [*known, *(criterion for criterion in table.criteria if criterion not in known)]
     frameworks = list[Framework]()
@@ -177,18 +178,18 @@ def off_scale(table: RatingTable, frameworks: Sequence[Framework], crowd: Sequen
 
 def _known(table: RatingTable, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion], dict[str, str]]:
     """Definition of each criterion, in the order of the rubrics, and the name of the first rubric that has it."""
-    known, of, problems = dict[str, Criterion](), dict[str, str](), list[Problem]()
+    known, rubric_of, problems = dict[str, Criterion](), dict[str, str](), list[Problem]()
     for rubric in rubrics:
         for criterion in rubric.criteria:
             if criterion.name not in table.criteria:
                 continue
             other = known.setdefault(criterion.name, criterion)
             if (other.scale, other.better, other.opposite) != (criterion.scale, criterion.better, criterion.opposite):
-                what = f'defines "{criterion.name}" differently from "{of[criterion.name]}": the scale, better end or opposite'
+                what = f'defines "{criterion.name}" differently from "{rubric_of[criterion.name]}": the scale, better end or opposite'
                 problems.append(Problem(f'rubric "{rubric.name}"', what, "leave one of the two out, or rename the criterion"))
-            of.setdefault(criterion.name, rubric.name)
+            rubric_of.setdefault(criterion.name, rubric.name)
     refuse(problems)
-    return known, of
+    return known, rubric_of
 
 
 def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:

@@ -5,28 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.raters.agreement import experts as expert_figures
 from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, variance_inflation
 from empathy_eval.raters.agreement.columns import MISSING
-from empathy_eval.raters.agreement.experts import (
-    F1,
-    MEDIAN,
-    PANEL,
-    Experts,
-    RaterAgainstMedian,
-    counted_values,
-    crowd_alpha,
-    histogram,
-    median_of_pairs,
-    pairwise_kappas,
-)
+from empathy_eval.raters.agreement.experts import F1, MEDIAN, PANEL, Experts, RaterAgainstMedian
 from empathy_eval.raters.agreement.overall import CriterionKappas, Overall, Styles, at_least, distribution, overall, styles
 from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, ItemValues, Panel, crowd_ratings, item_values
 from empathy_eval.raters.agreement.table import CriterionRatings, RatingTable
@@ -126,13 +114,14 @@ def reliability_row(on: RowInputs, vif: Estimate) -> ReliabilityRow:
     """Compute the row of one criterion."""
     level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.agreement
     experts, judges = on.places(on.panel.experts), on.places(judge.rater for judge in on.panel.first)
-    of = Experts(ratings, experts, on.sample)
-    steps = counted_values(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(found.criterion))
-    counted = histogram(ratings, experts, judges, steps)
-    beside = {ratings.raters[rater]: RaterAgainstMedian(of, rater) for rater in (*(experts if len(experts) <= PANEL else ()), *judges)}
+    panel = Experts(ratings, experts, on.sample)
+    steps = expert_figures.counted_values(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(found.criterion))
+    counted = expert_figures.histogram(ratings, experts, judges, steps)
+    beside = {ratings.raters[rater]: RaterAgainstMedian(panel, rater) for rater in (*(experts if len(experts) <= PANEL else ()), *judges)}
     pairs = None
     if found.benchmark.median.value is not None:
-        pairs = median_of_pairs(pairwise_kappas(ratings, list(combinations(experts, 2)), on.weights, on.sample)[1])
+        _, of_pairs = expert_figures.pairwise_kappas(ratings, list(combinations(experts, 2)), on.weights, on.sample)
+        pairs = expert_figures.median_of_pairs(of_pairs)
     placed = {ratings.raters[judge]: _against_benchmark(on, beside[ratings.raters[judge]], pairs) for judge in judges}
     inflation = {name: beside[name].inflation() for name in placed}
     f1 = {name: rater.f1(steps.tolist()) for name, rater in beside.items()}
@@ -140,11 +129,11 @@ def reliability_row(on: RowInputs, vif: Estimate) -> ReliabilityRow:
     if on.crowd:
         index, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
         own = RaterAgainstMedian(Experts(on.crowd.ratings, experts, on.sample, signature), index)
-        crowd, third = _against_benchmark(on, own, pairs), crowd_alpha(on.crowd, own)
+        crowd, third = _against_benchmark(on, own, pairs), expert_figures.crowd_alpha(on.crowd, own)
         f1[CROWD], inflation[CROWD] = own.f1(steps.tolist()), own.inflation(on.crowd)
-        counted |= histogram(on.crowd.ratings, (), [index], steps)
+        counted |= expert_figures.histogram(on.crowd.ratings, (), [index], steps)
         sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
-        kappas, _ = pairwise_kappas(on.crowd.ratings, [(judge, index) for judge in judges], on.weights, sample)
+        kappas, _ = expert_figures.pairwise_kappas(on.crowd.ratings, [(judge, index) for judge in judges], on.weights, sample)
         with_judge = {pair.raters[0]: pair.kappa[on.weights] for pair in kappas}
     elif on.panel.crowd:
         inflation[CROWD] = third = Estimate.undefined(NO_SHARED_ITEM, on.sample.signature)
@@ -233,13 +222,13 @@ def contradictions(table: RatingTable, panel: Panel, framework: Framework) -> tu
             none = f'no item that is rated on "{name}" has a high median of the experts on "{opposite}"'
             settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite"}
             settings |= {"there_above": f"{opposite_high.above:g}", "middle": middle}
-            for rater, kind, how, own, theirs in _sides(table, panel, name, opposite):
-                item, here, there_index = np.intersect1d(own[0], theirs[0], assume_unique=True, return_indices=True)
-                values, medians = own[1][here], theirs[1][there_index]
-                asked = medians > opposite_high.above
-                hit = asked & (values > high.above)
+            for rater, kind, how, own, median in _sides(table, panel, name, opposite):
+                item, here, there_index = np.intersect1d(own[0], median[0], assume_unique=True, return_indices=True)
+                values, medians = own[1][here], median[1][there_index]
+                high_median = medians > opposite_high.above
+                hit = high_median & (values > high.above)
                 worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
-                count, of, examples = int(hit.sum()), int(asked.sum()), tuple(table.items[index] for index in item[hit][worst])
+                count, of, examples = int(hit.sum()), int(high_median.sum()), tuple(table.items[index] for index in item[hit][worst])
                 part = share(count, of, none, **settings, **how)
                 rows.append(Contradiction(framework.name, high, opposite_high, rater, kind, count, of, part, examples))
     return tuple(rows)
@@ -309,8 +298,8 @@ def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sampl
     line = sample.line(kappa="cohen", weights=weights, median="of-pairs-of-samples", samples=len(places))
     kappa = Estimate.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
     if len(places) <= PANEL:
-        _, kappas = pairwise_kappas(ratings, list(combinations(places, 2)), weights, sample)
-        kappa = Estimate.of_resamples(median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
+        _, kappas = expert_figures.pairwise_kappas(ratings, list(combinations(places, 2)), weights, sample)
+        kappa = Estimate.of_resamples(expert_figures.median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
     ranges = ratio(*sample.totals(items, [apart, np.ones(len(items))]).T)
     measures = [
         share(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", **how),
@@ -346,10 +335,6 @@ class Reliability(Result):
     contradictions: tuple[Contradiction, ...]
     signature: str
     crowd_alone: tuple[str, ...] = ()
-
-    def to_json(self) -> dict[str, Any]:
-        """Figures as JSON values; undefined values are null, with a reason in ``reason``."""
-        return self._with_provenance(fields_json(self))
 
 
 def reliability(

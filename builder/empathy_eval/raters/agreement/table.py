@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import violations
-from empathy_eval.raters.agreement.columns import MISSING, Columns, TableForm, number_of, repeated
+from empathy_eval.raters.agreement.columns import MISSING, CodedColumns, TableForm, number_of, repeated
 from empathy_eval.raters.judges.annotations import ratings_of, read_annotations
 from empathy_eval.statistics.estimate import Codes, Floats
 
@@ -116,7 +116,7 @@ class RatingTable:
         Raises:
             InputError: for rows that break the schema and ratings given twice, all at once; for a table without a rating.
         """
-        columns = Columns(FORM, unit="row")
+        columns = CodedColumns(FORM, unit="row")
         columns.faults.files.append("ratings")
         # NaN is the only value that differs from itself.
         rated = ((number, (*row, ONLY)[:4]) for number, row in enumerate(rows, 1) if row[2] is not None and row[2] == row[2])
@@ -157,7 +157,7 @@ class RatingTable:
         return CriterionRatings(len(items), self.raters, scale, item, self.rater[rows], step)
 
 
-def table_of(columns: Columns) -> RatingTable:
+def table_of(columns: CodedColumns) -> RatingTable:
     """Table of all rows that were read.
 
     Raises:
@@ -184,7 +184,7 @@ def table_of(columns: Columns) -> RatingTable:
     return table
 
 
-def _sorted(columns: Columns, name: str) -> tuple[tuple[str, ...], Codes]:
+def _sorted(columns: CodedColumns, name: str) -> tuple[tuple[str, ...], Codes]:
     """Names of a column in order, and the index of each row's name."""
     values = columns.values[name]
     names = sorted(values)
@@ -207,7 +207,7 @@ class RaterFacts:
     stated: dict[str, dict[str, str]] = field(default_factory=lambda: {name: {} for name in FACTS})
     _first: dict[tuple[str, str], str] = field(default_factory=dict)
 
-    def note(self, columns: Columns) -> None:
+    def note(self, columns: CodedColumns) -> None:
         """Add the facts in the rows of a table."""
         names = ("rater", "criterion", *FACTS)
         values, first = [list(columns.values[name]) for name in names], dict[tuple[int, ...], int]()
@@ -222,12 +222,12 @@ class RaterFacts:
             for name, text in stated.items():
                 self._say(columns, row, (name, str({"rater": rater, "criterion": criterion}[FACTS[name]])), text)
 
-    def _say(self, columns: Columns, row: int, about: tuple[str, str], text: str) -> None:
-        name, of = about
-        known = self.stated[name].setdefault(of, text)
+    def _say(self, columns: CodedColumns, row: int, about: tuple[str, str], text: str) -> None:
+        name, subject = about
+        known = self.stated[name].setdefault(subject, text)
         before = self._first.setdefault(about, f"line {columns.lines[row]} of {columns.faults.files[-1]}")
         if known != text:
-            what = f'gives the {FACTS[name]} "{of}" the {name} "{text}", but {before} says "{known}"'
+            what = f'gives the {FACTS[name]} "{subject}" the {name} "{text}", but {before} says "{known}"'
             columns.fault(row, what, f"give each {FACTS[name]} one {name}")
 
 
@@ -253,7 +253,7 @@ def read_table(path: Path, facts: RaterFacts | None = None) -> RatingTable:
         InputError: if the file cannot be read, is not UTF-8 or not of its form, or has a row that breaks the schema ``ratings_row``, a
             rating given twice, or no rating; all problems at once with their lines.
     """
-    columns = Columns(FORM, () if facts is None else tuple(FACTS))
+    columns = CodedColumns(FORM, () if facts is None else tuple(FACTS))
     columns.read(path)
     if facts:
         facts.note(columns)

@@ -26,7 +26,7 @@ from empathy_eval.raters.judges.tag_audit import audit_of
 from empathy_eval.raters.review.record import TABLE_ROW, rating_rows, read_record
 
 # item, rater, rating, criterion
-Row = tuple[str, str, float, str]
+RatingRow = tuple[str, str, float, str]
 
 
 def agreement_of(
@@ -62,7 +62,7 @@ class AgreementInput:
     """Ratings of the inputs: ``tables`` still to be read (files, and folders of ratings), and the rows of records."""
 
     tables: tuple[Path, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[RatingRow, ...]
 
 
 def read_inputs(paths: Sequence[Path], chance: ResamplingSettings, level: str, release_dir: Path | None) -> tuple[AgreementInput, TagAudit]:
@@ -160,7 +160,7 @@ def reliability_of(
     return agreed, reliability(loaded.table, panel, frameworks, agreement, chance).of(provenance)
 
 
-def _load(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[Row]) -> _Loaded:
+def _load(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[RatingRow]) -> _Loaded:
     facts, annotated = RaterFacts(), [read_annotations(path) for path in folders]
     names = _names(annotated)
     if not (annotated or rows) and files:
@@ -238,12 +238,12 @@ def _judges(raters: Sequence[str], loaded: _Loaded) -> tuple[tuple[JudgeRater, .
     numbered = sorted(raters, key=lambda name: (int(facts["sample"].get(name, 1)), name))
     for name in numbered:
         part = SAMPLE.fullmatch(name)
-        of, number = (part[1], int(part[2])) if part and part[1] in raters else (name, 1)
-        model, style = (facts[column].get(name, facts[column].get(of)) for column in ("model", "style"))
-        judge = loaded.judges.get(name) or JudgeRater(name, of, model, style, int(facts["sample"].get(name, number)))
-        if name in facts["sample"] and (model or style) and of == name:
+        base, number = (part[1], int(part[2])) if part and part[1] in raters else (name, 1)
+        model, style = (facts[column].get(name, facts[column].get(base)) for column in ("model", "style"))
+        judge = loaded.judges.get(name) or JudgeRater(name, base, model, style, int(facts["sample"].get(name, number)))
+        if name in facts["sample"] and (model or style) and base == name:
             judge = replace(judge, judge=first.setdefault((model, style), judge).judge)
-        elif name in facts["sample"] and judge.sample > 1 and of == name:
+        elif name in facts["sample"] and judge.sample > 1 and base == name:
             what = f"is sample {judge.sample} of a judge that is not named"
             problems.append(Problem(f'rater "{name}"', what, "give the samples of a judge one model or style, or call them NAME#2"))
         judges.append(judge)

@@ -39,7 +39,7 @@ class Rating:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class JudgeComparison:
     """A judge's preference of two texts in both orders: ``winner_12`` with the first by name as A, ``winner_21`` with it as B."""
 
     variant_1: str
@@ -90,7 +90,7 @@ class Annotated:
     status: str
     reasons: tuple[str, ...] = ()
     ratings: tuple[Rating, ...] = ()
-    comparisons: tuple[Comparison, ...] = ()
+    comparisons: tuple[JudgeComparison, ...] = ()
     strategies: tuple[NamedStrategy, ...] = ()
     failures: tuple[Failure, ...] = ()
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -102,7 +102,7 @@ class Annotated:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Annotated:
         """From what :meth:`to_json` gave; the value must be valid under ``annotated.schema.json``."""
-        kinds: dict[str, Any] = {"ratings": Rating, "comparisons": Comparison, "strategies": NamedStrategy}
+        kinds: dict[str, Any] = {"ratings": Rating, "comparisons": JudgeComparison, "strategies": NamedStrategy}
         rows: dict[str, Any] = {name: tuple(kind(**row) for row in value[name]) for name, kind in kinds.items()}
         failures = tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"])
         return cls(**{**value, **rows, "reasons": tuple(value["reasons"]), "failures": failures})
@@ -225,7 +225,7 @@ def _rating_problems(case: Annotated, rubric: Rubric) -> Iterator[str]:
 
 
 # (pair, variant); the variant is empty for a whole dialogue, and "apathetic - reference" for two compared texts.
-Text = tuple[str, str]
+TextKey = tuple[str, str]
 # Means are rounded, so that the order of summation does not matter.
 PLACES = 9
 # Rewards have no scale: only their order is used.
@@ -243,15 +243,15 @@ class CriterionScores:
     low: float
     high: float
     better: str
-    given: Mapping[Text, Mapping[int, float]]
+    given: Mapping[TextKey, Mapping[int, float]]
 
     @cached_property
-    def means(self) -> dict[Text, float]:
+    def means(self) -> dict[TextKey, float]:
         """Mean over the samples of each text."""
         return {text: round(math.fsum(values.values()) / len(values), PLACES) for text, values in self.given.items()}
 
     @cached_property
-    def merits(self) -> dict[Text, float]:
+    def merits(self) -> dict[TextKey, float]:
         """The means on a scale from 0 (worst) to 1 (best)."""
         shares = {text: (value - self.low) / (self.high - self.low) for text, value in self.means.items()}
         return {text: round(1 - share if self.better == "low" else share, PLACES) for text, share in shares.items()}
@@ -265,7 +265,7 @@ def criterion_scores(folder: AnnotationFolder) -> tuple[CriterionScores, ...]:
     """Scores of annotations, by criterion in the order of the rubric; empty for strategies."""
     rubric = folder.header["rubric"]
     criteria = [BARE] if rubric["kind"] == "reward" else rubric["criteria"]
-    given: dict[str, dict[Text, dict[int, float]]] = {criterion["name"]: {} for criterion in criteria}
+    given: dict[str, dict[TextKey, dict[int, float]]] = {criterion["name"]: {} for criterion in criteria}
     for case in folder.cases:
         name = case.pair_id or case.dialogue_id
         for rating in case.ratings:

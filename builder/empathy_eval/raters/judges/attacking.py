@@ -25,12 +25,12 @@ from empathy_eval.raters.judges.annotations import (
     ATTACKS,
     AnnotationFolder,
     CriterionScores,
-    Text,
+    TextKey,
     criterion_scores,
     read_annotations,
     resumed,
 )
-from empathy_eval.raters.judges.cases import Case, Conversation, Released, Source, source_of
+from empathy_eval.raters.judges.cases import Case, Conversation, ReleaseTexts, Source, source_of
 from empathy_eval.raters.judges.estimator import chance_of, clusters_of, reckoning_of
 
 # Names are exchanged in the conversation and in the replies: no reply is worse, and a fair judge gives the same scores.
@@ -46,7 +46,7 @@ class AttackSelection:
     rules: Path | None = None
 
 
-def attacking(job: AnnotationJob, folder: Path, wanted: AttackSelection) -> tuple[AnnotationJob, tuple[str, ...]]:
+def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> tuple[AnnotationJob, tuple[str, ...]]:
     """The job of judging attacked texts of the first turns of another job, and notes on attacks that are left out.
 
     Raises:
@@ -58,28 +58,28 @@ def attacking(job: AnnotationJob, folder: Path, wanted: AttackSelection) -> tupl
         raise input_error("--attacks", f'the rubric "{rubric.name}" rates no replies', "attack a judge that rates replies one by one")
     source, configuration = source_of(folder), configuration_in(folder)
     seed, language = configuration["seed"], language_of(configuration)
-    asked = [name for name in wanted.names if name != THROUGHOUT]
-    attacks = find_attacks(asked, language, wanted.rules) if asked or not wanted.names else Attacks(())
-    cases = [case for case in job.cases if set(PAIR_VARIANTS) & set(case.texts)][: wanted.turns]
+    requested = [name for name in selection.names if name != THROUGHOUT]
+    attacks = find_attacks(requested, language, selection.rules) if requested or not selection.names else Attacks(())
+    cases = [case for case in job.cases if set(PAIR_VARIANTS) & set(case.texts)][: selection.turns]
     if not cases:
         raise input_error("--attacks", "no turn has an apathetic or an empathetic text to attack", "leave --variants out, or --attacks")
     attacked_texts = AttackedTexts.of(attacks.some, _replies(source, cases, language, seed), seed)
     notes, signatures = list(attacks.told), dict(attacked_texts.signatures)
     attacked = [_under(case, attacked_texts) for case in cases]
-    if not wanted.names or THROUGHOUT in wanted.names:
-        names = load_names(language, wanted.rules)
+    if not selection.names or THROUGHOUT in selection.names:
+        names = load_names(language, selection.rules)
         if names is None:
             notes.append(f'{THROUGHOUT}: left out, as there is no names.yaml in the language "{language}"')
         else:
             attacked = [_renamed(case, plain, names, seed) for case, plain in zip(attacked, cases, strict=True)]
             signatures[THROUGHOUT] = _signature(attacked, names, seed)
-    config = replace(job.config, design=replace(job.config.design, turns=wanted.turns), attacks=signatures)
+    config = replace(job.config, design=replace(job.config.design, turns=selection.turns), attacks=signatures)
     return replace(job, config=config, cases=tuple(case for case in attacked if case.texts)), tuple(notes)
 
 
 def configuration_in(folder: Path) -> dict[str, Any]:
     """Configuration of a release, or of a finished build."""
-    header = read_manifest(folder) if isinstance(source_of(folder), Released) else read_build(folder)
+    header = read_manifest(folder) if isinstance(source_of(folder), ReleaseTexts) else read_build(folder)
     configuration: dict[str, Any] = header["configuration"]
     return configuration
 
@@ -163,11 +163,11 @@ class AttackedJudges:
         Raises:
             InputError: as :func:`attack_table`, or if an attack is unknown.
         """
-        wanted = attacks(language=language_of(configuration_in(release_dir)))
-        names = {attack.name for attack in wanted.some}
+        selected = attacks(language=language_of(configuration_in(release_dir)))
+        names = {attack.name for attack in selected.some}
         finished = [folder for folder in folders if (folder / ATTACKS / BUILD).is_file()]
         tables = [attack_table(folder, release_dir) for folder in finished]
-        tables = [replace(table, rows=tuple(row for row in table.rows if wanted.every or row.attack in names)) for table in tables]
+        tables = [replace(table, rows=tuple(row for row in table.rows if selected.every or row.attack in names)) for table in tables]
         begun = [folder for folder in folders if (folder / ATTACKS).is_dir() and folder not in finished]
         return cls(tables, [f"{folder}: its attacked texts are not judged to their end; {resumed(folder)}" for folder in begun])
 
@@ -182,10 +182,10 @@ class AttackedJudges:
             if judge_rows and not rows:
                 table = replace(table, replies=judge_table.replies, pairs=judge_table.pairs, dialogues=judge_table.dialogues)
             rows += judge_rows
-            asked = list(dict.fromkeys(row.metric for row in judge_rows))
-            notes = [line for line in notes if not line.startswith(tuple(f"{name}: not attacked" for name in asked))]
+            names_of = list(dict.fromkeys(row.metric for row in judge_rows))
+            notes = [line for line in notes if not line.startswith(tuple(f"{name}: not attacked" for name in names_of))]
             over = f"over the {judge_table.replies} replies that annotate --attacks asked it about, of all splits"
-            notes += [f"{name}: {over}" for name in asked]
+            notes += [f"{name}: {over}" for name in names_of]
         return replace(table, rows=tuple(rows), told=(*notes, *self.notes))
 
 
@@ -203,13 +203,13 @@ def _rows(
     return attacked.rows((name, signature), scores, _effect(name, before, chance), chance)
 
 
-def _merits(scored: CriterionScores) -> dict[Text, float]:
+def _merits(scored: CriterionScores) -> dict[TextKey, float]:
     """Mean of each text, negated if lower is better."""
     sign = -1.0 if scored.better == "low" else 1.0
     return {text: sign * value for text, value in scored.means.items()}
 
 
-def _effect(name: str, merits: Mapping[Text, float], chance: ResamplingSettings) -> StanceEffect:
+def _effect(name: str, merits: Mapping[TextKey, float], chance: ResamplingSettings) -> StanceEffect:
     """The judge's own stance effect over all it has judged: at equal closeness if it has judged the controls of a pair."""
     over, pulls = EQUAL, _stance_differences(merits, (NEAR, FAR))
     if not pulls:
@@ -217,7 +217,7 @@ def _effect(name: str, merits: Mapping[Text, float], chance: ResamplingSettings)
     return stance_effects({name: np.array(list(pulls.values()))}, clusters_of(list(pulls)), over, chance)[name]
 
 
-def _stance_differences(merits: Mapping[Text, float], duels: Sequence[tuple[str, str]]) -> dict[str, float]:
+def _stance_differences(merits: Mapping[TextKey, float], duels: Sequence[tuple[str, str]]) -> dict[str, float]:
     """By pair the mean difference (empathetic minus apathetic) over these pairs of variants, if all its texts are judged."""
     return {
         pair: float(np.mean([merits[pair, empathetic] - merits[pair, apathetic] for empathetic, apathetic in duels]))

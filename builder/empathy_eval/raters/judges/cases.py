@@ -44,7 +44,7 @@ class SourceTurn(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleaseTexts:
     """Texts of a release. A turn may come in parts, in any order."""
 
     folder: Path
@@ -73,9 +73,9 @@ class Released:
     def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns."""
         for config, names, context in (("pairs", (REFERENCE, *PAIR_VARIANTS), ["context"]), ("controls", CONTROLS, [])):
-            asked = [name for name in names if name in variants]
-            for row in self._rows(config, ["pair_id", *asked, *context], wanted):
-                yield row["pair_id"], _conversation(row.get("context", ())), {name: row[name] for name in asked}
+            present = [name for name in names if name in variants]
+            for row in self._rows(config, ["pair_id", *present, *context], wanted):
+                yield row["pair_id"], _conversation(row.get("context", ())), {name: row[name] for name in present}
 
     def conversations(self, wanted: Collection[str]) -> Iterator[tuple[str, Conversation]]:
         """Id and all turns of the wanted dialogues."""
@@ -94,7 +94,7 @@ def _conversation(turns: Iterable[Mapping[str, str]]) -> Conversation:
 
 
 @dataclass(frozen=True)
-class Built:
+class BuildTexts:
     """Texts of a finished build, as a release of all accepted dialogues; they are read one at a time."""
 
     folder: Path
@@ -147,7 +147,7 @@ def _texts(dialogue: Dialogue, pair: Pair) -> dict[str, str]:
     return {REFERENCE: dialogue.turns[pair.turn].text, **{name: getattr(pair, name).text for name in names}}
 
 
-Source = Released | Built
+Source = ReleaseTexts | BuildTexts
 
 
 def source_of(folder: Path) -> Source:
@@ -157,12 +157,12 @@ def source_of(folder: Path) -> Source:
         InputError: if the folder is neither, or its header is not valid.
     """
     if (folder / MANIFEST).is_file():
-        return Released(folder)
+        return ReleaseTexts(folder)
     header = read_json(folder / BUILD, None, "name a release or a build") if (folder / BUILD).is_file() else None
     if isinstance(header, dict) and "rubric" in header:
         raise input_error(folder, "holds annotations, not texts", "name the release or the build that was annotated")
     if (folder / BUILD).is_file() or (folder / CONFIGURATION).is_file():
-        return Built(folder)
+        return BuildTexts(folder)
     what = f"is neither a release (no {MANIFEST} in it) nor a finished build (no {BUILD} in it)"
     raise input_error(folder, what, "name the folder of a release, or that of a build that was run to its end")
 
@@ -229,10 +229,10 @@ def cases_of(source: Source | Path, turns: int | None, variants: Iterable[str] =
     Raises:
         InputError: if a file is missing, or does not hold what the data contract says.
     """
-    source, asked = Released(source) if isinstance(source, Path) else source, set(variants)
-    order = [name for name in sample_of(source.turns(), asked) if name not in but][:turns]
+    source, requested = ReleaseTexts(source) if isinstance(source, Path) else source, set(variants)
+    order = [name for name in sample_of(source.turns(), requested) if name not in but][:turns]
     contexts, texts = dict[str, Conversation](), dict[str, dict[str, str]]()
-    for name, context, texts_of in source.texts(set(order), asked):
+    for name, context, texts_of in source.texts(set(order), requested):
         contexts[name] = contexts.get(name, ()) or context
         texts.setdefault(name, {}).update(texts_of)
     ordered = {name: {variant: texts[name][variant] for variant in TEXTS if variant in texts[name]} for name in order}
@@ -241,7 +241,7 @@ def cases_of(source: Source | Path, turns: int | None, variants: Iterable[str] =
 
 def dialogues_of(source: Source | Path, number: int | None) -> list[Case]:
     """The first dialogues (None: all) of a release or a build, in sampling order."""
-    source = Released(source) if isinstance(source, Path) else source
+    source = ReleaseTexts(source) if isinstance(source, Path) else source
     order = spread_out({dialogue.name: dialogue.stratum for dialogue in source.dialogues()})[:number]
     turns = dict(source.conversations(set(order)))
     return [Case(name, None, None, turns[name]) for name in order]

@@ -24,7 +24,15 @@ from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, w
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement import Estimate
-from empathy_eval.raters.judges.annotations import PLACES, AnnotationFolder, Comparison, CriterionScores, Text, criterion_scores, pair_name
+from empathy_eval.raters.judges.annotations import (
+    PLACES,
+    AnnotationFolder,
+    CriterionScores,
+    JudgeComparison,
+    TextKey,
+    criterion_scores,
+    pair_name,
+)
 from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
 from empathy_eval.raters.review.sample import rows_of
@@ -97,7 +105,7 @@ def empathetic_wins(scored: CriterionScores) -> dict[StancePair, float]:
 ALL, NEITHER = "all", "neither"
 
 
-def compared(folder: AnnotationFolder) -> Iterator[tuple[str, Comparison]]:
+def compared(folder: AnnotationFolder) -> Iterator[tuple[str, JudgeComparison]]:
     """All comparisons of annotations, each with its pair."""
     yield from ((case.pair_id or "", comparison) for case in folder.cases for comparison in case.comparisons)
 
@@ -110,7 +118,7 @@ def preferences(folder: AnnotationFolder, estimator: Estimator) -> dict[str, Any
     rows = list(compared(folder))
     # A comparison has an answer in each order: none, one or both prefer the text shown first.
     first = [((row.winner_12 == row.variant_1) + (row.winner_21 == row.variant_2)) / 2 for _, row in rows]
-    sides: dict[str, list[tuple[str, Comparison]]] = defaultdict(list)
+    sides: dict[str, list[tuple[str, JudgeComparison]]] = defaultdict(list)
     for name, comparison in rows:
         sides[pair_name(comparison.variant_1, comparison.variant_2)].append((name, comparison))
     names = [name for name, _ in rows]
@@ -123,7 +131,7 @@ def preferences(folder: AnnotationFolder, estimator: Estimator) -> dict[str, Any
     }
 
 
-def _winners(rows: list[tuple[str, Comparison]], estimator: Estimator) -> dict[str, Estimate]:
+def _winners(rows: list[tuple[str, JudgeComparison]], estimator: Estimator) -> dict[str, Estimate]:
     comparison = rows[0][1]
     outcomes = {comparison.variant_1: comparison.variant_1, comparison.variant_2: comparison.variant_2, NEITHER: None}
     columns = {name: [row.winner == winner for _, row in rows] for name, winner in outcomes.items()}
@@ -173,17 +181,17 @@ def strategies(folder: AnnotationFolder, release_dir: Path, estimator: Estimator
 LOWEST, STEPS = 1, 3
 
 
-def rated_by_people(reviews: Mapping[str, Any] | None, release_dir: Path) -> dict[str, dict[Text, float]]:
+def rated_by_people(reviews: Mapping[str, Any] | None, release_dir: Path) -> dict[str, dict[TextKey, float]]:
     """By criterion and text the mean rating of people; empty without a record."""
     if reviews is None:
         return {}
-    hashes: dict[Text, str] = {}
+    hashes: dict[TextKey, str] = {}
     for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
         names = column(release_dir, config, "pair_id")
         for variant in variants:
             texts = column(release_dir, config, variant)
             hashes |= {(name, variant): text_hash(text) for name, text in zip(names, texts, strict=True)}
-    given: dict[str, dict[Text, list[int]]] = {name: defaultdict(list) for name in CRITERIA}
+    given: dict[str, dict[TextKey, list[int]]] = {name: defaultdict(list) for name in CRITERIA}
     for judgement in reviews["judgements"]:
         if judgement["kind"] == "variant" and "attempt" not in judgement:
             text = judgement["pair_id"], judgement["variant"]
@@ -207,7 +215,7 @@ def with_people(
     return {name: {figure: measure.to_json() for figure, measure in by_figure.items()} for name, by_figure in measures.items()}
 
 
-def beside_people(scored: CriterionScores, people: Mapping[Text, float], estimator: Estimator) -> dict[str, Estimate]:
+def beside_people(scored: CriterionScores, people: Mapping[TextKey, float], estimator: Estimator) -> dict[str, Estimate]:
     """Kappa of the rounded ratings (halves up), the judge's on the people's scale; and the rank correlation."""
     merits = scored.merits
     texts = [text for text in merits if text in people]
@@ -215,8 +223,8 @@ def beside_people(scored: CriterionScores, people: Mapping[Text, float], estimat
     judged = np.array([round(LOWEST + (STEPS - 1) * merits[text], PLACES) for text in texts])
     rated = np.array([people[text] for text in texts])
     rounded = tuple(np.floor(values + 0.5).astype(np.int64) - LOWEST for values in (judged, rated))
-    scale, of = range(LOWEST, LOWEST + STEPS), "judge,mean-of-people"
+    scale, raters = range(LOWEST, LOWEST + STEPS), "judge,mean-of-people"
     return {
-        "kappa": estimator.kappa((rounded[0], rounded[1]), scale, names, "quadratic", of=of, rounded="halves-up"),
-        "spearman": estimator.correlation(judged, rated, names, ranks=True, of=of),
+        "kappa": estimator.kappa((rounded[0], rounded[1]), scale, names, "quadratic", of=raters, rounded="halves-up"),
+        "spearman": estimator.correlation(judged, rated, names, ranks=True, of=raters),
     }

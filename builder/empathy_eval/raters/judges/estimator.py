@@ -12,7 +12,7 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.raters.judges.annotations import AnnotationFolder, Text, dialogue_of
+from empathy_eval.raters.judges.annotations import AnnotationFolder, TextKey, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
 from empathy_eval.statistics.estimate import Codes, Estimate
 from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
@@ -50,7 +50,7 @@ class Estimator:
         named = zip(won, estimates, strict=True)
         return {name: replace(share, n=len(names), reason=reason, signature=line) for name, share in named}
 
-    def alpha(self, given: Mapping[Text, Sequence[int]], **settings: object) -> Estimate:
+    def alpha(self, given: Mapping[TextKey, Sequence[int]], **settings: object) -> Estimate:
         """Krippendorff's interval alpha of the ratings of each text, in whole steps of a scale."""
         if not given:
             return Estimate.undefined("no item with two ratings", self.line(0, **settings))

@@ -16,7 +16,7 @@ from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD, 
 from empathy_eval.design.rubrics import REWARD as REWARDED
 from empathy_eval.design.rubrics import REWARDS, Criterion, Rubric
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.raters.judges.annotations import Annotated, Comparison, NamedStrategy, Rating
+from empathy_eval.raters.judges.annotations import Annotated, JudgeComparison, NamedStrategy, Rating
 from empathy_eval.raters.judges.cases import REFERENCE, Case
 
 # Tolerance of the sum of probabilities, which are normalised.
@@ -25,17 +25,17 @@ ROUNDED = 0.01
 
 def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str, float] | list[Flaw]:
     """Numbers of an answer that is valid under ``rating_answer``, by criterion in the order requested; or its flaws."""
-    asked = {criterion.name: criterion for criterion in criteria}
+    requested = {criterion.name: criterion for criterion in criteria}
     given = [(rating["criterion"], rating["value"]) for rating in value["ratings"]]
-    flaws = list(_once("criterion", [name for name, _ in given], asked))
+    flaws = list(_once("criterion", [name for name, _ in given], requested))
     for name, number in given:
-        scale = asked[name].scale if name in asked else None
+        scale = requested[name].scale if name in requested else None
         if scale and (fault := scale.fault(number)):
             reason = "not_whole" if scale.low <= number <= scale.high else "out_of_bounds"
             flaws.append(Flaw(f"rating_{reason}", f'the value {number} for "{name}" {fault}; give one that is'))
     values = dict(given)
     # Adding 0 takes the sign off a negative zero.
-    return flaws or {name: values[name] + 0.0 for name in asked}
+    return flaws or {name: values[name] + 0.0 for name in requested}
 
 
 def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | list[Flaw]:
@@ -78,21 +78,21 @@ def reward_of(value: dict[str, Any], label: str | int | None) -> float | list[Fl
     return [Flaw("reward_out_of_range", f"the number {numbers[0]:g} {fault}; give one that is")] if fault else numbers[0]
 
 
-def _once(what: str, given: list[str], asked: Iterable[str]) -> Iterator[Flaw]:
+def _once(what: str, given: list[str], requested: Iterable[str]) -> Iterator[Flaw]:
     """Flaws of an answer that does not have each requested name exactly once."""
-    counts, asked = Counter(given), list(asked)
-    for name in asked:
+    counts, requested = Counter(given), list(requested)
+    for name in requested:
         if not counts[name]:
             yield Flaw(f"{what}_missing", f'"{name}" is missing; answer for each {what} that was asked for')
     for name, times in counts.items():
-        if name not in asked:
-            yield _unknown(what, name, asked)
+        if name not in requested:
+            yield _unknown(what, name, requested)
         elif times > 1:
             yield Flaw(f"{what}_repeated", f'"{name}" is there {times} times; answer for each {what} once')
 
 
-def _unknown(what: str, name: str, asked: Iterable[str]) -> Flaw:
-    return Flaw(f"{what}_unknown", f'"{name[:80]}" is no {what} that was asked for; use {", ".join(asked)}')
+def _unknown(what: str, name: str, requested: Iterable[str]) -> Flaw:
+    return Flaw(f"{what}_unknown", f'"{name[:80]}" is no {what} that was asked for; use {", ".join(requested)}')
 
 
 # Default comparisons; both variants must be present.
@@ -182,7 +182,7 @@ class _CaseRequests:
         values, reason = answer.value if answer else ({}, "")
         return [Rating(variant, name, sample, value, reason, answer.request_key) for name, value in values.items()]
 
-    async def comparison(self, first: str, other: str, sample: int) -> list[Comparison]:
+    async def comparison(self, first: str, other: str, sample: int) -> list[JudgeComparison]:
         """Comparison of two texts in both orders; none if either had no good sample."""
 
         async def shown(first: str, second: str) -> tuple[str, str, str] | None:
@@ -193,7 +193,7 @@ class _CaseRequests:
         forth, back = await gather_all(shown(first, other), shown(other, first))
         if not (forth and back):
             return []
-        return [Comparison(first, other, sample, *(part for both in zip(forth, back, strict=True) for part in both))]
+        return [JudgeComparison(first, other, sample, *(part for both in zip(forth, back, strict=True) for part in both))]
 
     async def reward(self, variant: str, text: str, sample: int) -> list[Rating]:
         """Number of a reward model for one text."""

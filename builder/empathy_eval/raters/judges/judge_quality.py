@@ -18,21 +18,11 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Estimate
+from empathy_eval.raters.judges import comparisons
 from empathy_eval.raters.judges.annotating import Annotating
-from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, Text, criterion_scores, read_annotations
+from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, TextKey, criterion_scores, read_annotations
 from empathy_eval.raters.judges.cases import describe_source
-from empathy_eval.raters.judges.comparisons import (
-    ALL,
-    JUDGE,
-    LENGTH,
-    Shortcuts,
-    at_equal_closeness,
-    beside_people,
-    decided,
-    preferences,
-    rated_by_people,
-    strategies,
-)
+from empathy_eval.raters.judges.comparisons import ALL, JUDGE, LENGTH, Shortcuts
 from empathy_eval.raters.judges.estimator import Estimator, chance_of, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
 
@@ -85,7 +75,7 @@ class JudgeQuality:
     usage: dict[str, dict[str, int]]
 
     def to_json(self) -> dict[str, Any]:
-        """Figures as JSON values; undefined values are null, with a reason in ``reason``."""
+        """Figures as JSON values; undefined values are null, with a reason in ``why``."""
         return fields_json(self)
 
 
@@ -114,11 +104,11 @@ def read_compared(config: Annotating, out: Path, folders: Sequence[Path], review
 
 def _misfits(folder: AnnotationFolder, config: Annotating, *, again: bool) -> Iterator[tuple[str, str]]:
     """(what, fix) for annotations that cannot be compared with those of a configuration."""
-    theirs, kind = folder.header["configuration"], config.rubric.kind
+    configuration, kind = folder.header["configuration"], config.rubric.kind
     if again:
         yield "is --out, or named twice", "name each other folder once"
-    if theirs["release"] != config.release:
-        yield f"is of another release, {describe_source(theirs['release'])}", "name annotations of this one"
+    if configuration["release"] != config.release:
+        yield f"is of another release, {describe_source(configuration['release'])}", "name annotations of this one"
     if folder.comparable_with(kind, config.rubric.hash):
         return
     if kind == "strategies":
@@ -145,22 +135,25 @@ def judge_quality(folder: AnnotationFolder, release_dir: Path, beside: ComparedW
 def quality_with(folder: AnnotationFolder, chance: ResamplingSettings, beside: ComparedWith, shortcuts: Shortcuts) -> JudgeQuality:
     """The same with given shortcuts, which judges of one release share."""
     configuration, kind, release_dir = folder.header["configuration"], folder.kind, shortcuts.release_dir
-    comparisons = _Comparisons(folder, beside, shortcuts, reckoning_of(folder, chance))
-    scored, people = {criterion.name: criterion for criterion in criterion_scores(folder)}, rated_by_people(beside.reviews, release_dir)
+    inputs = _QualityInputs(folder, beside, shortcuts, reckoning_of(folder, chance))
+    scored, people = (
+        {criterion.name: criterion for criterion in criterion_scores(folder)},
+        comparisons.rated_by_people(beside.reviews, release_dir),
+    )
     summary = folder.header["summary"]
     return JudgeQuality(
         folder.teacher, folder.rubric, configuration["rubric_hash"], kind, configuration["samples_of_a_text"],
         tuple(f"{folder.teacher}, {folder.rubric}" for folder in beside.folders),
-        tuple(comparisons.criterion(criterion, people.get(criterion.name)) for criterion in scored.values()),
-        _flow_with_content(scored, comparisons.estimator),
-        preferences(folder, comparisons.estimator) if kind == "preference" else None,
-        strategies(folder, release_dir, comparisons.estimator) if kind == "strategies" else None,
+        tuple(inputs.criterion(criterion, people.get(criterion.name)) for criterion in scored.values()),
+        _flow_with_content(scored, inputs.estimator),
+        comparisons.preferences(folder, inputs.estimator) if kind == "preference" else None,
+        comparisons.strategies(folder, release_dir, inputs.estimator) if kind == "strategies" else None,
         summary["missing"], summary["unannotated_by_reason"], summary["usage"],
     )  # fmt: skip
 
 
 @dataclass(frozen=True)
-class _Comparisons:
+class _QualityInputs:
     """What each criterion of annotations is compared with."""
 
     folder: AnnotationFolder
@@ -168,7 +161,7 @@ class _Comparisons:
     shortcuts: Shortcuts
     estimator: Estimator
 
-    def criterion(self, scored: CriterionScores, people: Mapping[Text, float] | None) -> CriterionQuality:
+    def criterion(self, scored: CriterionScores, people: Mapping[TextKey, float] | None) -> CriterionQuality:
         """Figures of one criterion; ``people`` are their ratings of it, if any."""
         estimator, kind = self.estimator, self.folder.kind
         numbers = kind in ("rating", "reward")
@@ -180,11 +173,11 @@ class _Comparisons:
             len(scored.given),
             self._with_itself(scored),
             self._with_judges(scored),
-            {f"{folder.teacher}, {folder.rubric}": decided(scored, folder, estimator) for folder in preferring},
-            {} if people is None else beside_people(scored, people, estimator),
+            {f"{folder.teacher}, {folder.rubric}": comparisons.decided(scored, folder, estimator) for folder in preferring},
+            {} if people is None else comparisons.beside_people(scored, people, estimator),
             estimator.count(tenths / max(len(values), 1), len(values), share="values-on-the-0.1-grid") if kind == "rating" else None,
             estimator.count(len(set(values)), len(values), number="distinct-values") if numbers else None,
-            at_equal_closeness(scored, self.shortcuts, estimator),
+            comparisons.at_equal_closeness(scored, self.shortcuts, estimator),
         )
 
     def _with_itself(self, scored: CriterionScores) -> Estimate:
@@ -197,7 +190,7 @@ class _Comparisons:
         same = [folder for folder in self.beside.folders if folder.rubric_hash == self.folder.rubric_hash]
         if not same:
             return None
-        given: dict[Text, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
+        given: dict[TextKey, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
         for folder in same:
             other = next(criterion for criterion in criterion_scores(folder) if criterion.name == scored.name)
             for text, mean in other.means.items():

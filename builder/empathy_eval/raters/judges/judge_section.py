@@ -15,7 +15,7 @@ from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import JUDGED, files_of, parts_of
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
-from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, Comparison, NamedStrategy, Rating, criterion_scores
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, JudgeComparison, NamedStrategy, Rating, criterion_scores
 from empathy_eval.raters.judges.comparisons import Shortcuts, contents_in, empathetic_wins, with_people
 from empathy_eval.raters.judges.estimator import chance_of, reckoning_of
 from empathy_eval.raters.judges.judge_quality import ComparedWith, quality_with
@@ -34,8 +34,8 @@ OF_TURNS = {"pair_id", "turn", "variant"}
 # Field of a case for the rows of each config.
 OF_CASE = {"annotations": "ratings", "comparisons": "comparisons", "strategies": "strategies"}
 # (dialogue, turn, pair) of a case, and its rows by field.
-Place = tuple[str, int | None, str | None]
-Cases = dict[Place, dict[str, list[Any]]]
+CaseKey = tuple[str, int | None, str | None]
+Cases = dict[CaseKey, dict[str, list[Any]]]
 
 
 def released_annotations(release_dir: Path, manifest: Mapping[str, Any]) -> tuple[AnnotationFolder, ...]:
@@ -72,13 +72,13 @@ def _rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def _annotation(config: str, row: dict[str, Any], criteria: set[str], taxonomy: Taxonomy) -> Rating | Comparison | NamedStrategy:
+def _annotation(config: str, row: dict[str, Any], criteria: set[str], taxonomy: Taxonomy) -> Rating | JudgeComparison | NamedStrategy:
     if config == "comparisons":
         winners = {row["winner_12"], row["winner_21"]}
         if not winners <= {row["variant_1"], row["variant_2"]}:
             raise ValueError(f"it prefers {' and '.join(sorted(winners))}")
         kept = {name: row[name] for name in WANTED["comparisons"] if name != "pair_id"}
-        return Comparison(**kept, reason_12="", reason_21="", request_key_12="", request_key_21="")
+        return JudgeComparison(**kept, reason_12="", reason_21="", request_key_12="", request_key_21="")
     if config == "strategies":
         by_name = {strategy.name: strategy.abbreviation for strategy in taxonomy.strategies}
         ideal = dict(zip((strategy.abbreviation for strategy in taxonomy.strategies), row["ideal"], strict=True))
@@ -98,7 +98,7 @@ def _folder(release_dir: Path, entry: dict[str, Any], cases: Cases) -> Annotatio
     # By dialogue and turn; a dialogue as a whole comes first.
     ordered = sorted(cases.items(), key=lambda case: (case[0][0], -1 if case[0][1] is None else case[0][1]))
 
-    def case(place: Place, rows: Mapping[str, Sequence[Any]]) -> Annotated:
+    def case(place: CaseKey, rows: Mapping[str, Sequence[Any]]) -> Annotated:
         fields: dict[str, Any] = {name: tuple(values) for name, values in rows.items()}
         return Annotated(*place, "accepted", **fields)
 
@@ -128,9 +128,9 @@ def judge_section(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, A
         quality = quality_with(folder, chance, ComparedWith(_others(folder, folders)), shortcuts).to_json()
         worth[folder.name] = {name: value for name, value in quality.items() if name not in UNTOLD}
         duels = {scored.name: empathetic_wins(scored) for scored in criterion_scores(folder)}
-        theirs = people.get("judges", {}).get(folder.name, {})
+        with_people = people.get("judges", {}).get(folder.name, {})
         worth[folder.name]["criteria"] = {
-            row["name"]: row | {"pairs": len({pair for pair, _ in duels[row["name"]]}), "with_people": theirs.get(row["name"], {})}
+            row["name"]: row | {"pairs": len({pair for pair, _ in duels[row["name"]]}), "with_people": with_people.get(row["name"], {})}
             for row in quality["criteria"]
         }
     naming = [folder for folder in folders if folder.kind == "strategies"]

@@ -95,13 +95,13 @@ def dry_run(job: AnnotationJob, ledger: Ledger, models: Mapping[str, Model]) -> 
     return DryRun(ledger, models, job.prompts, job.config, instead={IDEAL.name: Completion(json_text({"strategies": ideal}), "stop", "")})
 
 
-def _partner_failed(index: int, asked: Sequence[Request], in_vain: Sequence[bool]) -> bool:
+def _partner_failed(index: int, requests: Sequence[Request], in_vain: Sequence[bool]) -> bool:
     """Whether all that an answer depends on had bad answers: the other order of a preference, or the other step of strategies."""
-    request = asked[index]
+    request = requests[index]
     if request.about.kind == PREFERENCE.name:  # both orders of two texts are adjacent
         return in_vain[index ^ 1]
     other = {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(request.about.kind)
-    beside = [failed for failed, each in zip(in_vain, asked, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
+    beside = [failed for failed, each in zip(in_vain, requests, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
     return bool(beside) and all(beside)
 
 

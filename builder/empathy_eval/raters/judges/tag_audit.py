@@ -162,5 +162,5 @@ def _counted(seen: Sequence[TurnStrategies], turns: PlannedTurns, taxonomy: Taxo
         for name, by_strategy in counts.items():
             if strategy := getattr(turn, name):
                 by_strategy[strategy][turns.part[turn.pair_id]] += 1
-    rows = ((strategy, {name: of[strategy.abbreviation] for name, of in counts.items()}) for strategy in taxonomy.strategies)
+    rows = ((strategy, {name: row[strategy.abbreviation] for name, row in counts.items()}) for strategy in taxonomy.strategies)
     return [{"name": strategy.name, "phase": strategy.phase, **row} for strategy, row in rows if any(map(any, row.values()))]

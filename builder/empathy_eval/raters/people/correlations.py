@@ -48,7 +48,7 @@ class CorrelationRow:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CorrelationDifference:
     """The figure of one row minus that of another, on the same ratings and resamples."""
 
     one: str
@@ -83,7 +83,7 @@ class CriterionCorrelations:
     units: int
     unit: str
     rows: tuple[CorrelationRow, ...]
-    gaps: tuple[Difference, ...]
+    gaps: tuple[CorrelationDifference, ...]
     systems: SystemCorrelations | None
 
 
@@ -112,7 +112,7 @@ class AgainstPeople(LongForm):
         return {(criterion, row.metric): row.figures["r"] for criterion, row in rows}
 
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; undefined values are null, with a reason in ``reason``."""
+        """Everything as JSON values; undefined values are null, with a reason in ``why``."""
         plain = fields_json(self) | {"faults": [str(fault) for fault in self.faults]}
         for criterion, plain_criterion in zip(self.criteria, plain["criteria"], strict=True):
             if criterion.systems:
@@ -213,7 +213,7 @@ def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: Resa
     length = Length(scores.texts.language)
     lengths = np.array([length.score(text) for text in scores.texts.replies])
     values_of = resampled(rated, columns, lengths, draws)
-    rows, gaps, names = list[CorrelationRow](), list[Difference](), [column.metric.name for column in scores.columns]
+    rows, gaps, names = list[CorrelationRow](), list[CorrelationDifference](), [column.metric.name for column in scores.columns]
     texts = len(np.unique(rated.text))
     for form in FORMS:
         setting = FORM_SETTINGS[form].format(length=length.signature)
@@ -245,15 +245,17 @@ def _why(form: str, rated: RatedScores, scores: Array, lengths: Array) -> str:
     return "all texts are of one length" if not varies(long, groups) else "the scores or the ratings depend on length alone"
 
 
-def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[Difference]:
+def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[CorrelationDifference]:
     """Differences of every two rows, on the same resamples; p-values are corrected over all of them, each coefficient by itself."""
     line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.freedom}|{how[1]}"
-    gaps = list[Difference]()
+    gaps = list[CorrelationDifference]()
     for number, which in enumerate(NAMES):
         twos = [(first, other, values[first, :, number] - values[other, :, number]) for first, other in combinations(range(len(names)), 2)]
         known = [(names[first], names[other], gap) for first, other, gap in twos if np.isfinite(gap[0])]
         corrected = holm_corrected([_tested(gap, draws) for *_, gap in known], PLACES)
-        gaps += [Difference(first, other, form, which, gap, line) for (first, other, _), gap in zip(known, corrected, strict=True)]
+        gaps += [
+            CorrelationDifference(first, other, form, which, gap, line) for (first, other, _), gap in zip(known, corrected, strict=True)
+        ]
     return gaps
 
 

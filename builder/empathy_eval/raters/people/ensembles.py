@@ -77,17 +77,17 @@ def parse_ensembles(texts: Sequence[str], rows: Sequence[str], typed: Mapping[st
         where, (kind, _, listed) = f'ensemble "{text}"', text.partition(":")
         names = [name.strip() for name in listed.split(",")]
         unknown = [name for name in names if name and name not in known]
-        of = [known[name] for name in names if name in known]
+        rows_of = [known[name] for name in names if name in known]
         if kind not in KINDS or len(names) < 2 or not all(names):
             problems.append(Problem(where, "is not an ensemble", FORM))
         elif unknown:
             fix = f"name rows of this call: {', '.join(dict.fromkeys(rows))}"
             problems += [Problem(where, f'there is no row "{name}"', fix) for name in unknown]
-        elif len(set(of)) < len(of):
-            twice = next(name for index, name in enumerate(of) if name in of[:index])
+        elif len(set(rows_of)) < len(rows_of):
+            twice = next(name for index, name in enumerate(rows_of) if name in rows_of[:index])
             problems.append(Problem(where, f'"{twice}" is in it twice', "name each row once"))
         else:
-            ensembles.append(EnsembleRequest(text, kind, tuple(of)))
+            ensembles.append(EnsembleRequest(text, kind, tuple(rows_of)))
     refuse(problems)
     return ensembles
 
@@ -168,35 +168,35 @@ def _refuse_without_splits(texts: CustomTexts) -> None:
         raise input_error(texts.where, f'no rated text is of the split "{MEASURED_ON}"', f"rate texts of {FITTED_ON} and of {MEASURED_ON}")
 
 
-def _fit(asked: EnsembleRequest, criterion: str, scores: CustomScores, table: RatingTable) -> Ensemble:
+def _fit(request: EnsembleRequest, criterion: str, scores: CustomScores, table: RatingTable) -> Ensemble:
     columns = {column.metric.name: column for column in scores.columns}
-    where = f'ensemble "{asked.name}" on "{criterion}"'
-    if lost := [name for name in asked.rows if name not in columns]:
+    where = f'ensemble "{request.name}" on "{criterion}"'
+    if lost := [name for name in request.rows if name not in columns]:
         raise input_error(where, f'"{lost[0]}" gave no text a score', "leave it out of the ensemble")
-    values = {name: oriented(columns[name].scores, columns[name].metric.higher_is_better) for name in asked.rows}
+    values = {name: oriented(columns[name].scores, columns[name].metric.higher_is_better) for name in request.rows}
     ratings, text = _ratings(scores.texts, table, criterion, FITTED_ON, list(values.values()))
     texts = np.unique(text)
     fit = {name: scores_of[texts] for name, scores_of in values.items()}
     _refuse_unfit(where, ratings, fit)
     correlations = of_means(ratings, [scores_of[text] for scores_of in values.values()])[:, 0]
     worth = {name: round(float(r), PLACES) for name, r in zip(values, correlations, strict=True)}
-    order = sorted(asked.rows, key=lambda name: (worth[name], name))
+    order = sorted(request.rows, key=lambda name: (worth[name], name))
     tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(values.values()))[1])
     members = list[Member]()
-    for name, weight in zip(order, KINDS[asked.kind](np.eye(len(order))).tolist(), strict=True):
+    for name, weight in zip(order, KINDS[request.kind](np.eye(len(order))).tolist(), strict=True):
         low, high, of_test = float(fit[name].min()), float(fit[name].max()), values[name][tested]
         clipped = round(float(((of_test < low) | (of_test > high)).mean()), PLACES) if len(of_test) else 0.0
         members.append(Member(name, worth[name], weight, low, high, clipped, columns[name].metric.higher_is_better))
-    combined = KINDS[asked.kind](np.stack([_min_max(fit[member.row], member.low, member.high) for member in members]))
+    combined = KINDS[request.kind](np.stack([_min_max(fit[member.row], member.low, member.high) for member in members]))
     low, high = float(combined.min()), float(combined.max())
     if low == high:
         raise input_error(where, f"its scores are all alike on {FITTED_ON}", "name other rows")
     settings = [[member.row, columns[member.row].metric.signature, member.low, member.high] for member in members]
     signature = signature_line(
-        ensemble={"huffman": "huffman-order,chain", "mean": "mean"}[asked.kind], order=",".join(order), by=f"pearson,{FITTED_ON}",
+        ensemble={"huffman": "huffman-order,chain", "mean": "mean"}[request.kind], order=",".join(order), by=f"pearson,{FITTED_ON}",
         criterion=criterion, ratings=len(ratings), texts=len(texts), scale=f"min-max,{FITTED_ON},clipped", members=digest(settings)[:16],
     )  # fmt: skip
-    return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), tuple(members), low, high, signature)
+    return Ensemble(request.name, request.kind, criterion, len(ratings), len(texts), tuple(members), low, high, signature)
 
 
 def text_of(texts: CustomTexts, table: RatingTable) -> Codes:
@@ -218,8 +218,8 @@ def _refuse_unfit(where: str, ratings: Array, scores: Mapping[str, Array]) -> No
     texts = len(next(iter(scores.values())))
     more = f"rate more texts of {FITTED_ON}"
     if texts < FEWEST:
-        of = "text" if texts == 1 else "texts"
-        raise input_error(where, f"{FITTED_ON} has ratings of {texts} {of} that all its rows score, but an order needs {FEWEST}", more)
+        unit = "text" if texts == 1 else "texts"
+        raise input_error(where, f"{FITTED_ON} has ratings of {texts} {unit} that all its rows score, but an order needs {FEWEST}", more)
     if len(np.unique(ratings)) < 2:
         raise input_error(where, f"all {len(ratings)} ratings of {FITTED_ON} are alike", more)
     if alike := [name for name, values in scores.items() if values.min() == values.max()]:
@@ -271,8 +271,8 @@ def pair_accuracies(
         raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
     released, faults = _scored(pairs, PAIR_VARIANTS, metrics, scoring)
     row_of = {pair: row for row, pair in enumerate(pairs.pair_ids)}
-    at = np.array([row_of[pair] for pair in controls.pair_ids], dtype=np.int64)
-    near = {name: {variant: values[at] for variant, values in by_variant.items()} for name, by_variant in released.items()}
+    pair_rows = np.array([row_of[pair] for pair in controls.pair_ids], dtype=np.int64)
+    near = {name: {variant: values[pair_rows] for variant, values in by_variant.items()} for name, by_variant in released.items()}
     more, others = _scored(controls, CONTROLS, metrics, scoring) if len(controls) else ({}, [])
     cells = {name: {**near[name], **by_variant} for name, by_variant in more.items() if name in near}
     tables = ((CLOSENESS, TWO_BY_TWO[0], controls, cells), (RELEASED, PAIRS[0], pairs, released))

@@ -168,9 +168,9 @@ def score_texts(
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
     named_apart([metric.name for metric in selection.metrics], files)
     given = [read_own_scores(path, known, higher_is_better=not lower_is_better) for path in files]
-    asked = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
+    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
     scores = scored(texts, selection, given, scoring)
-    fits = fit_ensembles(asked, scores, table) if table is not None and asked else ()
+    fits = fit_ensembles(requests, scores, table) if table is not None and requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
     provenance = Provenance.of(
@@ -180,10 +180,10 @@ def score_texts(
     return (own_measured(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
 
 
-def _with_shortcuts(selection: MetricSelection, wanted: bool) -> MetricSelection:
+def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelection:
     """The metrics, then the shortcuts that are not among them."""
     names = {metric.name for metric in selection.metrics}
-    more = [metric for metric in shortcuts_of(selection.language) if metric.name not in names] if wanted else []
+    more = [metric for metric in shortcuts_of(selection.language) if metric.name not in names] if enabled else []
     return replace(selection, metrics=(*selection.metrics, *more))
 
 
@@ -204,23 +204,23 @@ def score_rated(
     manifest = read_manifest(release_dir)
     language = language_of(report := manifest["configuration"])
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
-    ruled = judged(release_dir, judges, annotations)
-    named_apart([metric.name for metric in (*selection.metrics, *ruled)], files)
-    given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
-    asked = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
+    judge_scores = judged(release_dir, judges, annotations)
+    named_apart([metric.name for metric in (*selection.metrics, *judge_scores)], files)
+    given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
+    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
     # Rated texts are a sample with possibly few of one split: by default all splits are used, with a warning.
     splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
-    texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
-    if asked:
+    texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if requests else splits)
+    if requests:
         texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
     scores = scored(replace(texts, language=language), selection, given, scoring)
-    fits = fit_ensembles(asked, scores, table) if asked else ()
+    fits = fit_ensembles(requests, scores, table) if requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
     chance = ResamplingSettings(report["report"]["bootstrap"], 0, report["seed"])
     provenance = Provenance.of(
         release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[metric.name for metric in selection.metrics],
-        judges=[metric.name for metric in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
+        judges=[metric.name for metric in judge_scores], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
     )  # fmt: skip
     measured = correlate(fits, scores, table, chance, unit="dialogue")
     if fits:

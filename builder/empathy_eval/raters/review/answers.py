@@ -16,7 +16,7 @@ from empathy_eval.base.errors import Problem, input_error, nearest
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import check, violations
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.forms import COLUMNS, FILLED, NAMED, TIE, WARNING, Row, tie, uncoded, unshielded
+from empathy_eval.raters.review.forms import COLUMNS, FILLED, NAMED, TIE, WARNING, SheetRow, tie, uncoded, unshielded
 from empathy_eval.raters.review.record import CRITERIA
 
 # Columns that may be filled in each kind of row.
@@ -102,9 +102,9 @@ def _readable_path(path_in_value: str, answers: Answers) -> str:
     if not head.startswith("judgements["):
         return path_in_value
     number, (of_turn, _, column) = int(head[11:-1]), rest.partition(": ")
-    part, _, at = of_turn.partition("[")
+    part, _, position = of_turn.partition("[")
     if answers.turn_rows and part in OF_TURNS:
-        return f"{answers.turn_rows[part, answers.value['judgements'][number]['item']][int(at[:-1])][0]}: {column}"
+        return f"{answers.turn_rows[part, answers.value['judgements'][number]['item']][int(position[:-1])][0]}: {column}"
     return f"{answers.places[number]}: {rest}".removesuffix(": ")
 
 
@@ -195,7 +195,7 @@ def _number(value: str) -> int | str:
     return int(value) if value.removeprefix("-").isdecimal() and value.isascii() else value
 
 
-def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
+def read_rows(path: Path) -> Iterator[tuple[int, SheetRow]]:
     """(row number, cells by column) of a returned CSV or XLSX file; the header is row 1. Empty rows are skipped.
 
     Raises:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from empathy_eval.base.errors import Problem, input_error, nearest
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.raters.review.replies import Replies
+from empathy_eval.raters.review.replies import SystemReplies
 from empathy_eval.raters.review.sample import DESIGNS, Cell, ReviewDesign, Unit
 
 Assignment = dict[str, list[tuple[Unit, Cell]]]
@@ -153,12 +153,12 @@ def _deal_cells(
 WITHIN_ONLY = ("dialogues", "rejected", "planted", "crossed")
 
 
-def groups_of(design: ReviewDesign, replies: Replies | None) -> tuple[str, ...]:
+def groups_of(design: ReviewDesign, replies: SystemReplies | None) -> tuple[str, ...]:
     """The groups that raters are divided into: the systems that replied, all four cells, or the two variants."""
     return replies.systems if replies else CELLS if design.cells else PAIR_VARIANTS
 
 
-def design_problems(design: ReviewDesign, replies: Replies | None) -> Iterator[Problem]:
+def design_problems(design: ReviewDesign, replies: SystemReplies | None) -> Iterator[Problem]:
     """Problems of a design."""
     if design.design not in DESIGNS:
         yield Problem("--design", f'"{design.design}" is not known', f"use {' or '.join(DESIGNS)}{nearest(design.design, DESIGNS)}")

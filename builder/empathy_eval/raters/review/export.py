@@ -22,37 +22,17 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import column, read_manifest
+from empathy_eval.raters.review import forms
+from empathy_eval.raters.review import sample as sampling
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.assignment import design_problems, groups_of
-from empathy_eval.raters.review.forms import (
-    FOLDER,
-    guidance_markdown,
-    guidance_texts,
-    of_crossed,
-    page,
-    write_csv,
-    write_projects,
-    write_xlsx,
-)
-from empathy_eval.raters.review.replies import Replies, read_replies
-from empathy_eval.raters.review.sample import (
-    BETWEEN,
-    WITHIN,
-    Cell,
-    Entry,
-    RaterCapacity,
-    ReviewDesign,
-    Sample,
-    Unit,
-    draw_names,
-    draw_sample,
-    entries_of,
-    one_per_dialogue,
-)
+from empathy_eval.raters.review.forms import FOLDER
+from empathy_eval.raters.review.replies import SystemReplies, read_replies
+from empathy_eval.raters.review.sample import BETWEEN, WITHIN, Cell, RaterCapacity, ReviewDesign, ReviewSample, SamplingEntry, Unit
 from empathy_eval.raters.review.sheets import make_review
 
 
-def draw_units(release_dir: Path, design: ReviewDesign, replies: Replies | None = None) -> Sample:
+def draw_units(release_dir: Path, design: ReviewDesign, replies: SystemReplies | None = None) -> ReviewSample:
     """Draw the units of a review. If systems replied, ``pairs`` of the design counts the contexts of their replies.
 
     Raises:
@@ -60,11 +40,11 @@ def draw_units(release_dir: Path, design: ReviewDesign, replies: Replies | None 
     """
     notes = list(replies.notes) if replies else []
     if design.between:
-        return Sample(tuple(_block_units(release_dir, design, replies, notes)), tuple(notes))
-    of_release = draw_sample(release_dir, replace(design, pairs=0) if replies else design)
+        return ReviewSample(tuple(_block_units(release_dir, design, replies, notes)), tuple(notes))
+    of_release = sampling.draw_sample(release_dir, replace(design, pairs=0) if replies else design)
     replied = _reply_units(release_dir, design, replies, notes, of_release) if replies else ()
     units = limit_texts([*of_release.units, *replied], design)
-    return Sample(tuple(units), (*notes, *of_release.notes))
+    return ReviewSample(tuple(units), (*notes, *of_release.notes))
 
 
 def limit_texts(units: Sequence[Unit], design: ReviewDesign) -> list[Unit]:
@@ -81,40 +61,42 @@ def limit_texts(units: Sequence[Unit], design: ReviewDesign) -> list[Unit]:
     return [replace(unit, cells=kept.get(unit.name, unit.cells)) for unit in units]
 
 
-def _reply_units(release_dir: Path, design: ReviewDesign, replies: Replies, notes: list[str], of_release: Sample) -> Iterator[Unit]:
+def _reply_units(
+    release_dir: Path, design: ReviewDesign, replies: SystemReplies, notes: list[str], of_release: ReviewSample
+) -> Iterator[Unit]:
     """Contexts that all systems replied to, with the replies; no turn that is already drawn, in a pack one per dialogue."""
     answered = _answered(release_dir, "pairs", replies)
     turns, dialogues = {unit.name for unit in of_release.units}, {unit.dialogue for unit in of_release.units}
-    places = RaterCapacity(design)
+    capacity = RaterCapacity(design)
     for unit in of_release.units:
         turn = unit.kind == "variant"
-        places.reserve([unit.dialogue], design.raters_needed(len(unit.cells)) if turn else len(unit.cells) * design.per_item, turn=turn)
+        capacity.reserve([unit.dialogue], design.raters_needed(len(unit.cells)) if turn else len(unit.cells) * design.per_item, turn=turn)
     # Nobody sees two texts of a turn, so turns whose own texts are rated get no replies.
     entries = [entry for entry in answered if entry.name not in turns]
     if len(entries) < min(design.pairs, len(answered)):
         notes.append(f"{len(answered) - len(entries)} contexts are left out for replies, because their own texts are rated")
     if design.pack:
-        entries = one_per_dialogue([entry for entry in entries if entry.dialogue not in dialogues], set(), design.seed)
-    drawn = places.draw("pairs", entries, lambda entry: design.raters_needed(len(replies.systems)), what="contexts")
-    notes += places.notes
+        entries = sampling.one_per_dialogue([entry for entry in entries if entry.dialogue not in dialogues], set(), design.seed)
+    drawn = capacity.draw("pairs", entries, lambda entry: design.raters_needed(len(replies.systems)), what="contexts")
+    notes += capacity.notes
     yield from (Unit(entry.name, "reply", tuple(map(Cell, replies.systems))) for entry in entries if entry.name in drawn)
 
 
-def _answered(release_dir: Path, config: str, replies: Replies | None) -> list[Entry]:
-    return [entry for entry in entries_of(release_dir, config) if replies is None or entry.name in replies.texts]
+def _answered(release_dir: Path, config: str, replies: SystemReplies | None) -> list[SamplingEntry]:
+    return [entry for entry in sampling.entries_of(release_dir, config) if replies is None or entry.name in replies.texts]
 
 
-def _block_units(release_dir: Path, design: ReviewDesign, replies: Replies | None, notes: list[str]) -> Iterator[Unit]:
+def _block_units(release_dir: Path, design: ReviewDesign, replies: SystemReplies | None, notes: list[str]) -> Iterator[Unit]:
     """Contexts for blocks, from as many dialogues as possible: a block has one turn of each."""
     what = "cells" if design.cells else "pairs"
     cells = groups_of(design, replies)
     kind = "reply" if replies else "variant"
     entries = _answered(release_dir, "controls" if design.cells else "pairs", replies)
     wanted = min(design.cells or design.pairs, design.raters // len(cells) * design.per_rater)
-    apart = one_per_dialogue(entries, set(), design.seed)
-    drawn = draw_names(apart, min(wanted, len(apart)), design.seed, "contexts", notes)
+    apart = sampling.one_per_dialogue(entries, set(), design.seed)
+    drawn = sampling.draw_names(apart, min(wanted, len(apart)), design.seed, "contexts", notes)
     if wanted > len(drawn) and not design.pack:
-        drawn = draw_names(entries, wanted, design.seed, "contexts", notes, drawn)
+        drawn = sampling.draw_names(entries, wanted, design.seed, "contexts", notes, drawn)
     dialogues = len({entry.dialogue for entry in entries if entry.name in drawn})
     if drawn and dialogues < design.per_rater:
         few = f"a block needs contexts of {design.per_rater} dialogues, but the {len(drawn)} contexts are of {dialogues}"
@@ -215,7 +197,7 @@ def _workload(sheet: Path, language: str) -> Workload:
 
 def _preparation(guidance: Path) -> Workload:
     """Workload of the guidance with its practice replies, and of the test, which is on the page alone."""
-    training = guidance_texts()["training"]
+    training = forms.guidance_texts()["training"]
     test = [text for example in training["test"] for text in (example["situation"], example["text"])]
     test += [turn["text"] for example in training["test"] for turn in example["context"]]
     count = sum(len(words(text)) for text in (guidance.read_text(encoding="utf-8"), *test))
@@ -228,7 +210,7 @@ class Exported:
     """An exported review: its key, the sample, the number of items of each rater, and the documents of a pack."""
 
     key: dict[str, Any]
-    sample: Sample
+    sample: ReviewSample
     loads: dict[str, int]
     papers: PackDocuments | None = None
 
@@ -256,7 +238,7 @@ def export_review(
     drawn = draw_units(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
-    key, sheets = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
+    key, sheets = make_review(release_dir, manifest, drawn, design, replies)
     check(key, "review_key", KEY)
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != key["review"]:
         raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
@@ -275,7 +257,9 @@ def export_review(
     return Exported(key, drawn, loads, papers)
 
 
-def _checked(release_dir: Path, design: ReviewDesign, replies_file: Path | None, canary: str | None) -> tuple[ReviewDesign, Replies | None]:
+def _checked(
+    release_dir: Path, design: ReviewDesign, replies_file: Path | None, canary: str | None
+) -> tuple[ReviewDesign, SystemReplies | None]:
     """The design, and the replies to rate.
 
     Raises:
@@ -306,10 +290,10 @@ def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None
     """Write all forms of one rater's sheet."""
     check(sheet, "review_sheet", folder)
     folder.mkdir(parents=True)
-    write_whole(folder / "review.html", page(sheet, deciding=deciding))
-    write_whole(folder / "guidance.md", guidance_markdown(crossed=of_crossed(sheet), deciding=deciding))
+    write_whole(folder / "review.html", forms.page(sheet, deciding=deciding))
+    write_whole(folder / "guidance.md", forms.guidance_markdown(crossed=forms.of_crossed(sheet), deciding=deciding))
     # Named after the rater, because the files of all raters are returned into one folder.
-    write_csv(sheet, folder / f"{sheet['rater']}.csv")
-    write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
-    write_projects(sheet, folder / "label-studio")
+    forms.write_csv(sheet, folder / f"{sheet['rater']}.csv")
+    forms.write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
+    forms.write_projects(sheet, folder / "label-studio")
     advance()

@@ -66,15 +66,15 @@ CODED = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
 LONGEST, LAST_ROW = 32_767, 1_048_575
 # Fixed, for reproducible files: the earliest time that a zip file can store.
 EPOCH = datetime(1980, 1, 1, tzinfo=UTC)
-Row = dict[str, str]
+SheetRow = dict[str, str]
 
 
-def tie(row: Row) -> str:
+def tie(row: SheetRow) -> str:
     """Key that ties the judgements of a row to its item and turn."""
     return f"{row['item']} {row['turn']}".strip()
 
 
-def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
+def rows_of(sheet: dict[str, Any]) -> Iterator[SheetRow]:
     """Rows of a sheet: one a reply or crossed item; one a dialogue, followed by one for each of its turns.
 
     The columns to fill are empty.

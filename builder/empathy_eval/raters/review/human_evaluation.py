@@ -23,6 +23,7 @@ from empathy_eval.raters.review.record import CRITERIA, Judgement, rater_count
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
 from empathy_eval.raters.study.by_rater import jackknife_variance
 from empathy_eval.statistics.estimate import CONFIDENCE, TAILS
+from empathy_eval.statistics.resampling import student
 
 # Rated variants of each sample.
 RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
@@ -178,14 +179,12 @@ def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
     Ratings of a rater share the rater's severity, so an interval by contexts would be too narrow. The variance is the jackknife's over
     raters, and the interval is clipped to the scale.
     """
-    from scipy import stats
-
     _, sums = _sums(ratings)
     total, number = sums.sum(axis=0)
     mean, low, high = total / number, None, None
     if len(sums) > 1:
         error = float(np.sqrt(jackknife_variance((sums[:, 0] - mean * sums[:, 1]) / (number - sums[:, 1]))))
-        reach = float(stats.t.isf((1 - CONFIDENCE) / 2, len(sums) - 1)) * error
+        reach = student(len(sums) - 1) * error
         low, high = (round(float(np.clip(end, LEAST, MOST)), PLACES) for end in (mean - reach, mean + reach))
     return {"mean": round(float(mean), PLACES), "low": low, "high": high}
 
@@ -231,7 +230,7 @@ def group_lines(figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _means_text(row: Mapping[str, Any], form: str) -> str:
-    def interval(of: Mapping[str, Any]) -> str:
-        return "" if of["low"] is None else f" [{of['low']:{form}}, {of['high']:{form}}]"
+    def interval(figure: Mapping[str, Any]) -> str:
+        return "" if figure["low"] is None else f" [{figure['low']:{form}}, {figure['high']:{form}}]"
 
     return "  ".join(f"{criterion} {row[criterion]['mean']:{form}}{interval(row[criterion])}" for criterion in CRITERIA)

@@ -78,8 +78,8 @@ def read_key(path: Path, release_dir: Path) -> dict[str, Any]:
     """
     key = read_json(path, "review_key", f"give the {KEY} of the export; the same export again makes the same key")
     if key["release"]["seal"] != read_manifest(release_dir)["seal"]:
-        of = f"{key['release']['name']} {key['release']['version']}"
-        raise input_error(path, f"is the key of another release ({of})", "name the release that was sent out, or its own key")
+        release = f"{key['release']['name']} {key['release']['version']}"
+        raise input_error(path, f"is the key of another release ({release})", "name the release that was sent out, or its own key")
     return key
 
 
@@ -137,13 +137,13 @@ def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *
     by_item: dict[tuple[str, str], Judgement] = {(judgement["review"], judgement["item"]): judgement for judgement in record["judgements"]}
     replaced = {(judgement["source"], judgement["item"]): judgement for judgement in record["replaced"]}
     sources, problems = dict(record["sources"]), list[Problem]()
-    came, given = list[tuple[Answers, str, Judgement]](), defaultdict[str, list[tuple[Path, Judgement]]](list)
+    returned, given = list[tuple[Answers, str, Judgement]](), defaultdict[str, list[tuple[Path, Judgement]]](list)
     for answers in files:
         for location, answer in zip(answers.places, answers.value["judgements"], strict=True):
-            came.append((answers, location, judgement := _unblinded(answer, answers, key)))
+            returned.append((answers, location, judgement := _unblinded(answer, answers, key)))
             given[judgement["item"]].append((answers.path, _content(judgement)))
     new = known = changed = 0
-    for answers, location, judgement in came:
+    for answers, location, judgement in returned:
         before = by_item.get((judgement["review"], judgement["item"]))
         beside = next((path for path, content in given[judgement["item"]] if before and content == _content(before)), None)
         # A replaced judgement stays replaced if its file is imported again together with the one that replaced it.
@@ -220,7 +220,7 @@ def import_facts(done: Imported) -> dict[str, Any]:
     groups = done.by_group
     return {
         **{name: getattr(done, name) for name in ("new", "known", "replaced")},
-        "returned": {rater: {"items": back, "of": of} for rater, (back, of) in done.returned.items()},
+        "returned": {rater: {"items": back, "of": sent} for rater, (back, sent) in done.returned.items()},
         **record_summary(done.record),
         **({"by_group": groups} if groups else {}),
     }
@@ -255,6 +255,6 @@ def _returned_lines(returned: Mapping[str, tuple[int, int]]) -> list[str]:
     """Lines on what each rater has returned, and who has returned nothing."""
     back, sent = (sum(counts[index] for counts in returned.values()) for index in (0, 1))
     lines = [f"{back} of {sent} items have come back so far:"]
-    lines += [f"  {rater:<10} {count:>4} of {of}" for rater, (count, of) in returned.items() if count]
+    lines += [f"  {rater:<10} {count:>4} of {sent}" for rater, (count, sent) in returned.items() if count]
     without = [rater for rater, (count, _) in returned.items() if not count]
     return [*lines, f"nothing yet from {', '.join(without)}"] if without else lines

@@ -129,9 +129,7 @@ def check_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """A row for each rater with a result of the training or of attention checks; unknown values are absent."""
     training, attention = training_results(record), attention_results(record)
     for rater in sorted({*training, *attention}):
-        row = {f"training_{name}": value for name, value in training.get(rater, {}).items()}
-        if "training_done" in row:
-            row["training_done"] = int(row["training_done"])
+        row = {f"training_{name}": int(value) for name, value in training.get(rater, {}).items()}
         yield {"rater": rater, **row, **dict(zip(CHECK_COLUMNS[-2:], attention.get(rater, ()), strict=False))}
 
 
@@ -252,6 +250,6 @@ def record_summary(record: dict[str, Any]) -> dict[str, Any]:
         "removed": [decision.to_json() for decision in judged if decision.removed],
         "tags_found_wrong": len({(correction.dialogue_id, correction.turn) for correction in corrections(record)}),
         "training": training_results(record),
-        "planted": {rater: {"found": right, "of": of} for rater, (right, of) in attention_results(record).items()},
+        "planted": {rater: {"found": right, "of": total} for rater, (right, total) in attention_results(record).items()},
         **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
     }

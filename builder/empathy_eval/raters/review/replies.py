@@ -24,7 +24,7 @@ TAKEN = {*CELLS, "reference"}
 
 
 @dataclass(frozen=True)
-class Replies:
+class SystemReplies:
     """Each system's replies by context, for the contexts that all systems answered.
 
     ``hash`` is that of the file; ``notes`` are warnings for the maintainer.
@@ -36,7 +36,7 @@ class Replies:
     notes: tuple[str, ...] = ()
 
 
-def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = None) -> Replies:
+def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = None) -> SystemReplies:
     """Read a CSV, TSV or JSONL file, by its suffix: a row a reply (``pair_id``, ``system``, ``text``).
 
     Other columns are ignored. White space around a text is removed, because it could identify a system.
@@ -71,7 +71,7 @@ def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = Non
         f"{naming} replies contain the name of a system, which raters can read": naming,
         f"{leaking} replies contain the canary: the training data of the system may contain this benchmark": leaking,
     }
-    return Replies(digest_file(path), systems, whole, tuple(note for note, count in notes.items() if count))
+    return SystemReplies(digest_file(path), systems, whole, tuple(note for note, count in notes.items() if count))
 
 
 def _naming(systems: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> int:

@@ -111,7 +111,7 @@ class Unit:
 
 
 @dataclass(frozen=True)
-class Sample:
+class ReviewSample:
     """Units of a review, and notes on counts that could not be met."""
 
     units: tuple[Unit, ...]
@@ -126,7 +126,7 @@ OF_THE_CELLS, FLAGGED, OTHER = range(3)
 
 
 @dataclass(frozen=True)
-class Entry:
+class SamplingEntry:
     """A dialogue or a turn; the lowest rank of a scenario is drawn first."""
 
     name: str
@@ -141,6 +141,11 @@ class Entry:
     def place(self, seed: int, what: str) -> tuple[int, float, str]:
         """Sort key for drawing ``what``: rank, then a random number."""
         return self.rank, derived_random(seed, what, self.name).random(), self.name
+
+
+# Entries to draw from, and the number of raters that an entry needs.
+Entries = Sequence[SamplingEntry]
+RatersNeeded = Callable[[SamplingEntry], int]
 
 
 class RaterCapacity:
@@ -159,9 +164,7 @@ class RaterCapacity:
             else:
                 self._whole = True
 
-    def draw(
-        self, option: str, entries: Sequence[Entry], raters: Callable[[Entry], int], taken: Collection[str] = (), what: str = ""
-    ) -> set[str]:
+    def draw(self, option: str, entries: Entries, raters: RatersNeeded, taken: Collection[str] = (), what: str = "") -> set[str]:
         """Draw as many turns as an option says, including those ``taken``; each needs the number of raters that ``raters`` gives.
 
         ``what`` is the name of the units, by default the option.
@@ -183,12 +186,12 @@ class RaterCapacity:
                 self.reserve([entry.dialogue], raters(entry), turn=True)
         return drawn
 
-    def _fitting(self, entries: Sequence[Entry], raters: Callable[[Entry], int]) -> list[Entry]:
+    def _fitting(self, entries: Entries, raters: RatersNeeded) -> list[SamplingEntry]:
         """Turns with enough raters, by rank and then at random in each dialogue; in the order of the entries.
 
         The first turn of a dialogue always fits: the assignment reports how many more raters it needs.
         """
-        by_dialogue: dict[str, list[Entry]] = defaultdict(list)
+        by_dialogue: dict[str, list[SamplingEntry]] = defaultdict(list)
         for entry in entries:
             by_dialogue[entry.dialogue].append(entry)
         kept = set[str]()
@@ -203,7 +206,7 @@ class RaterCapacity:
                     kept.add(entry.name)
         return [entry for entry in entries if entry.name in kept]
 
-    def _too_many(self, option: str, entries: Sequence[Entry], fitting: int, least: int) -> InputError:
+    def _too_many(self, option: str, entries: Entries, fitting: int, least: int) -> InputError:
         dialogues = len({entry.dialogue for entry in entries})
         what = f'"{getattr(self._design, option)}" is too many: a rater sees one turn of a dialogue at most, so at most {dialogues} turns'
         what += f" of {dialogues} dialogues; {self._design.raters} raters together can be given {fitting} of the {len(entries)} turns"
@@ -212,24 +215,24 @@ class RaterCapacity:
         return input_error(f"--{option}", what, fix + (", or leave whole dialogues and crossed items out" if self._whole else ""))
 
 
-def one_per_dialogue(entries: Iterable[Entry], of_the_cells: Collection[str], seed: int) -> list[Entry]:
+def one_per_dialogue(entries: Iterable[SamplingEntry], of_the_cells: Collection[str], seed: int) -> list[SamplingEntry]:
     """A turn or crossed item of each dialogue, by rank and then at random: another would show its reference or context.
 
     They come in that order, so that ties of remainders between scenarios are broken at random too.
     """
     ranked = [replace(entry, rank=OF_THE_CELLS) if entry.name in of_the_cells else entry for entry in entries]
     ranked.sort(key=lambda entry: entry.place(seed, "turn"))
-    chosen: dict[str, Entry] = {}
+    chosen: dict[str, SamplingEntry] = {}
     for entry in ranked:
         chosen.setdefault(entry.dialogue, entry)
     return list(chosen.values())
 
 
-def draw_names(entries: Sequence[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
+def draw_names(entries: Entries, wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
     """Names drawn for one sample, including those already ``taken``."""
     if wanted > len(entries):
         notes.append(f"{wanted} {what} were requested, but there are only {len(entries)}: all are taken")
-    strata: dict[int, list[Entry]] = defaultdict(list)
+    strata: dict[int, list[SamplingEntry]] = defaultdict(list)
     for entry in entries:
         if entry.name not in taken:
             strata[entry.scenario].append(entry)
@@ -242,7 +245,7 @@ def draw_names(entries: Sequence[Entry], wanted: int, seed: int, what: str, note
     return chosen
 
 
-def draw_sample(release_dir: Path, design: ReviewDesign) -> Sample:
+def draw_sample(release_dir: Path, design: ReviewDesign) -> ReviewSample:
     """Draw the units of a review. If a release has fewer than requested, all are taken, with a note.
 
     Within the share of a scenario (largest remainder) flagged items come first, then a seeded order that depends on the item's id alone. A
@@ -252,40 +255,40 @@ def draw_sample(release_dir: Path, design: ReviewDesign) -> Sample:
         InputError: if rejected candidates or crossed items are requested and the release has none; if it has enough turns, but there are
             too few dialogues or raters for them.
     """
-    places, of_crossed = RaterCapacity(design), list[str]()
-    notes = places.notes
+    capacity, of_crossed = RaterCapacity(design), list[str]()
+    notes = capacity.notes
     whole = list(entries_of(release_dir, "dialogues"))
     dialogues = draw_names(whole, design.dialogues, design.seed, "dialogues", notes)
-    places.reserve(dialogues, design.per_item)
+    capacity.reserve(dialogues, design.per_item)
     crossed = list(_crossed(release_dir, design, of_crossed)) if design.crossed else []
-    places.reserve([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
-    all_cells = _all_cells(release_dir, design, places)
+    capacity.reserve([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
+    all_cells = _all_cells(release_dir, design, capacity)
     pairs = list(entries_of(release_dir, "pairs"))
     if design.pack:
         pairs = one_per_dialogue(pairs, all_cells, design.seed)
     of_pair = design.raters_needed(len(PAIR_VARIANTS))
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
     taken = all_cells if design.pack else ()
-    drawn = places.draw("pairs", pairs, lambda entry: 0 if entry.name in all_cells else of_pair, taken)
+    drawn = capacity.draw("pairs", pairs, lambda entry: 0 if entry.name in all_cells else of_pair, taken)
     _add(cells, drawn, PAIR_VARIANTS, "pairs")
     _add(cells, all_cells, ALL_CELLS, "cells")
     if design.rejected:
-        _add_rejected(cells, release_dir, [entry for entry in pairs if entry.name not in all_cells], design, places)
+        _add_rejected(cells, release_dir, [entry for entry in pairs if entry.name not in all_cells], design, capacity)
     if design.pack and notes:
         notes.append("a pack has one turn of each dialogue at most")
     units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in pairs if entry.name in cells]
     units += [Unit(entry.name, "dialogue") for entry in whole if entry.name in dialogues]
-    return Sample((*units, *crossed), (*notes, *of_crossed))
+    return ReviewSample((*units, *crossed), (*notes, *of_crossed))
 
 
-def _all_cells(release_dir: Path, design: ReviewDesign, places: RaterCapacity) -> set[str]:
+def _all_cells(release_dir: Path, design: ReviewDesign, capacity: RaterCapacity) -> set[str]:
     """Turns of which all four cells are rated."""
     if not design.cells:
         return set()
     entries = list(entries_of(release_dir, "controls"))
     if design.pack:
         entries = one_per_dialogue(entries, (), design.seed)
-    return places.draw("cells", entries, lambda entry: design.raters_needed(len(ALL_CELLS)))
+    return capacity.draw("cells", entries, lambda entry: design.raters_needed(len(ALL_CELLS)))
 
 
 def _crossed(release_dir: Path, design: ReviewDesign, notes: list[str]) -> Iterator[Unit]:
@@ -309,11 +312,11 @@ def rows_of(release_dir: Path, config: str, columns: list[str]) -> Iterator[dict
     return (row for batch in batches(release_dir, config, columns) for row in batch.to_pylist())
 
 
-def entries_of(release_dir: Path, config: str) -> Iterator[Entry]:
+def entries_of(release_dir: Path, config: str) -> Iterator[SamplingEntry]:
     """Dialogues, turns or crossed items of a config, to be drawn from."""
     name = {"dialogues": "dialogue_id", "crossed": "crossed_id"}.get(config, "pair_id")
     for row in rows_of(release_dir, config, [name, "scenario_id", *(["flags"] if config != "crossed" else [])]):
-        yield Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
+        yield SamplingEntry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
 
 
 def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str, ...], what: str) -> None:
@@ -324,15 +327,15 @@ def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str
 
 
 def _add_rejected(
-    cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[Entry], design: ReviewDesign, places: RaterCapacity
+    cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[SamplingEntry], design: ReviewDesign, capacity: RaterCapacity
 ) -> None:
     """Add a rejected candidate of a turn beside the accepted variant; one per turn."""
     candidates = _rejected(release_dir, {entry.name for entry in pairs})
 
-    def raters(entry: Entry) -> int:
+    def raters(entry: SamplingEntry) -> int:
         return (1 if entry.name in cells else 2) * design.per_item
 
-    chosen = places.draw("rejected", [entry for entry in pairs if entry.name in candidates], raters)
+    chosen = capacity.draw("rejected", [entry for entry in pairs if entry.name in candidates], raters)
     for name in chosen:
         cell = derived_random(design.seed, "candidate", name).choice(sorted(candidates[name]))
         _add(cells, {name}, (cell.variant,), "rejected")

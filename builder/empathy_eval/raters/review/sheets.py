@@ -19,7 +19,8 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.assignment import assign, assign_blocks, code_of
 from empathy_eval.raters.review.record import content_hash
-from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, ReviewDesign, Sample, Unit, batches
+from empathy_eval.raters.review.replies import SystemReplies
+from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, ReviewDesign, ReviewSample, Unit, batches
 
 
 def plant_attention_checks(dialogues: Mapping[str, list[dict[str, Any]]], count: int, seed: int) -> None:
@@ -69,12 +70,9 @@ def shown_kind(kind: str) -> str:
 
 
 def make_review(
-    release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: ReviewDesign,
-    replies: Mapping[str, Mapping[str, str]] | None = None,
-) -> tuple[dict[str, Any], Iterator[Sheet]]:  # fmt: skip
+    release_dir: Path, manifest: Mapping[str, Any], sample: ReviewSample, design: ReviewDesign, replies: SystemReplies | None = None
+) -> tuple[dict[str, Any], Iterator[Sheet]]:
     """Assign the units of a sample, read their texts and make the key; sheets are generated lazily.
-
-    ``replies`` are those of systems, by context.
 
     Raises:
         InputError: if there are too few raters, or too few turns for attention checks.
@@ -84,7 +82,7 @@ def make_review(
     texts = _texts(release_dir, sample.units)
     for unit in sample.units:
         if unit.kind == "reply" and replies:
-            texts[unit.name]["replies"] = replies[unit.name]
+            texts[unit.name]["replies"] = replies.texts[unit.name]
     dialogues = {unit.name: texts[unit.name]["turns"] for unit in sample.units if unit.kind == "dialogue"}
     plant_attention_checks(dialogues, design.planted, design.seed)
     shown: dict[str, list[Item]] = {}
@@ -165,13 +163,10 @@ def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> tuple[Item, Item]
     item["situation"] = row["description"]
     if unit.kind == "dialogue":
         shown = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
-        turns = {
-            str(index): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
-            | ({"planted": turn["planted"]} if "planted" in turn else {})
-            for index, turn in enumerate(row["turns"])
-            if turn["role"] == "helper"
-        }
-        about = {"dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": turns}
+        turns = {str(index): turn for index, turn in enumerate(row["turns"]) if turn["role"] == "helper"}
+        kept = {number: {name: turn[name] for name in ("strategy", "text", "planted") if name in turn} for number, turn in turns.items()}
+        hashed = {number: turn | {"text": text_hash(turn["text"])} for number, turn in kept.items()}
+        about = {"dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": hashed}
         return {**item, "turns": shown}, {"kind": "dialogue", **about}
     text = str(row["replies"][cell.variant] if unit.kind == "reply" else row[cell.name])
     item |= {"context": row["context"], "text": text}

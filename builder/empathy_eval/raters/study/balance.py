@@ -81,8 +81,8 @@ class SmallCellSuppression:
         for known in (*self._known, class_of):
             for value in range(int(known.max()) + 1):
                 seen.update(_mask_keys(known == value))
-        for at, first in enumerate(derived):
-            for other in [*self._known, *derived[:at]]:
+        for index, first in enumerate(derived):
+            for other in [*self._known, *derived[:index]]:
                 for subset in [*self._differences(first, other), *self._differences(other, first)]:
                     if seen.issuperset(_mask_keys(subset == 1)):
                         continue
@@ -168,10 +168,10 @@ def disclosed_columns(table: RatersTable, study: StudyTable) -> dict[str | None,
     groups = len(study.groups)
     suppression = SmallCellSuppression(study.group_of, groups)
     columns = [name for name in table.columns if table.numbers(name) is None]
-    wanted: dict[str | None, Iterator[RaterClasses]] = {name: poolings(table, name, study.group_of, groups) for name in columns}
+    candidates_of: dict[str | None, Iterator[RaterClasses]] = {name: poolings(table, name, study.group_of, groups) for name in columns}
     if table.has_checks:
-        wanted[None] = attention_classes(table)
-    return {name: suppression.first_allowed(candidates) for name, candidates in wanted.items()}
+        candidates_of[None] = attention_classes(table)
+    return {name: suppression.first_allowed(candidates) for name, candidates in candidates_of.items()}
 
 
 def attention_classes(table: RatersTable) -> Iterator[RaterClasses]:

@@ -253,10 +253,10 @@ class Blocks:
             counts = of_raters[:, start : start + step]
             labels = self._drawn(len(drawn), counts.shape[1], rng)
             more = (counts[1:] - counts[0]).reshape(-1, columns)
-            for at in range(0, len(more), RATERS):
+            for offset in range(0, len(more), RATERS):
                 for label in present:
-                    taken = (labels[:, at : at + RATERS] == label).astype(more.dtype)
-                    drawn[:, label] += taken @ more[at : at + RATERS]
+                    taken = (labels[:, offset : offset + RATERS] == label).astype(more.dtype)
+                    drawn[:, label] += taken @ more[offset : offset + RATERS]
 
     def _drawn(self, draws: int, blocks: int, rng: np.random.Generator) -> Labels:
         """Permuted labels of this many blocks, shape (draws, (size - 1) * blocks): seat by seat, without the first."""
@@ -287,15 +287,15 @@ def _shuffled_labels(labels: Labels, draws: int, rng: np.random.Generator) -> La
 
     The correction treats all raters alike, so all arrangements are equally likely.
     """
-    wanted = np.bincount(labels)
+    counts = np.bincount(labels)
     by_number = labels[np.arange(DEAL) * len(labels) // DEAL]
     dealt = np.empty((draws, len(labels)), labels.dtype)
     for row in dealt:
         row[:] = np.take(by_number, np.frombuffer(rng.bytes(len(labels)), np.uint8))
-        over = np.bincount(row, minlength=len(wanted)) - wanted
+        over = np.bincount(row, minlength=len(counts)) - counts
         spare = [rng.choice(np.flatnonzero(row == label), over[label], replace=False, shuffle=False) for label in np.flatnonzero(over > 0)]
         if spare:
-            row[rng.permutation(np.concatenate(spare))] = np.repeat(np.arange(len(wanted)), np.maximum(-over, 0))
+            row[rng.permutation(np.concatenate(spare))] = np.repeat(np.arange(len(counts)), np.maximum(-over, 0))
     return dealt
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
@@ -90,10 +90,6 @@ class StudyPlan(Result):
     note: str | None
     signature: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values."""
-        return self._with_provenance(asdict(self))
-
 
 def study_plan(
     effect: float = 0.3, *, groups: int, categories: int, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
@@ -110,11 +106,11 @@ def study_plan(
     InputError
         For impossible numbers, all at once.
     """
-    asked: dict[str, Any] = {
+    plan: dict[str, Any] = {
         "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
         "share": share,
     }  # fmt: skip
-    refuse(_problems(asked))
+    refuse(_problems(plan))
     df = (groups - 1) * (categories - 1)
     worth = design_effect(per_rater, icc)
     independent = ratings_needed(effect, df, alpha, power)
@@ -124,9 +120,9 @@ def study_plan(
     expected = None if share is None else share * raters * per_rater / worth
     low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else null_gain_interval(share, raters, per_rater, icc)
     return StudyPlan(
-        **asked, df=df, independent=independent, design_effect=worth, clustered=clustered, raters_a_group=raters, raters=raters * groups,
+        **plan, df=df, independent=independent, design_effect=worth, clustered=clustered, raters_a_group=raters, raters=raters * groups,
         ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high, note="; ".join(_notes(raters, expected)) or None,
-        signature=signature_line(plan="chi-square", **asked, level=CONFIDENCE), provenance=Provenance.of(**asked),
+        signature=signature_line(plan="chi-square", **plan, level=CONFIDENCE), provenance=Provenance.of(**plan),
     )  # fmt: skip
 
 
@@ -154,18 +150,18 @@ def null_gain_interval(share: float, raters_a_group: int, per_rater: int, icc: f
     return 100 * math.expm1(-reach), 100 * math.expm1(reach)
 
 
-def _problems(asked: Mapping[str, Any]) -> Iterator[Problem]:
+def _problems(plan: Mapping[str, Any]) -> Iterator[Problem]:
     """Problems of the numbers of a plan."""
     for name, (least, most) in WHOLE.items():
-        number = asked[name]
+        number = plan[name]
         if not isinstance(number, int) or not _between(number, least, most):
             yield Problem(name.replace("_", "-"), f'"{number}" is out of range', f"use a whole number from {least} to {most:,}")
-    if asked["share"] is not None:
-        yield from _probability_problems("share", asked["share"])
-    if not _between(asked["icc"], 0, 1):
-        yield Problem("icc", f'"{asked["icc"]}" is not an intraclass correlation that a plan can use', "use one from 0 to 1, such as 0.1")
-    known = all(_between(asked[name], *WHOLE[name]) for name in ("groups", "categories"))
-    yield from aim_problems(asked["effect"], asked["alpha"], asked["power"], (asked["groups"], asked["categories"]) if known else None)
+    if plan["share"] is not None:
+        yield from _probability_problems("share", plan["share"])
+    if not _between(plan["icc"], 0, 1):
+        yield Problem("icc", f'"{plan["icc"]}" is not an intraclass correlation that a plan can use', "use one from 0 to 1, such as 0.1")
+    known = all(_between(plan[name], *WHOLE[name]) for name in ("groups", "categories"))
+    yield from aim_problems(plan["effect"], plan["alpha"], plan["power"], (plan["groups"], plan["categories"]) if known else None)
 
 
 def aim_problems(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:

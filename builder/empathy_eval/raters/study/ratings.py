@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Problem, nearest
 from empathy_eval.design.provenance import File, file_of
-from empathy_eval.raters.agreement.columns import FILE, MISSING, Columns, InvalidCell, NamedCodes, Rows, TableForm, number_of
+from empathy_eval.raters.agreement.columns import FILE, MISSING, CodedColumns, InvalidCell, NamedCodes, Rows, TableForm, number_of
 from empathy_eval.statistics.estimate import Codes
 
 # Columns of strata of items, by which tests are repeated.
@@ -112,8 +112,8 @@ class StudyTable:
         strata = {name: (names, codes[where]) for name, (names, codes) in self.strata.items()}
         return replace(self, rater=self.rater[where], item=self.item[where], category=self.category[where], strata=strata)
 
-    def _counted(self, of: Codes, number: int, where: Mask | slice = slice(None)) -> Codes:
-        cells = (of * len(self.labels) + self.category)[where]
+    def _counted(self, owner: Codes, number: int, where: Mask | slice = slice(None)) -> Codes:
+        cells = (owner * len(self.labels) + self.category)[where]
         counted = np.bincount(cells, minlength=number * len(self.labels)).reshape(number, len(self.labels))
         counted.setflags(write=False)
         return counted
@@ -137,7 +137,7 @@ def read_study(paths: Sequence[Path], reading: ReadOptions, add: Sequence[Path] 
         InputError: for unreadable files, contradictions with the design (a rater in two groups or blocks, an item in two strata, or rated
             twice by a rater), and invalid ratings, labels, criteria and groups: all at once, with lines.
     """
-    columns, problems = Columns(FORM), label_problems(reading.labels)
+    columns, problems = CodedColumns(FORM), label_problems(reading.labels)
     for path in (*paths, *add):
         columns.read(path)
     rows = Rows(columns, columns.valid_rows())
@@ -175,9 +175,9 @@ def _criterion(rows: Rows, criterion: str | None, problems: list[Problem]) -> st
 def _rows_of_criterion(rows: Rows, criterion: str) -> Rows:
     """Rows on a criterion ("": all); notes each file without any, or with rows that lack a criterion."""
     columns, names = rows.columns, rows.coded("criterion")
-    of = names[1] == (names[0].index(criterion) if criterion else MISSING)
+    on_criterion = names[1] == (names[0].index(criterion) if criterion else MISSING)
     read, file = np.bincount(columns.codes(FILE), minlength=len(columns.faults.files)), columns.codes(FILE)[rows.row]
-    chosen, without = (np.bincount(file[mask], minlength=len(columns.faults.files)) for mask in (of, names[1] == MISSING))
+    chosen, without = (np.bincount(file[mask], minlength=len(columns.faults.files)) for mask in (on_criterion, names[1] == MISSING))
     for number in range(len(columns.faults.files)):
         if not read[number] and not columns.faults.of(number):
             columns.faults.of_file(number, "holds no rating", "give it a row for every rating, or leave the file out")
@@ -186,7 +186,7 @@ def _rows_of_criterion(rows: Rows, criterion: str) -> Rows:
             columns.faults.of_file(number, what, 'give it a column "criterion"')
         elif not chosen[number] and not columns.faults.of(number):
             columns.faults.of_file(number, f'holds no rating on "{criterion[:80]}"', "leave the file out, or choose another criterion")
-    return Rows(columns, rows.row[of])
+    return Rows(columns, rows.row[on_criterion])
 
 
 def _group_problems(names: Sequence[str], baseline: str) -> list[Problem]:
@@ -287,8 +287,8 @@ def rating_scale(rows: Rows, labels: Sequence[str]) -> RatingScale:
             rows.fault(first_of[code], f'the rating "{texts[code][:80]}" is {what}', _rating_fix(labels))
         return RatingScale(tuple(labels), codes * 0)
     numbers = np.array([key if isinstance(key, float) else math.nan for key in keys])[codes]
-    steps, of = np.unique(numbers, return_inverse=True)
-    return _numbered(rows, steps.tolist(), of, labels)
+    steps, step_of = np.unique(numbers, return_inverse=True)
+    return _numbered(rows, steps.tolist(), step_of, labels)
 
 
 def _invalid_ratings(

@@ -207,9 +207,9 @@ def record(figure: str, **values: Any) -> dict[str, Any]:
     return dict.fromkeys(COLUMNS) | {"part": WHOLE, "figure": figure} | values
 
 
-def _figures(of: object, names: Mapping[str, str], **about: Any) -> Records:
+def _figures(result: object, names: Mapping[str, str], **about: Any) -> Records:
     """A record for each of some attributes, by name."""
-    yield from (record(figure, **about, value=getattr(of, name)) for figure, name in names.items())
+    yield from (record(figure, **about, value=getattr(result, name)) for figure, name in names.items())
 
 
 def _of_part(column: str, part: StudyPart, studied: StudyReport) -> Records:
@@ -220,8 +220,8 @@ def _of_part(column: str, part: StudyPart, studied: StudyReport) -> Records:
             about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": studied.signature}
             yield record("count", **about, value=count)
             yield record("share", **about, value=share)
-    for kind, of, test, tested in part.tests():
-        about = {**where, **of}
+    for kind, names, test, tested in part.tests():
+        about = {**where, **names}
         if isinstance(tested, Gain):
             about |= {"other": studied.groups[0].name}
             interval = {"value": tested.value, "low": tested.low, "high": tested.high}
@@ -241,9 +241,9 @@ def _of_test(name: str, test: ChiSquaredTest, corrected: Mapping[str, Any], **ab
         yield record(f"{name}: least expected count", **shared, value=test.least_expected)
 
 
-def _of_raters(figure: str, of: str, table: ColumnBalance | AttentionChecks, groups: Groups, signature: str) -> Records:
+def _of_raters(figure: str, column: str, table: ColumnBalance | AttentionChecks, groups: Groups, signature: str) -> Records:
     """Number of raters of each group with each value, or why it is suppressed."""
-    about = {"part": RATERS, "of": of, "signature": signature}
+    about = {"part": RATERS, "of": column, "signature": signature}
     if table.why is not None:
         yield record(figure, **about, why=table.why)
     for (group, raters), row in zip(groups, table.cells, strict=bool(table.cells)):

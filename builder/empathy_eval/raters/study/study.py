@@ -13,15 +13,8 @@ import numpy as np
 from empathy_eval.base.errors import Problem, nearest, refuse
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.design.provenance import File, Provenance
-from empathy_eval.raters.study.by_rater import (
-    Permutation,
-    TableSelection,
-    clustered_by_block,
-    gain_interval,
-    intraclass_correlation,
-    null_point,
-    permutation_p_values,
-)
+from empathy_eval.raters.study import by_rater
+from empathy_eval.raters.study.by_rater import Permutation, TableSelection
 from empathy_eval.raters.study.power import aim_problems, power_reached, ratings_needed, smallest_effect
 from empathy_eval.raters.study.ratings import Mask, StudyTable
 from empathy_eval.raters.study.results import (
@@ -135,7 +128,7 @@ def gain(study: StudyTable, group: int, category: int, test: ChiSquaredTest, cor
     """
     counts = study.counts()[[0, group]]
     names, label = (study.groups[0], study.groups[group]), study.labels[category]
-    unit = "block" if clustered_by_block(study) else "rater"
+    unit = "block" if by_rater.clustered_by_block(study) else "rater"
     signature = signature_line(gain="percent-of-baseline-share", interval="log-ratio,linearised,t", level=CONFIDENCE, unit=unit)
     before, share = shares_of(counts)[:, category].tolist()
     low, high, value = None, None, None
@@ -144,7 +137,7 @@ def gain(study: StudyTable, group: int, category: int, test: ChiSquaredTest, cor
         why = f'"{names[0]}" was never given "{label}" here, so no gain over it can be computed'
     if why is None:
         value = figure(100 * (share / before - 1))
-        interval = gain_interval(study, group, category)
+        interval = by_rater.gain_interval(study, group, category)
         if isinstance(interval, str):
             why = interval
         else:
@@ -222,13 +215,13 @@ def study(ratings: StudyTable, options: StudyOptions) -> StudyReport:
     by = tuple(ratings.strata) if options.by is None else tuple(dict.fromkeys(options.by))
     strata = {None: [Stratum(None, None, ratings)]} | {name: Stratum.of(ratings, name) for name in by}
     wanted = [table for stratum in chain(*strata.values()) for table in stratum.wanted()]
-    drawn = iter(permutation_p_values(ratings, wanted, options.permutations, options.seed))
+    drawn = iter(by_rater.permutation_p_values(ratings, wanted, options.permutations, options.seed))
     within = "study" if ratings.block_of is None else "block"
     chance = signature_line(permutations=options.permutations, unit="rater", within=within, seed=options.seed, numpy=np.__version__)
     parts_of = {name: parts(strata_of, drawn, chance) for name, strata_of in strata.items()}
     (whole,) = parts_of.pop(None)
     cells = product(range(len(ratings.groups)), range(len(ratings.labels)))
-    spreads = tuple(intraclass_correlation(ratings, group, category) for group, category in cells)
+    spreads = tuple(by_rater.intraclass_correlation(ratings, group, category) for group, category in cells)
     # The 1 - alpha quantile of the omnibus statistic if groups do not differ and ratings are independent.
     if_independent = None if whole.omnibus.df is None else figure(float(chdtri(whole.omnibus.df, options.alpha)))
     groups, baseline, how = _groups(ratings), ratings.groups[0], {**asdict(options), "by": by}
@@ -236,7 +229,7 @@ def study(ratings: StudyTable, options: StudyOptions) -> StudyReport:
     return StudyReport(
         {"baseline": baseline, **how, "within": within, "criterion": ratings.criterion, "tables": [*map(asdict, ratings.tables)]},
         groups, ratings.labels, whole, {str(name): strata for name, strata in parts_of.items()}, spreads,
-        _defined(null_point(ratings, options.permutations, options.seed, 1 - options.alpha)), if_independent,
+        _defined(by_rater.null_point(ratings, options.permutations, options.seed, 1 - options.alpha)), if_independent,
         _power_analysis(ratings, spreads, options), None, None,
         (*notes, *(permutation_notes(ratings, options.alpha) if options.permutations else ())), f"{_signature(ratings, by)}|{chance}",
         provenance=Provenance.of(
@@ -306,9 +299,9 @@ def permutation_notes(ratings: StudyTable, alpha: float) -> Iterator[str]:
         if permutation is None:
             yield f"{both} have no block in common, so their p-value by rater is not reported"
             continue
-        permutable, of = permutation.of_label(1), int((ratings.group_of == group).sum())
-        if permutable < of:
-            shared = f'only {permutable:,} of {of:,} raters of "{name}" share a block with "{ratings.groups[0]}"'
+        permutable, total = permutation.of_label(1), int((ratings.group_of == group).sum())
+        if permutable < total:
+            shared = f'only {permutable:,} of {total:,} raters of "{name}" share a block with "{ratings.groups[0]}"'
             yield f"{shared}: their p-value by rater is based on those raters alone"
         if (least := math.exp(-permutation.log_arrangements())) > alpha * (1 - 1e-9):
             yield f"raters of {both} allow only {1 / least:.0f} permutations, so no p-value by rater is below {least:.2g}"
