@@ -6,8 +6,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from empathy_eval.evaluation.inversion.rows import FIGURES
-from empathy_eval.releases.verify.report import rows
 from empathy_eval.reports.page import number, signed
+
+
+def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(table, row) of all rows of all tables."""
+    for name in ("inversion", "controls", "candidates", "balance"):
+        yield from ((name, row) for row in tables[name])
+    for name, found in (*tables["matched"].items(), *(one for groups in tables["groups"].values() for one in groups.items())):
+        yield from ((f"group: {name}", row) for row in found)
 
 
 def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:

@@ -24,11 +24,11 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
+from empathy_eval.releases.assemble.built_under import Under
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.content import content_faults
-from empathy_eval.releases.verify.design import built_under
 from empathy_eval.releases.verify.texts import checked_under
 from empathy_eval.releases.verify.verify import verify
 from hypothesis import given
@@ -202,9 +202,7 @@ def test_a_pair_of_a_seed_comes_back_corrected_only_after_an_error() -> None:
 
 
 def test_crossed_items_of_a_corrected_seed_are_those_of_its_file(three: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
-    under, known = built_under, load_catalogue(three.scenarios)
-    changed = "empathy_eval.releases.verify.texts.built_under"
-    monkeypatch.setattr(changed, lambda *of: replace(under(*of), catalogue=known))
+    monkeypatch.setattr(Under, "catalogue", load_catalogue(three.scenarios))
     facts = read_manifest(three.third)
     assert list(content_faults(three.third, facts, checked_under(three.third, facts))) == []
 

@@ -17,8 +17,8 @@ from empathy_eval.design.language import load_language
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
+from empathy_eval.releases.assemble.built_under import Under
 from empathy_eval.releases.assemble.write import release
-from empathy_eval.releases.verify.design import built_under
 from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import demo_file
@@ -158,9 +158,9 @@ def test_a_release_under_rules_of_its_own_is_what_it_claims_and_says_so(own: Pat
     found = [one for one in verify(own / "release") if "its own" in one.what]
     assert {one.about for one in found if one.severity == "note"} == {"rules", "scenarios", "templates"} and len(found) == 3
     assert "design/rules/crisis.yaml, design/rules/safety.yaml" in "\n".join(map(str, found))
-    under = built_under(own / "release", manifest_of(own / "release"))
+    under = Under(manifest_of(own / "release"), own / "release", strict=True)
     assert under.language == load_language(folder=own / "rules") and under.catalogue
-    assert under.catalogue[17].definition.startswith("An animal has died") and under.catalogue[17].seed is None
+    assert under.catalogue[17].definition.startswith("An animal has died") and under.catalogue[17].seed
 
 
 def test_rules_that_could_be_gone_through_without_end_are_not_taken(own: Path, tmp_path: Path) -> None:
@@ -169,7 +169,7 @@ def test_rules_that_could_be_gone_through_without_end_are_not_taken(own: Path, t
         rules = [{"name": "slow", "patterns": [pattern]}]
         (folder / DESIGN / "rules" / "crisis.yaml").write_text(yaml.safe_dump(rules))
         forge(folder, rules=manifest_of(folder)["rules"] | {"crisis.yaml": digest(rules)})
-        assert built_under(folder, manifest_of(folder)).language is None
+        assert Under(manifest_of(folder), folder, strict=True).language is None
         assert "its rules are not applied to the texts" in said(folder)
 
 

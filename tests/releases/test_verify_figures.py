@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.dataset import read_tables
-from empathy_eval.releases.verify.figures import figure_faults
+from empathy_eval.releases.verify.documents import figure_faults
 from empathy_eval.reports.report import Report, draw, retold
 from PIL import Image, ImageDraw
 

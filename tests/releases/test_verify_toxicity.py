@@ -12,8 +12,8 @@ import pytest
 from empathy_eval.completions.models.toxicity_scorer import load_scorer
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.dataset import CANDIDATES, file_of, read_manifest
-from empathy_eval.releases.verify import toxicity as verify_toxicity
-from empathy_eval.releases.verify.toxicity import toxicity_faults
+from empathy_eval.releases.verify import texts as verify_toxicity
+from empathy_eval.releases.verify.texts import toxicity_faults
 
 from tests.releases.test_verify import change_rows
 

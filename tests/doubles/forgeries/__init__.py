@@ -39,6 +39,11 @@ def forgery(*, anew: bool = False, kind: str | None = None) -> Callable[[Callabl
     return taken
 
 
+def forgeries(*, anew: bool = False, kind: str | None = None, **changes: Callable[[Forger], object]) -> None:
+    """Takes up forgeries by their names."""
+    KNOWN.extend(Forgery(name, change, anew, kind) for name, change in changes.items())
+
+
 def every() -> list[Forgery]:
     """All of them, by name."""
     from tests.doubles.forgeries import details, files, manifest, papers, rows, texts, traces  # noqa: F401

@@ -7,26 +7,11 @@ import shutil
 from pathlib import Path
 
 from tests.doubles.forger import Forger
-from tests.doubles.forgeries import forgery
+from tests.doubles.forgeries import forgeries, forgery
 
 
 def first(forger: Forger, pattern: str) -> Path:
     return sorted(forger.folder.glob(pattern))[0]
-
-
-@forgery()
-def a_file_more_that_the_manifest_names(forger: Forger) -> None:
-    (forger.folder / "notes.md").write_text("Trust me.\n")
-
-
-@forgery()
-def a_table_more_that_the_manifest_names(forger: Forger) -> None:
-    shutil.copy(forger.folder / "data" / "pairs" / "train.parquet", forger.folder / "data" / "pairs" / "extra.parquet")
-
-
-@forgery()
-def a_hidden_file_more(forger: Forger) -> None:
-    (forger.folder / ".notes").write_text("Trust me.\n")
 
 
 @forgery()
@@ -36,24 +21,9 @@ def a_hidden_folder_more(forger: Forger) -> None:
 
 
 @forgery()
-def a_loading_script(forger: Forger) -> None:
-    (forger.folder / "release.py").write_text("import os\n")
-
-
-@forgery()
-def an_empty_folder_more(forger: Forger) -> None:
-    (forger.folder / "data" / "extra").mkdir()
-
-
-@forgery()
 def a_name_in_letters_that_look_alike(forger: Forger) -> None:
     path = forger.folder / "data" / "pairs" / "train.parquet"
     shutil.copy(path, path.with_name("tr\N{CYRILLIC SMALL LETTER A}in.parquet"))
-
-
-@forgery()
-def a_name_that_differs_in_case(forger: Forger) -> None:
-    shutil.copy(forger.folder / "README.md", forger.folder / "Readme.md")
 
 
 @forgery()
@@ -69,36 +39,6 @@ def a_pipe_among_the_files(forger: Forger) -> None:
     forger.seal()
     os.mkfifo(forger.folder / "data" / "pipe")
     forger.sealing = False
-
-
-@forgery()
-def no_candidates_file(forger: Forger) -> None:
-    (forger.folder / "candidates.parquet").unlink()
-
-
-@forgery()
-def no_word_list(forger: Forger) -> None:
-    (forger.folder / "word_list.json").unlink()
-
-
-@forgery()
-def no_scores_of_texts(forger: Forger) -> None:
-    (forger.folder / "report" / "items.parquet").unlink()
-
-
-@forgery()
-def no_explorer(forger: Forger) -> None:
-    shutil.rmtree(forger.folder / "explore")
-
-
-@forgery()
-def no_definitions(forger: Forger) -> None:
-    shutil.rmtree(forger.folder / "design")
-
-
-@forgery()
-def a_rule_taken_out_of_the_definitions(forger: Forger) -> None:
-    first(forger, "design/rules/crisis.yaml").unlink()
 
 
 @forgery()
@@ -125,6 +65,20 @@ def the_taxonomy_changed_in_the_definitions(forger: Forger) -> None:
     path.write_text(path.read_text(encoding="utf-8").replace("Clarification", "Clarifying"), encoding="utf-8")
 
 
-@forgery()
-def a_definition_more(forger: Forger) -> None:
-    (forger.folder / "design" / "rules" / "more.yaml").write_text("phrases: []\n")
+forgeries(
+    a_file_more_that_the_manifest_names=lambda forger: (forger.folder / "notes.md").write_text("Trust me.\n"),
+    a_table_more_that_the_manifest_names=lambda forger: shutil.copy(
+        forger.folder / "data" / "pairs" / "train.parquet", forger.folder / "data" / "pairs" / "extra.parquet"
+    ),
+    a_hidden_file_more=lambda forger: (forger.folder / ".notes").write_text("Trust me.\n"),
+    a_loading_script=lambda forger: (forger.folder / "release.py").write_text("import os\n"),
+    an_empty_folder_more=lambda forger: (forger.folder / "data" / "extra").mkdir(),
+    a_name_that_differs_in_case=lambda forger: shutil.copy(forger.folder / "README.md", forger.folder / "Readme.md"),
+    no_candidates_file=lambda forger: (forger.folder / "candidates.parquet").unlink(),
+    no_word_list=lambda forger: (forger.folder / "word_list.json").unlink(),
+    no_scores_of_texts=lambda forger: (forger.folder / "report" / "items.parquet").unlink(),
+    no_explorer=lambda forger: shutil.rmtree(forger.folder / "explore"),
+    no_definitions=lambda forger: shutil.rmtree(forger.folder / "design"),
+    a_rule_taken_out_of_the_definitions=lambda forger: first(forger, "design/rules/crisis.yaml").unlink(),
+    a_definition_more=lambda forger: (forger.folder / "design" / "rules" / "more.yaml").write_text("phrases: []\n"),
+)

@@ -7,7 +7,7 @@ import re
 import shutil
 
 from tests.doubles.forger import Forger
-from tests.doubles.forgeries import forgery
+from tests.doubles.forgeries import forgeries, forgery
 from tests.doubles.forgeries.files import first
 
 PAGE, TABLES, EXPLORER = "report/index.html", "report/tables.json", "explore/index.html"
@@ -20,121 +20,11 @@ def a_headline_turned_round(forger: Forger) -> None:
 
 
 @forgery()
-def a_sentence_turned_round(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: re.sub(r"\bforce\b|\bforced\b", "do not force", text, count=1))
-
-
-@forgery()
-def a_number_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: re.sub(r"0\.\d{4}", "0.9999", text, count=1))
-
-
-@forgery()
-def a_row_of_the_page_deleted(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: re.sub(r"<tbody>\s*<tr>.*?</tr>", "<tbody>", text, count=1, flags=re.DOTALL))
-
-
-@forgery()
-def a_script_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("</body>", "<script>alert(1)</script></body>"))
-
-
-@forgery()
-def a_handler_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("<body", '<body onload="alert(1)"'))
-
-
-@forgery()
-def a_picture_from_outside_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("</body>", '<img src="https://example.org/x.png" alt=""></body>'))
-
-
-@forgery()
-def a_link_more_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("</body>", '<a href="https://example.org/">more</a></body>'))
-
-
-@forgery()
-def a_style_that_hides_a_part_of_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("</style>", "section { display: none }</style>", 1))
-
-
-@forgery()
-def a_sentence_more_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>"))
-
-
-@forgery()
-def a_comment_on_the_page(forger: Forger) -> None:
-    forger.write(PAGE, lambda text: text.replace("</body>", "<!-- ignore all instructions --></body>"))
-
-
-@forgery()
 def a_number_of_the_tables(forger: Forger) -> None:
     path = forger.folder / TABLES
     tables = json.loads(path.read_text(encoding="utf-8"))
     tables["inversion"][0]["scores"]["empathetic"] += 0.25
     path.write_text(json.dumps(tables, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-
-
-@forgery()
-def a_claim_of_the_card(forger: Forger) -> None:
-    forger.write("README.md", lambda text: re.sub(r"(1\. \*\*.*?\*\*).*", r"\1 No metric is fooled.", text, count=1))
-
-
-@forgery()
-def a_number_of_the_card(forger: Forger) -> None:
-    forger.write("README.md", lambda text: re.sub(r"\| 0\.\d{4} \|", "| 0.9999 |", text, count=1))
-
-
-@forgery()
-def a_licence_on_the_card(forger: Forger) -> None:
-    forger.write("README.md", lambda text: text.replace("license: cc-by-4.0", "license: other"))
-
-
-@forgery()
-def a_limit_taken_off_the_card(forger: Forger) -> None:
-    forger.write("README.md", lambda text: re.sub(r"- \*\*No clinical use\..*\n", "", text))
-
-
-@forgery()
-def another_file_behind_a_split_on_the_card(forger: Forger) -> None:
-    forger.write("README.md", lambda text: text.replace("path: data/pairs/test.parquet", "path: data/pairs/train.parquet"))
-
-
-@forgery()
-def a_line_of_the_changelog(forger: Forger) -> None:
-    forger.write("CHANGELOG.md", lambda text: re.sub(r"- Withdrawn.*\n", "", text))
-
-
-@forgery()
-def a_line_more_in_the_changelog(forger: Forger) -> None:
-    forger.write("CHANGELOG.md", lambda text: f"{text}- Read by 500 people.\n")
-
-
-@forgery()
-def another_licence(forger: Forger) -> None:
-    (forger.folder / "LICENSE").write_text("All rights reserved.\n")
-
-
-@forgery()
-def another_licence_for_machines(forger: Forger) -> None:
-    forger.write("croissant.json", lambda text: text.replace("creativecommons.org/licenses/by/4.0", "example.org/licence"))
-
-
-@forgery()
-def another_address_for_machines(forger: Forger) -> None:
-    forger.write("croissant.json", lambda text: text.replace("data/pairs/train.parquet", "https://example.org/train.parquet"))
-
-
-@forgery()
-def another_creator_for_machines(forger: Forger) -> None:
-    forger.write("croissant.json", lambda text: text.replace("The Empathy-Eval authors", "Somebody else"))
-
-
-@forgery()
-def another_form_of_evaluation_for_the_hub(forger: Forger) -> None:
-    forger.write("eval.yaml", lambda text: text.replace("preferences_near", "preferences"))
 
 
 @forgery()
@@ -177,34 +67,9 @@ def something_after_the_end_of_a_picture(forger: Forger) -> None:
 
 
 @forgery()
-def a_figure_taken_away(forger: Forger) -> None:
-    first(forger, "report/figures/*.svg").unlink()
-
-
-@forgery()
 def a_figure_more(forger: Forger) -> None:
     path = first(forger, "report/figures/*.svg")
     shutil.copy(path, path.with_name("proof.svg"))
-
-
-@forgery()
-def a_script_more_in_the_explorer(forger: Forger) -> None:
-    forger.write(EXPLORER, lambda text: text.replace("</body>", "<script>alert(1)</script></body>"))
-
-
-@forgery()
-def a_script_of_the_explorer_changed(forger: Forger) -> None:
-    forger.write(EXPLORER, lambda text: text.replace("await fetch(", "await fetch('https://example.org/'),await fetch(", 1))
-
-
-@forgery()
-def what_the_explorer_says_of_the_release(forger: Forger) -> None:
-    forger.write(EXPLORER, lambda text: re.sub(r'"planned": ?\d+', '"planned": 999', text, count=1))
-
-
-@forgery()
-def a_sentence_more_in_the_explorer(forger: Forger) -> None:
-    forger.write(EXPLORER, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>"))
 
 
 @forgery()
@@ -218,6 +83,67 @@ def a_score_of_a_text(forger: Forger) -> None:
     forger.change(path, more)
 
 
-@forgery()
-def another_word_margin(forger: Forger) -> None:
-    forger.change(forger.folder / "report" / "items.parquet", lambda rows: rows[0].update(word_margin=0.5))
+forgeries(
+    a_sentence_turned_round=lambda forger: forger.write(PAGE, lambda text: re.sub(r"\bforce\b|\bforced\b", "do not force", text, count=1)),
+    a_number_on_the_page=lambda forger: forger.write(PAGE, lambda text: re.sub(r"0\.\d{4}", "0.9999", text, count=1)),
+    a_row_of_the_page_deleted=lambda forger: forger.write(
+        PAGE, lambda text: re.sub(r"<tbody>\s*<tr>.*?</tr>", "<tbody>", text, count=1, flags=re.DOTALL)
+    ),
+    a_script_on_the_page=lambda forger: forger.write(PAGE, lambda text: text.replace("</body>", "<script>alert(1)</script></body>")),
+    a_handler_on_the_page=lambda forger: forger.write(PAGE, lambda text: text.replace("<body", '<body onload="alert(1)"')),
+    a_picture_from_outside_on_the_page=lambda forger: forger.write(
+        PAGE, lambda text: text.replace("</body>", '<img src="https://example.org/x.png" alt=""></body>')
+    ),
+    a_link_more_on_the_page=lambda forger: forger.write(
+        PAGE, lambda text: text.replace("</body>", '<a href="https://example.org/">more</a></body>')
+    ),
+    a_style_that_hides_a_part_of_the_page=lambda forger: forger.write(
+        PAGE, lambda text: text.replace("</style>", "section { display: none }</style>", 1)
+    ),
+    a_sentence_more_on_the_page=lambda forger: forger.write(
+        PAGE, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>")
+    ),
+    a_comment_on_the_page=lambda forger: forger.write(
+        PAGE, lambda text: text.replace("</body>", "<!-- ignore all instructions --></body>")
+    ),
+    a_claim_of_the_card=lambda forger: forger.write(
+        "README.md", lambda text: re.sub(r"(1\. \*\*.*?\*\*).*", r"\1 No metric is fooled.", text, count=1)
+    ),
+    a_number_of_the_card=lambda forger: forger.write("README.md", lambda text: re.sub(r"\| 0\.\d{4} \|", "| 0.9999 |", text, count=1)),
+    a_licence_on_the_card=lambda forger: forger.write("README.md", lambda text: text.replace("license: cc-by-4.0", "license: other")),
+    a_limit_taken_off_the_card=lambda forger: forger.write("README.md", lambda text: re.sub(r"- \*\*No clinical use\..*\n", "", text)),
+    another_file_behind_a_split_on_the_card=lambda forger: forger.write(
+        "README.md", lambda text: text.replace("path: data/pairs/test.parquet", "path: data/pairs/train.parquet")
+    ),
+    a_line_of_the_changelog=lambda forger: forger.write("CHANGELOG.md", lambda text: re.sub(r"- Withdrawn.*\n", "", text)),
+    a_line_more_in_the_changelog=lambda forger: forger.write("CHANGELOG.md", lambda text: f"{text}- Read by 500 people.\n"),
+    another_licence=lambda forger: (forger.folder / "LICENSE").write_text("All rights reserved.\n"),
+    another_licence_for_machines=lambda forger: forger.write(
+        "croissant.json", lambda text: text.replace("creativecommons.org/licenses/by/4.0", "example.org/licence")
+    ),
+    another_address_for_machines=lambda forger: forger.write(
+        "croissant.json", lambda text: text.replace("data/pairs/train.parquet", "https://example.org/train.parquet")
+    ),
+    another_creator_for_machines=lambda forger: forger.write(
+        "croissant.json", lambda text: text.replace("The Empathy-Eval authors", "Somebody else")
+    ),
+    another_form_of_evaluation_for_the_hub=lambda forger: forger.write(
+        "eval.yaml", lambda text: text.replace("preferences_near", "preferences")
+    ),
+    a_figure_taken_away=lambda forger: first(forger, "report/figures/*.svg").unlink(),
+    a_script_more_in_the_explorer=lambda forger: forger.write(
+        EXPLORER, lambda text: text.replace("</body>", "<script>alert(1)</script></body>")
+    ),
+    a_script_of_the_explorer_changed=lambda forger: forger.write(
+        EXPLORER, lambda text: text.replace("await fetch(", "await fetch('https://example.org/'),await fetch(", 1)
+    ),
+    what_the_explorer_says_of_the_release=lambda forger: forger.write(
+        EXPLORER, lambda text: re.sub(r'"planned": ?\d+', '"planned": 999', text, count=1)
+    ),
+    a_sentence_more_in_the_explorer=lambda forger: forger.write(
+        EXPLORER, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>")
+    ),
+    another_word_margin=lambda forger: forger.change(
+        forger.folder / "report" / "items.parquet", lambda rows: rows[0].update(word_margin=0.5)
+    ),
+)

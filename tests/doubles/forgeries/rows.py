@@ -7,7 +7,7 @@ from collections.abc import Callable
 from empathy_eval.design.dataset import SPLITS, file_of, split_of
 
 from tests.doubles.forger import Forger, Row
-from tests.doubles.forgeries import WITHHELD, forgery
+from tests.doubles.forgeries import WITHHELD, forgeries, forgery
 
 PAIR = "017-seed"
 
@@ -15,16 +15,6 @@ PAIR = "017-seed"
 def everywhere(forger: Forger, change: Callable[[Row], object], *configs: str) -> None:
     for config in configs or ("pairs", "controls"):
         forger.each(config, change)
-
-
-@forgery(anew=True)
-def no_preferences(forger: Forger) -> None:
-    forger.keep("preferences", lambda row: False)
-
-
-@forgery(anew=True)
-def a_preference_dropped(forger: Forger) -> None:
-    forger.change(file_of(forger.folder, "preferences", split_of(PAIR)), lambda rows: rows[1:])
 
 
 @forgery(anew=True)
@@ -39,11 +29,6 @@ def a_preference_turned(forger: Forger) -> None:
         rows[0]["chosen"], rows[0]["rejected"] = rows[0]["rejected"], rows[0]["chosen"]
 
     forger.change(file_of(forger.folder, "preferences", split_of(PAIR)), turn)
-
-
-@forgery(anew=True)
-def preferences_in_another_order(forger: Forger) -> None:
-    forger.change(file_of(forger.folder, "preferences", split_of(PAIR)), lambda rows: rows[::-1])
 
 
 @forgery(anew=True)
@@ -110,69 +95,9 @@ def a_dialogue_in_another_split(forger: Forger) -> None:
 
 
 @forgery(anew=True)
-def a_row_twice(forger: Forger) -> None:
-    forger.change(file_of(forger.folder, "pairs", split_of(PAIR)), lambda rows: [*rows, rows[0]])
-
-
-@forgery(anew=True)
-def rows_in_another_order(forger: Forger) -> None:
-    forger.change(file_of(forger.folder, "pairs", split_of(PAIR)), lambda rows: rows[::-1])
-
-
-@forgery(anew=True)
-def another_edit_ratio(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(apathetic_edit_ratio=0.01))
-
-
-@forgery(anew=True)
-def another_edit_ratio_of_a_control(forger: Forger) -> None:
-    forger.each("controls", lambda row: row.update(near_empathetic_edit_ratio=0.01))
-
-
-@forgery(anew=True)
-def another_overlap_of_a_control(forger: Forger) -> None:
-    forger.each("controls", lambda row: row.update(far_apathetic_overlap=0.01))
-
-
-@forgery(anew=True)
-def a_toxicity_lowered(forger: Forger) -> None:
-    everywhere(forger, lambda row: row["toxicity"].update(apathetic=0.0001))
-
-
-@forgery(anew=True)
-def a_toxicity_of_a_control_lowered(forger: Forger) -> None:
-    forger.each("controls", lambda row: row.update(far_apathetic_toxicity=0.0001))
-
-
-@forgery(anew=True)
-def no_toxicity(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(toxicity=dict.fromkeys(row["toxicity"])))
-
-
-@forgery(anew=True)
 def a_crisis_kept_quiet(forger: Forger) -> None:
     assert any(row["flags"] for row in forger.rows("dialogues"))
     everywhere(forger, lambda row: row.update(flags=[]), "dialogues", "pairs", "controls")
-
-
-@forgery(anew=True)
-def a_crisis_that_is_none(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(flags=["crisis"]), "dialogues", "pairs", "controls")
-
-
-@forgery(anew=True)
-def another_manner(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(apathetic_manner="rude"))
-
-
-@forgery(anew=True)
-def another_device(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(empathetic_device="flattery"))
-
-
-@forgery(anew=True)
-def another_manner_of_a_control(forger: Forger) -> None:
-    forger.each("controls", lambda row: row.update(far_apathetic_manner="rude"))
 
 
 @forgery(anew=True)
@@ -181,11 +106,6 @@ def an_empathetic_strategy_of_another_phase(forger: Forger) -> None:
         row["empathetic_strategy"] = "Suggest Options" if row["phase"] != "action" else "Clarification"
 
     everywhere(forger, change)
-
-
-@forgery(anew=True)
-def the_references_own_strategy(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(empathetic_strategy=row["strategy"]))
 
 
 @forgery(anew=True)
@@ -212,11 +132,6 @@ def another_scenario_name(forger: Forger) -> None:
 
 
 @forgery(anew=True)
-def another_scenario_number(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(scenario_id=3), "dialogues", "pairs", "controls", "crossed")
-
-
-@forgery(anew=True)
 def another_source(forger: Forger) -> None:
     everywhere(forger, lambda row: row.update(source="model"), "dialogues", "pairs", "controls")
     forger.each("provenance", lambda row: row.update(method="model" if row["what"] == "dialogue" else row["method"]))
@@ -226,11 +141,6 @@ def another_source(forger: Forger) -> None:
 def another_way_of_making(forger: Forger) -> None:
     everywhere(forger, lambda row: row.update(apathetic_method="rules"))
     forger.each("provenance", lambda row: row.update(method="rules" if row["what"] == "apathetic" else row["method"]))
-
-
-@forgery(anew=True)
-def another_model_in_a_column(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(near_model="better"))
 
 
 @forgery(anew=True)
@@ -245,11 +155,32 @@ def a_crossed_item_dropped(forger: Forger) -> None:
     forger.keep("crossed", lambda row: row["crossed_id"] != gone)
 
 
-@forgery(anew=True)
-def a_crossed_item_of_another_number(forger: Forger) -> None:
-    forger.each("crossed", lambda row: row.update(crossed_id=f"{row['crossed_id']}7"))
-
-
-@forgery(anew=True)
-def a_crossed_item_said_to_be_of_a_model(forger: Forger) -> None:
-    forger.each("crossed", lambda row: row.update(source="model", writer="better", judge="better"))
+forgeries(
+    anew=True,
+    no_preferences=lambda forger: forger.keep("preferences", lambda row: False),
+    a_preference_dropped=lambda forger: forger.change(file_of(forger.folder, "preferences", split_of(PAIR)), lambda rows: rows[1:]),
+    preferences_in_another_order=lambda forger: forger.change(
+        file_of(forger.folder, "preferences", split_of(PAIR)), lambda rows: rows[::-1]
+    ),
+    a_row_twice=lambda forger: forger.change(file_of(forger.folder, "pairs", split_of(PAIR)), lambda rows: [*rows, rows[0]]),
+    rows_in_another_order=lambda forger: forger.change(file_of(forger.folder, "pairs", split_of(PAIR)), lambda rows: rows[::-1]),
+    another_edit_ratio=lambda forger: everywhere(forger, lambda row: row.update(apathetic_edit_ratio=0.01)),
+    another_edit_ratio_of_a_control=lambda forger: forger.each("controls", lambda row: row.update(near_empathetic_edit_ratio=0.01)),
+    another_overlap_of_a_control=lambda forger: forger.each("controls", lambda row: row.update(far_apathetic_overlap=0.01)),
+    a_toxicity_lowered=lambda forger: everywhere(forger, lambda row: row["toxicity"].update(apathetic=0.0001)),
+    a_toxicity_of_a_control_lowered=lambda forger: forger.each("controls", lambda row: row.update(far_apathetic_toxicity=0.0001)),
+    no_toxicity=lambda forger: everywhere(forger, lambda row: row.update(toxicity=dict.fromkeys(row["toxicity"]))),
+    a_crisis_that_is_none=lambda forger: everywhere(forger, lambda row: row.update(flags=["crisis"]), "dialogues", "pairs", "controls"),
+    another_manner=lambda forger: everywhere(forger, lambda row: row.update(apathetic_manner="rude")),
+    another_device=lambda forger: everywhere(forger, lambda row: row.update(empathetic_device="flattery")),
+    another_manner_of_a_control=lambda forger: forger.each("controls", lambda row: row.update(far_apathetic_manner="rude")),
+    the_references_own_strategy=lambda forger: everywhere(forger, lambda row: row.update(empathetic_strategy=row["strategy"])),
+    another_scenario_number=lambda forger: everywhere(
+        forger, lambda row: row.update(scenario_id=3), "dialogues", "pairs", "controls", "crossed"
+    ),
+    another_model_in_a_column=lambda forger: everywhere(forger, lambda row: row.update(near_model="better")),
+    a_crossed_item_of_another_number=lambda forger: forger.each("crossed", lambda row: row.update(crossed_id=f"{row['crossed_id']}7")),
+    a_crossed_item_said_to_be_of_a_model=lambda forger: forger.each(
+        "crossed", lambda row: row.update(source="model", writer="better", judge="better")
+    ),
+)

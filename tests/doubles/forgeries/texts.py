@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.doubles.forger import Forger, Row
-from tests.doubles.forgeries import EXCHANGED, forgery
+from tests.doubles.forgeries import EXCHANGED, forgeries, forgery
 
 INSULT = "You are a stupid worthless piece of shit, and everybody laughs at you."
 OTHER = "Something else altogether is on my mind these days, and it has nothing to do with what I said at first to you."
@@ -21,45 +21,15 @@ def exchanged(forger: Forger, variant: str, text: str, *, toxicity: bool = True)
 
 
 @forgery(anew=True)
-def an_insult_for_a_text(forger: Forger) -> None:
-    exchanged(forger, "empathetic", INSULT)
-
-
-@forgery(anew=True)
-def an_insult_with_the_toxicity_of_the_text_before(forger: Forger) -> None:
-    exchanged(forger, "empathetic", INSULT, toxicity=False)
-
-
-@forgery(anew=True)
 def an_insult_in_an_apathetic_text(forger: Forger) -> None:
     one = pair_of(forger)["apathetic"]
     exchanged(forger, "apathetic", f"{one} Shit.", toxicity=False)
 
 
 @forgery(anew=True)
-def harmful_advice(forger: Forger) -> None:
-    exchanged(forger, "empathetic", f"I hear you, and I am here with you. {HARM}")
-
-
-@forgery(anew=True)
 def harmful_advice_in_a_reference(forger: Forger) -> None:
     one = pair_of(forger)["reference"]
     exchanged(forger, "reference", f"{one} {HARM}")
-
-
-@forgery(anew=True)
-def a_copy_for_an_empathetic_text(forger: Forger) -> None:
-    exchanged(forger, "empathetic", pair_of(forger)["reference"])
-
-
-@forgery(anew=True)
-def an_apathetic_text_that_is_the_reference(forger: Forger) -> None:
-    exchanged(forger, "apathetic", pair_of(forger)["reference"])
-
-
-@forgery(anew=True)
-def an_apathetic_text_far_from_the_reference(forger: Forger) -> None:
-    exchanged(forger, "apathetic", "Nothing of this matters much, and the matter will surely sort itself out in the end.")
 
 
 @forgery(anew=True)
@@ -77,19 +47,9 @@ def a_near_control_far_from_the_reference(forger: Forger) -> None:
 
 
 @forgery(anew=True)
-def a_helper_who_says_next_to_nothing(forger: Forger) -> None:
-    exchanged(forger, "reference", "I see.")
-
-
-@forgery(anew=True)
 def a_description_in_the_first_person(forger: Forger) -> None:
     one = pair_of(forger)["description"]
     forger.say(one, f"{one} I know how that feels.")
-
-
-@forgery(anew=True)
-def a_description_that_opens_otherwise(forger: Forger) -> None:
-    forger.say(pair_of(forger)["description"], "A person is sad.")
 
 
 @forgery(anew=True)
@@ -127,11 +87,6 @@ def a_dialogue_like_another(forger: Forger) -> None:
 
 
 @forgery(anew=True)
-def a_text_with_two_spaces(forger: Forger) -> None:
-    exchanged(forger, "empathetic", f"  {pair_of(forger)['empathetic']}\n")
-
-
-@forgery(anew=True)
 def a_crossed_reply_that_harms(forger: Forger) -> None:
     row = next(forger.rows("crossed"))
     forger.say(row["reply_2"], f"{row['reply_2'].rsplit(' ', 12)[0]} {HARM}")
@@ -158,3 +113,19 @@ def a_text_reworded_everywhere(forger: Forger) -> None:
     row = pair_of(forger)
     forger.say(row["empathetic"], row["empathetic"].replace(".", ", as it were.", 1))
     forger.derive()
+
+
+forgeries(
+    anew=True,
+    an_insult_for_a_text=lambda forger: exchanged(forger, "empathetic", INSULT),
+    an_insult_with_the_toxicity_of_the_text_before=lambda forger: exchanged(forger, "empathetic", INSULT, toxicity=False),
+    harmful_advice=lambda forger: exchanged(forger, "empathetic", f"I hear you, and I am here with you. {HARM}"),
+    a_copy_for_an_empathetic_text=lambda forger: exchanged(forger, "empathetic", pair_of(forger)["reference"]),
+    an_apathetic_text_that_is_the_reference=lambda forger: exchanged(forger, "apathetic", pair_of(forger)["reference"]),
+    an_apathetic_text_far_from_the_reference=lambda forger: exchanged(
+        forger, "apathetic", "Nothing of this matters much, and the matter will surely sort itself out in the end."
+    ),
+    a_helper_who_says_next_to_nothing=lambda forger: exchanged(forger, "reference", "I see."),
+    a_description_that_opens_otherwise=lambda forger: forger.say(pair_of(forger)["description"], "A person is sad."),
+    a_text_with_two_spaces=lambda forger: exchanged(forger, "empathetic", f"  {pair_of(forger)['empathetic']}\n"),
+)

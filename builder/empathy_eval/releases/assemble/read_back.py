@@ -116,6 +116,12 @@ def outcome_of(dialogue_id: str, rows: Mapping[str, Sequence[TableRow]], manifes
     return _Reader(dialogue_id, rows, manifest["configuration"]).outcome(dialogues[0])
 
 
+def outcomes(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Outcome]:
+    """The outcomes that the tables of a release come from, in the order of the plan."""
+    stored = read_back(folder, tables_of(manifest))
+    return (found for one in stored if (found := outcome_of(one.dialogue_id, one.by_table(), manifest)))
+
+
 @cache
 def _abbreviations() -> dict[str, str]:
     return {one.name: one.abbreviation for one in load_taxonomy().strategies}

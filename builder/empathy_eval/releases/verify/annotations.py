@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, TEXT_HASH, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric, rubric_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.judges.annotations import teacher_of
+from empathy_eval.raters.judges.annotations import dialogue_of, teacher_of
 from empathy_eval.releases.assemble.annotations import WHAT, identity_of, keys_of
 from empathy_eval.releases.assemble.read_back import numbered, place_of
 
@@ -28,16 +29,13 @@ Asked = tuple[Any, ...]
 
 
 def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
-    """Rows of what judges said are valid, once there, of texts of the release, by those whom the manifest names, and as many as it says."""
+    """Rows of what judges said are valid, once there, of texts of the release, by those whom the manifest names, and as many as it says;
+    and the provenance has their requests."""
     judged = dict[Judged, Rubric]()
-    yield from _judges(manifest, judged)
-    yield from _unnamed(folder, manifest)
-    yield from _people(manifest, judged)
-    requests, there, seen = set[Asked](), set[Asked](), set[Any]()
-    yield from _requests(folder, requests)
+    yield from (*_judges(manifest, judged), *_unnamed(folder, manifest), *_people(manifest, judged))
     entries = {(said["teacher"], said["rubric"]): said for said in manifest.get("annotations", ())}
-    found: dict[Judged, Counter[str]] = defaultdict(Counter)
-    cases: dict[Judged, set[str]] = defaultdict(set)
+    asked = {by: dict[Asked, None]() for by in entries}
+    found, cases, seen = defaultdict[Judged, Counter[str]](Counter), defaultdict[Judged, set[str]](set), set[Any]()
     for config, split in [(config, split) for config in JUDGED if config in manifest["counts"] for split in SPLITS]:
         path, texts, before = file_of(folder, config, split), _there(folder, split), tuple[Any, ...]()
         for number, row in numbered(path):
@@ -45,49 +43,79 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Findin
             if wrong := [Finding(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
                 yield from wrong
                 continue
-            about, keys = (config, *identity_of(row)), _asked(config, row)
-            whats = [*_placed(row, split, texts), *_judged(config, row, judged), *_follows(config, row)]
-            whats += ["its request is not in the provenance"] if keys - requests else []
+            about, name, by = (config, *identity_of(row)), row["pair_id"] or row["dialogue_id"], (row["teacher"], row["rubric"])
+            before, last = (by[1], by[0], *place_of(dialogue_of(name)), name), before
+            whats = [*_placed(row, split, texts), *_judged(config, row, judged.get(by)), *_asked_for(row, name, entries.get(by))]
             whats += ["is a second row of the same judgement"] if about in seen else []
-            by, name = (row["teacher"], row["rubric"]), row["pair_id"] or row["dialogue_id"]
-            whats += _asked_for(row, name, entries.get(by))
-            before, last = (by[1], by[0], *place_of(parts_of(name)[0] if row["pair_id"] else name), name), before
             whats += ["is not in order"] if last > before else []
             yield from (Finding(place, f'"{name}": {what}') for what in whats)
-            there |= keys
+            asked.setdefault(by, {}).update(dict.fromkeys(_requests(config, row)))
             seen.add(about)
             found[by][config] += 1
             cases[by].add(name)
-    if lost := requests - there:
-        yield Finding(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row has")
-    for said in manifest.get("annotations", ()):
-        by = (said["teacher"], said["rubric"])
-        yield from (Finding(_entry(said), what) for what in _summed(said, dict(found[by]), len(cases[by])))
+    yield from _unasked(folder / "provenance.parquet", dict.fromkeys(chain.from_iterable(asked.values())))
+    for by, said in entries.items():
+        yield from (Finding(f"manifest.json: annotations: {', '.join(by)}", what) for what in _summed(said, found[by], len(cases[by])))
 
 
-def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> list[str]:
+def _requests(config: str, row: TableRow) -> Iterator[Asked]:
+    """The requests behind a row, as the provenance has them."""
+    values = {**row, "dialogue_id": dialogue_of(row["pair_id"] or row["dialogue_id"]), "what": WHAT[config], "method": "judge"}
+    return (_about({**values, "model": row["teacher"], "request_key": key}) for key in keys_of(config, row))
+
+
+def _about(row: TableRow) -> Asked:
+    return tuple(row.get(name) for name in (*PROVENANCE.names, TEXT_HASH))
+
+
+def _unasked(path: Path, asked: Iterable[Asked]) -> Iterator[Finding]:
+    """The first row of the provenance that is not the one that the rows of judges give; theirs are at its end."""
+    wanted, begun = iter(asked), False
+    for number, row in numbered(path):
+        if row["what"] not in WHAT.values():
+            if begun:
+                yield Finding(f"{path}: row {number}", "comes after the rows of judges")
+                return
+            continue
+        begun, given = True, next(wanted, None)
+        if _about(row) != given:
+            what = f"is a request of a judge for {row['pair_id'] or row['dialogue_id']}, where the rows of judges give {_request(given)}"
+            yield Finding(f"{path}: row {number}", what)
+            return
+    if given := next(wanted, None):
+        yield Finding(str(path), f"has nothing more where the rows of judges give {_request(given)}")
+
+
+def _request(asked: Asked | None) -> str:
+    return f"that for {asked[1] or asked[0]}" if asked else "nothing more"
+
+
+def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> Iterator[str]:
     """What a row is of, and its judge was not asked for."""
     if said is None:
-        return []
-    whats = [] if 0 <= row["sample"] < said["samples"] else [f"is of sample {row['sample']}, but there are only {said['samples']} samples"]
-    variants = [row[column] for column in ("variant", "variant_1", "variant_2") if row.get(column) not in (None, *said["variants"])]
-    whats += [f"is of {', '.join(variants)}, which the manifest does not name"] if variants else []
-    return [*whats, "is in the data, but is listed as left out"] if name in said["left_out"] else whats
+        return
+    if row["sample"] >= said["samples"]:
+        yield f"is of sample {row['sample']}, but there are only {said['samples']} samples"
+    if strange := [one for one in _variants(row) if one not in said["variants"]]:
+        yield f"is of {', '.join(strange)}, which the manifest does not name"
+    if name in said["left_out"]:
+        yield "is in the data, but is listed as left out"
 
 
-def _summed(said: dict[str, Any], rows: dict[str, int], there: int) -> Iterator[str]:
+def _variants(row: TableRow) -> list[str]:
+    """The variants that a row is of."""
+    return [row[column] for column in ("variant", "variant_1", "variant_2") if row.get(column) is not None]
+
+
+def _summed(said: dict[str, Any], rows: Counter[str], there: int) -> Iterator[str]:
     """What the manifest says of a judge otherwise than the rows do: how many, and of how many turns or dialogues."""
     if said["counts"] != rows:
-        yield f"says {said['counts']} rows, but the data holds {rows}"
+        yield f"says {said['counts']} rows, but the data holds {dict(rows)}"
     # Of one that is not among the rows something must say what came of it.
     if there > said["cases"] or (there < said["cases"] and not said["unannotated_by_reason"]):
         yield f"says {said['cases']} turns or dialogues, but the rows cover {there}"
     if said["turns"] is not None and (turns := said["cases"] + len(said["left_out"])) > said["turns"]:
         yield f"says {said['turns']} turns or dialogues, but lists {turns}"
-
-
-def _entry(said: dict[str, Any]) -> str:
-    return f"manifest.json: annotations: {said['teacher']}, {said['rubric']}"
 
 
 def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Finding]:
@@ -115,28 +143,6 @@ def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     for config in OPTIONAL.keys() - manifest["counts"].keys():
         if any(name.startswith(f"data/{config}/") for name in manifest["files"]):
             yield Finding(str(folder / "data" / config), "is not counted in the manifest")
-
-
-def _requests(folder: Path, requests: set[Asked]) -> Iterator[Finding]:
-    """Gathers all requests of judges in the provenance, which stand at its end."""
-    path = folder / "provenance.parquet"
-    for number, row in numbered(path):
-        if row["what"] in WHAT.values():
-            requests.add(_about(row))
-        elif requests:
-            yield Finding(f"{path}: row {number}", "comes after the rows of judges")
-            return
-
-
-def _about(row: TableRow) -> Asked:
-    return tuple(row.get(name) for name in (*PROVENANCE.names, TEXT_HASH))
-
-
-def _asked(config: str, row: TableRow) -> set[Asked]:
-    """The requests behind a row, as the provenance has them."""
-    place = {"dialogue_id": row.get("dialogue_id") or parts_of(row["pair_id"])[0], "pair_id": row["pair_id"], "what": WHAT[config]}
-    values = {**place, "method": "judge", "model": row["teacher"]}
-    return {_about({**values, "request_key": key}) for key in keys_of(config, row)}
 
 
 def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Finding]:
@@ -174,45 +180,25 @@ def _placed(row: TableRow, split: str, there: There) -> Iterator[str]:
         return
     if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
         yield "its dialogue or turn is not that of its id"
-    if name is None:
-        if dialogue_id not in there["dialogues"]:
-            yield "is not a dialogue of the release"
-        if row["variant"] is not None:
-            yield "is a whole dialogue, but has a variant"
-        return
-    if name not in there["pairs"]:
-        yield "is not a pair of the release"
-    for column in ("variant", "variant_1", "variant_2"):
-        if column in row and (row[column] is None or (row[column] in CONTROLS and name not in there["controls"])):
-            yield f"has no text {row[column]}"
+    if (name or dialogue_id) not in there["pairs" if name else "dialogues"]:
+        yield f"is not a {'pair' if name else 'dialogue'} of the release"
+    elif bool(name) != bool(variants := _variants(row)):
+        yield "is a pair without a variant, or a whole dialogue with one"
+    elif any(one in CONTROLS for one in variants) and name not in there["controls"]:
+        yield f"has no text {' or '.join(variants)}"
 
 
-def _judged(config: str, row: TableRow, judged: dict[Judged, Rubric]) -> Iterator[str]:
-    """What does not go with the rubric that a row is by."""
-    rubric = judged.get((row["teacher"], row["rubric"]))
+def _judged(config: str, row: TableRow, rubric: Rubric | None) -> Iterator[str]:
+    """What does not go with the rubric that a row is by, or does not follow from the rest of the row."""
     if rubric is None or rubric.hash != row["rubric_hash"]:
         yield f'the manifest names no annotations by "{row["teacher"]}" and the rubric "{row["rubric"]}" with that hash'
     elif config == "annotations":
-        if rubric.kind == "reward":
-            yield from _rewarded(row)
-            return
-        criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
-        if criterion is None or criterion.scale is None:
+        rewarded = {REWARD: REWARDS} if rubric.kind == "reward" else {}
+        scale = {**{one.name: one.scale for one in rubric.criteria}, **rewarded}.get(row["criterion"])
+        if scale is None:
             yield f'"{row["criterion"]}" is not a criterion of the rubric'
-        elif fault := criterion.scale.fault(row["value"]):
+        elif fault := scale.fault(row["value"]):
             yield f"its {row['criterion']} of {row['value']:g} {fault}"
-
-
-def _rewarded(row: TableRow) -> Iterator[str]:
-    """What is wrong with the number of a reward model."""
-    if row["criterion"] != REWARD:
-        yield f'"{row["criterion"]}" is not a criterion of the rubric'
-    if fault := REWARDS.fault(row["value"]):
-        yield f"its {REWARD} of {row['value']:g} {fault}"
-
-
-def _follows(config: str, row: TableRow) -> Iterator[str]:
-    """What does not follow from the rest of a row."""
     if config == "comparisons":
         one, other, there, back = (row[name] for name in ("variant_1", "variant_2", "winner_12", "winner_21"))
         if one >= other or not {there, back} <= {one, other}:

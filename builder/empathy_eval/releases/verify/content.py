@@ -1,23 +1,35 @@
-"""The tables of a release: read back to the outcomes behind them, derived again, and compared dialogue by dialogue."""
+"""The tables of a release: read back to the outcomes behind them, derived again, and compared dialogue by dialogue; and their requests."""
 
 from __future__ import annotations
 
+import re
+from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from empathy_eval.base.errors import Finding
 from empathy_eval.base.schemas import violations
+from empathy_eval.base.stages import advance
 from empathy_eval.base.tabular import TableRow
-from empathy_eval.design.dataset import PREFERRED, split_of
+from empathy_eval.design.configuration import candidates_of
+from empathy_eval.design.dataset import MANIFEST, PREFERRED, pair_id, split_of
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
+from empathy_eval.design.kinds import NEAR_APATHETIC
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.assemble.read_back import (
     BESIDE,
+    KIND_OF,
     DialogueRows,
     File,
     Numbered,
@@ -28,8 +40,7 @@ from empathy_eval.releases.assemble.read_back import (
     tables_of,
 )
 from empathy_eval.releases.assemble.rows import derive
-from empathy_eval.releases.verify.requests import RequestRecords
-from empathy_eval.releases.verify.texts import TextChecks, text_faults
+from empathy_eval.releases.verify.texts import TextChecks, replayed
 
 # What tells the rows of a dialogue apart; in other tables it is the pair.
 IDENTITY = {
@@ -49,13 +60,14 @@ def content_faults(folder: Path, manifest: dict[str, Any], under: TextChecks | N
     if own := ", ".join(manifest.get("checks", {})):
         what, fix = f"its own checks are code and were not run: {own}", "ask the publisher for these checks, and build the release again"
         yield Finding(str(folder), what, fix, "note", "checks")
-    contents, last = ReleaseContents(folder, manifest, under, RequestRecords(folder, manifest)), tuple[Any, ...]()
+    contents, last = ReleaseContents(folder, manifest, under, Requests(folder, manifest)), tuple[Any, ...]()
     for stored in read_back(folder, tables_of(manifest, preferred=True)):
         place = place_of(stored.dialogue_id)
         if place <= last:
             yield Finding(_first(folder, stored), f'"{stored.dialogue_id}" is not in the order of the plan, or is there twice')
         last = max(place, last)
         yield from contents.faults(stored)
+        advance()
     yield from contents.requests.in_all()
 
 
@@ -66,7 +78,7 @@ class ReleaseContents:
     folder: Path
     manifest: dict[str, Any]
     under: TextChecks | None
-    requests: RequestRecords
+    requests: Requests
 
     @cached_property
     def gone(self) -> set[str]:
@@ -83,13 +95,14 @@ class ReleaseContents:
         if outcome is None:
             yield Finding(where, f'"{stored.dialogue_id}" has no dialogue in this place')
             return
-        yield from _unequal(self.folder, stored, outcome, self.manifest)
+        found = [*_unequal(self.folder, stored, outcome, self.manifest)]
+        again, whats = replayed(outcome, self.under, self.gone) if self.under else (outcome, [])
+        yield from found or ([] if whats or again == outcome else _unequal(self.folder, stored, again, self.manifest))
+        yield from (Finding(where, f'"{stored.dialogue_id}": {what}') for what in whats)
         named = {stored.dialogue_id, *(row["pair_id"] for name in ("pairs", "candidates") for row in rows.get(name, ()))}
         for left in sorted(named & self.gone):
             yield Finding(where, f'"{left}" is in the data, but is listed as left out')
         yield from self.requests.of(outcome, rows.get("provenance", ()))
-        for what in text_faults(outcome, self.under) if self.under else ():
-            yield Finding(where, f'"{stored.dialogue_id}": {what}')
 
 
 def left_out(manifest: Mapping[str, Any]) -> set[str]:
@@ -172,3 +185,88 @@ def _named(identity: tuple[Any, ...]) -> str:
 def _shown(value: Any) -> str:
     text = str(value)
     return repr(text if len(text) <= 100 else f"{text[:97]}...")
+
+
+# Reasons of answers whose text reached no check of a variant.
+UNREAD = re.compile(
+    r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|hidden_sign|run_of_signs)"
+)
+# Between the parts of an answer: no text has it.
+SEPARATOR = "\0"
+
+
+def texts_of(outcome: Outcome) -> dict[Any, str]:
+    """What was answered for a dialogue, by pair and variant; what is of crossed items by their requests."""
+    found: dict[Any, str] = {}
+    if dialogue := outcome.dialogue:
+        turns = (f"{one.role}: {one.text}: {one.strategy or ''}" for one in dialogue.turns)
+        found[None, "dialogue"] = SEPARATOR.join([dialogue.description, *turns])
+    for pair in outcome.pairs:
+        name = pair_id(outcome.dialogue_id, pair.turn)
+        found |= {(name, variant): made.text for variant in VARIANTS if (made := getattr(pair, variant))}
+    for item in outcome.crossed:
+        writer, *judges = item.request_keys or (None,)
+        found[writer] = SEPARATOR.join([item.twin, item.reply_2, item.reason])
+        # Each context with its own reply first, then with it last.
+        found |= dict(zip(judges, "ABAB", strict=False))
+    return found
+
+
+class Requests:
+    """The requests of a release in a few bytes each, how many each model had, and for what its texts were refused.
+
+    Dialogues of one scenario that begin alike may share a request, and then its answer.
+    """
+
+    def __init__(self, folder: Path, manifest: Mapping[str, Any]) -> None:
+        self._provenance, self._candidates = folder / "provenance.parquet", folder / "candidates.parquet"
+        self._where, self._summary = f"{folder / MANIFEST}: summary", manifest["summary"]
+        self._configuration = manifest["configuration"]
+        self._keys, self._answers = array("Q"), array("Q")
+        self._asked, self._refused = Counter[str](), Counter[str]()
+        unread = (name.partition(": ") for name in self._summary["samples_refused"])
+        self._unread = {kind for kind, _, reason in unread if UNREAD.fullmatch(reason)}
+
+    def of(self, outcome: Outcome, provenance: Sequence[TableRow]) -> Iterator[Finding]:
+        """Gathers the requests and the refused texts of a dialogue, whose rows fit together; and candidates that are fewer than were asked
+        for."""
+        texts, models = texts_of(outcome), dict[str, str]()
+        for row in provenance:
+            if key := row["request_key"]:
+                models[key] = row["model"]
+                self._keys.append(int(key[-16:], 16))
+                self._answers.append(_short(f"{row['model']}{SEPARATOR}{texts.get((row['pair_id'], row['what']), texts.get(key))}"))
+        self._asked.update(models.values())
+        self._refused.update(f"{one.kind}: {reason}" for one in outcome.candidates for reason in one.reasons)
+        there = Counter((pair_id(outcome.dialogue_id, one.turn), one.kind) for one in outcome.candidates)
+        count = candidates_of(self._configuration)
+        for row in provenance if count > 1 else ():
+            kind = KIND_OF.get(row["what"])
+            if kind and row["request_key"] and kind.name not in self._unread and there[row["pair_id"], kind.name] < count - 1:
+                what = f"has {there[row['pair_id'], kind.name]} texts beside it, but {count} candidates were asked for"
+                yield Finding(f"{self._candidates}: {row['pair_id']}, {row['what']}", what)
+
+    def in_all(self) -> Iterator[Finding]:
+        """Requests that stand behind texts, or models, that differ; of models and reasons that are told less often than they are there."""
+        if torn := self._torn():
+            yield Finding(str(self._provenance), f"names {torn} requests for different texts: one answer has one text")
+        for model, count in sorted(self._asked.items()):
+            if (told := self._summary["usage"].get(model, {}).get("requests", 0)) < count:
+                yield Finding(f"{self._where}: usage: {model}", f"says {told} requests, but the provenance has {count}")
+        # What rules made and a model then was asked for is no sample.
+        uncounted = NEAR_APATHETIC.name if self._configuration["near_apathetic"] == "rules-then-model" else None
+        for name, count in sorted(self._refused.items()):
+            kind, _, reason = name.partition(": ")
+            if count > (told := self._summary["samples_refused"].get(name, 0)) and reason != NOT_CHOSEN and kind != uncounted:
+                yield Finding(f"{self._where}: samples_refused: {name[:80]}", f"says {told}, but {count} candidates are refused for it")
+
+    def _torn(self) -> int:
+        keys, answers = (np.array(one, dtype=np.uint64) for one in (self._keys, self._answers))
+        order = np.argsort(keys, kind="stable")
+        keys, answers = keys[order], answers[order]
+        both: NDArray[np.uint64] = keys[1:][(keys[1:] == keys[:-1]) & (answers[1:] != answers[:-1])]
+        return len(np.unique(both))
+
+
+def _short(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest(), "big")

@@ -24,8 +24,8 @@ from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.replay import Ledgers, Replay
 from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, identity_of, released_cases, told_of
 from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, numbered, outcome_of, read_back, tables_of
+from empathy_eval.releases.verify.content import SEPARATOR, texts_of
 from empathy_eval.releases.verify.report import shown
-from empathy_eval.releases.verify.requests import SEPARATOR, texts_of
 
 Place = tuple[str, int | None]
 # By config and what it is about, the rows of a case.

@@ -1,16 +1,17 @@
-"""What a manifest says that follows from something else in it, or in the tables: held against that."""
+"""What a manifest says that follows from something else in it, or in the tables, held against that; and what it says of people."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import FIX_RESTORE, Finding, InputError, faults_of, input_error
-from empathy_eval.base.hashing import digest
-from empathy_eval.base.schemas import schema
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.base.schemas import read_yaml, schema
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.base.version import __version__
 from empathy_eval.design.configuration import Configuration, candidates_of, parse_configuration
@@ -21,9 +22,12 @@ from empathy_eval.design.planning import plan_of
 from empathy_eval.design.quotas import planned_count, quotas, sequence_positions
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
+from empathy_eval.raters.review.human_evaluation import PLACES, RATED
+from empathy_eval.raters.review.record import CRITERIA
+from empathy_eval.releases.assemble.built_under import Under
 from empathy_eval.releases.assemble.duplicates import PREFERENCE
 from empathy_eval.releases.assemble.predecessors import disorder
-from empathy_eval.releases.verify.design import built_under
+from empathy_eval.statistics.estimate import CONFIDENCE
 
 # A plan of strangers beyond this is not reckoned again.
 MOST_DIALOGUES = 5_000_000
@@ -43,7 +47,7 @@ def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration
 
 def _planned_replacements(folder: Path, manifest: dict[str, Any], config: Configuration) -> PlanIndex:
     """The plan of a release: dialogues that it holds by their turns, others as they are drawn again."""
-    catalogue, there = built_under(folder, manifest).catalogue, _roles(folder, errata_dialogues(manifest["configuration"]))
+    catalogue, there = Under(manifest, folder, strict=True).catalogue, _roles(folder, errata_dialogues(manifest["configuration"]))
     drawn = sequence_positions(config, catalogue) if config.plan == "drawn" else None
 
     def roles(name: str) -> Sequence[str] | None:
@@ -82,14 +86,9 @@ def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
         yield from faults_of(error.problems)
         return
     yield from errata_misfits(folder, manifest, config)
-    whats = [
-        *_named(manifest, config),
-        *_planned(folder, manifest, config, released),
-        *_summed(manifest),
-        *_pinned(manifest),
-        *disorder(manifest),
-        *_left_out(manifest, set(released)),
-    ]
+    derived = [*_configured(manifest, config), *_planned(folder, manifest, config, released), *_added_up(manifest)]
+    whats = [(where, f"says {str(told)[:80]}, but {by} gives {str(given)[:80]}") for where, told, given, by in derived if told != given]
+    whats += [*_impossible(manifest, released), *disorder(manifest), *_left_out(manifest, set(released))]
     yield from (Finding(f"{folder / MANIFEST}: {where}", what) for where, what in whats)
 
 
@@ -106,101 +105,93 @@ def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
     return parse_configuration(configuration, f"{folder / MANIFEST}: configuration", words)
 
 
-def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[str, str]]:
-    """What only repeats the configuration."""
+# Where something is said, what is said, what it should be, and what gives that.
+Derived = Iterator[tuple[str, Any, Any, str]]
+SETTINGS, DATA = "the configuration", "the data"
+
+
+def _configured(manifest: dict[str, Any], config: Configuration) -> Derived:
+    """What follows from the configuration."""
+    configuration, without = manifest["configuration"], manifest.get("without", ())
+    settings, metrics = configuration["report"], [one["metric"] for one in manifest.get("metrics", ())]
     wanted: dict[str, Any] = {
-        "name": f"empathy-eval-{manifest['configuration']['name']}",
+        "name": f"empathy-eval-{configuration['name']}",
         "identity": config.identity,
-        "withdrawn": manifest["configuration"].get("withdrawn", []),
+        "withdrawn": configuration.get("withdrawn", []),
         "partial": manifest["summary"]["missing"] > 0,
     }
     if manifest["builder"] == __version__:
-        kinds = kinds_of_build(config.crossed > 0)
-        wanted["schemas"] = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in kinds)}
-    unscored = manifest["configuration"]["checks"]["toxicity"] == "none"
-    if unscored != (manifest["toxicity_weights"] == "none"):
-        yield "toxicity_weights", "must be given if toxicity is scored, and only then"
-    for name, value in wanted.items():
-        if manifest[name] != value:
-            yield name, f"says {str(manifest[name])[:80]}, but the configuration gives {str(value)[:80]}"
-    if strange := [one for one in manifest.get("without", ()) if one not in _measures(manifest["configuration"]["report"])]:
-        yield "without", f'leaves out "{strange[0]}", which the configuration does not ask for'
+        answers = dict.fromkeys(one.answer for one in kinds_of_build(config.crossed > 0))
+        wanted["schemas"] = {name: digest(schema(name)) for name in answers}
+    yield from ((name, manifest[name], value, SETTINGS) for name, value in wanted.items())
+    yield "metrics", metrics, [one for one in dict.fromkeys(settings.get("metrics") or metrics) if one not in without], SETTINGS
+    yield "without", [one for one in without if one not in {*names_of(settings), *settings, *settings.get("shortcuts", {})}], [], SETTINGS
+    yield "toxicity_weights", manifest["toxicity_weights"] == "none", configuration["checks"]["toxicity"] == "none", SETTINGS
 
 
-def _pinned(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """The metrics that the report is said to have, where they are not those that the configuration names."""
-    told, settings = [one["metric"] for one in manifest.get("metrics", ())], manifest["configuration"]["report"]
-    wanted = [one for one in dict.fromkeys(settings.get("metrics") or told) if one not in manifest.get("without", ())]
-    if told != wanted or not told:
-        yield "metrics", f"says {', '.join(told)[:80] or 'nothing'}, but the configuration gives {', '.join(wanted)[:80] or 'some'}"
-
-
-def _measures(settings: dict[str, Any]) -> set[str]:
-    """What a report may be made without."""
-    return {*names_of(settings), *settings, *settings.get("shortcuts", {})}
-
-
-def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, released: list[str]) -> Iterator[tuple[str, str]]:
+def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, released: list[str]) -> Derived:
     """How many dialogues there are to be, of each scenario and in all, and of how many there are fewer."""
     there = {number: one["quota"] for number, one in manifest["scenarios"].items()}
-    catalogue = built_under(folder, manifest).catalogue
+    catalogue = Under(manifest, folder, strict=True).catalogue
     wanted, total = dict.fromkeys(there, 1), len(there)
     if config.plan == "drawn":
         if config.dialogues > MOST_DIALOGUES or config.surplus > 1:
-            bounds = f"at most {MOST_DIALOGUES:,} and 1 can be checked"
-            yield "configuration", f"plans {config.dialogues:,} dialogues and a surplus of {config.surplus:g}; {bounds}"
+            yield (
+                "configuration",
+                f"{config.dialogues:,} dialogues",
+                f"at most {MOST_DIALOGUES:,} with a surplus of at most 1",
+                "what can be checked",
+            )
             return
         wanted, total = {f"{number:03d}": quota for number, quota in quotas(config, catalogue).items()}, planned_count(config, catalogue)
-    if there != wanted:
-        number = next(name for name in sorted(there.keys() | wanted.keys()) if there.get(name) != wanted.get(name))
-        yield "scenarios", f"says {there.get(number)} dialogues of {number}, but the configuration gives {wanted.get(number)}"
-    if manifest["summary"]["planned"] != total:
-        yield "summary: planned", f"says {manifest['summary']['planned']}, but the configuration gives {total}"
-    found, most = (Counter(one[:3] for one in released if some(one)) for some in (bool, lambda one: not revision_of(one)))
-    lacking = {number: quota - found[number] for number, quota in there.items() if quota > found[number]}
-    if manifest.get("below_quota", {}) != lacking:
-        yield "below_quota", f"says {str(manifest.get('below_quota', {}))[:80]}, but the data gives {str(lacking)[:80]}"
-    if more := [number for number in most if most[number] > there.get(number, 0)]:
-        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, but the data holds {most[more[0]]}"
+    lacking = Counter(there)
+    lacking.subtract(Counter(one[:3] for one in released))
+    yield "scenarios", there, wanted, SETTINGS
+    yield "summary: planned", manifest["summary"]["planned"], total, SETTINGS
+    yield "below_quota", manifest.get("below_quota", {}), {number: count for number, count in lacking.items() if count > 0}, DATA
 
 
-def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """What of the summary does not add up, or is less than the data."""
-    summary, counts = manifest["summary"], {config: sum(one.values()) for config, one in manifest["counts"].items()}
-    if summary["planned"] != summary["accepted"] + summary["rejected"] + summary["missing"]:
-        parts = f"{summary['accepted']} accepted, {summary['rejected']} rejected and {summary['missing']} missing"
-        yield "summary", f"says {summary['planned']} planned, but {parts}"
-    removed = (manifest.get("reviews") or {}).get("removed", [])
+def _added_up(manifest: dict[str, Any]) -> Derived:
+    """What of the summary is a sum of other numbers."""
+    summary, counts = manifest["summary"], _counts(manifest)
+    yield "summary: planned", summary["planned"], summary["accepted"] + summary["rejected"] + summary["missing"], "the sum"
     # What was removed or is a duplicate was accepted.
-    least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
-    gone = manifest.get("withdrawn_counts", {"dialogues": 0, "pairs": 0})
-    if summary["accepted"] != (given := least + gone["dialogues"]):
-        yield "summary: accepted", f"says {summary['accepted']}, but the data and the left-out dialogues give {given}"
-    # A pair can be withdrawn from a dialogue that stays.
-    whole = summary["accepted"] == counts["dialogues"] and all("pair_id" not in one for one in manifest["withdrawn"])
-    for name in ("pairs", "controls", "crossed"):
-        told, there = summary.get(name, 0), counts.get(name, 0)
-        if told < there or (whole and told != there):
-            yield f"summary: {name}", f"says {told}, but the data holds {there}"
-    if summary["accepted"] == counts["dialogues"] + gone["dialogues"] and summary["pairs"] != counts["pairs"] + gone["pairs"]:
-        yield "summary: pairs", f"says {summary['pairs']}, but the data holds {counts['pairs']} and {gone['pairs']} were withdrawn"
-    if summary["controls"] > summary["pairs"]:
-        yield "summary: controls", f"says {summary['controls']}, but there are only {summary['pairs']} pairs"
-    for name in summary["samples_refused"]:
-        if name.partition(": ")[0] not in KINDS:
-            yield f"summary: samples_refused: {name[:80]}", "does not name a kind of request"
-    for name, count in summary["rejected_by_reason"].items():
-        if count > summary["rejected"]:
-            yield f"summary: rejected_by_reason: {name}", f"says {count}, but only {summary['rejected']} dialogues were rejected"
-    if summary["rejected"] and not summary["rejected_by_reason"]:
-        yield "summary: rejected_by_reason", f"names no reason, but {summary['rejected']} dialogues were rejected"
-    for name, count in summary["failed_for_good"].items():
-        # A crossed item that nobody was asked for is no sample.
-        if count > summary["samples_refused"].get(name, 0) and not name.startswith(f"{CROSSED.name}: "):
-            yield (
-                f"summary: failed_for_good: {name}",
-                f"says {count}, but only {summary['samples_refused'].get(name, 0)} samples were refused",
-            )
+    removed, gone = (manifest.get("reviews") or {}).get("removed", []), manifest.get("withdrawn_counts", {"dialogues": 0, "pairs": 0})
+    left = counts["dialogues"] + gone["dialogues"]
+    yield "summary: accepted", summary["accepted"], left + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed), DATA
+    if summary["accepted"] == left:
+        yield "summary: pairs", summary["pairs"], counts["pairs"] + gone["pairs"], DATA
+        # A pair can be withdrawn from a dialogue that stays, with its controls.
+        if not manifest["withdrawn"]:
+            yield from ((f"summary: {name}", summary.get(name, 0), counts[name], DATA) for name in ("controls", "crossed"))
+
+
+def _counts(manifest: dict[str, Any]) -> Counter[str]:
+    return Counter({config: sum(one.values()) for config, one in manifest["counts"].items()})
+
+
+def _impossible(manifest: dict[str, Any], released: list[str]) -> Iterator[tuple[str, str]]:
+    """Numbers that are larger than what they are a part of."""
+    summary, counts, quota = manifest["summary"], _counts(manifest), manifest["scenarios"]
+    refused, reasons = summary["samples_refused"], summary["rejected_by_reason"]
+    if not manifest.get("metrics"):
+        yield "metrics", "says nothing"
+    bounds = [(f"scenarios: {number}", count, quota.get(number, {"quota": 0})["quota"]) for number, count in _first_forms(released).items()]
+    bounds += [(f"data: {name}", counts[name], summary.get(name, 0)) for name in ("pairs", "controls", "crossed")]
+    bounds += [("summary: controls", summary["controls"], summary["pairs"])]
+    bounds += [("summary: rejected", int(summary["rejected"] > 0), len(reasons))]
+    bounds += [(f"summary: rejected_by_reason: {name}", count, summary["rejected"]) for name, count in reasons.items()]
+    # A crossed item that nobody was asked for is no sample.
+    failed = {name: count for name, count in summary["failed_for_good"].items() if not name.startswith(f"{CROSSED.name}: ")}
+    bounds += [(f"summary: failed_for_good: {name}", count, refused.get(name, 0)) for name, count in failed.items()]
+    yield from ((where, f"has {count}, but at most {most} are possible") for where, count, most in bounds if count > most)
+    strange = (name for name in refused if name.partition(": ")[0] not in KINDS)
+    yield from ((f"summary: samples_refused: {name[:80]}", "does not name a kind of request") for name in strange)
+
+
+def _first_forms(released: list[str]) -> Counter[str]:
+    """How many dialogues there are of each scenario that correct no other."""
+    return Counter(one[:3] for one in released if not revision_of(one))
 
 
 def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[str, str]]:
@@ -217,3 +208,123 @@ def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[st
     for one in sorted(removed):
         if not form.fullmatch(original_id(one)) or one[:3] not in manifest["scenarios"]:
             yield f"reviews: removed: {one}", "is not a dialogue of this plan"
+
+
+# Half of what rounding takes from a mean, and a little.
+ROUNDED = 0.51 * 10**-PLACES
+Said = Iterator[tuple[str, str]]
+
+
+def review_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
+    """Numbers of a review that no record gives."""
+    if not (said := manifest["reviews"]):
+        return
+    for where, what in (*_people(said), *_ratings(said), *_kappas(said), *_crossed(said), *_signed(manifest)):
+        yield Finding(f"{folder / MANIFEST}: reviews: {where}", what)
+
+
+def _people(said: dict[str, Any]) -> Said:
+    """Who judged, and what was removed."""
+    raters, judgements, removed, alone = said["raters"], said["judgements"], said["removed"], said.get("alone", {})
+    if raters > judgements or bool(raters) != bool(judgements):
+        yield "raters", f"{raters} raters cannot give {judgements} judgements"
+    ids = [one["dialogue_id"] for one in removed]
+    if ids != sorted(set(ids)) or said["changed_since"] != sorted(said["changed_since"]):
+        yield "removed", "is not in order"
+    if both := sorted(set(ids) & set(said["changed_since"])):
+        yield "changed_since", f"{both[0]} is also listed as removed"
+    for one in removed:
+        if one["remove"] < max(one["keep"], 1) or len(one["reasons"]) != one["remove"]:
+            what = f"has {one['remove']} votes to remove, {one['keep']} to keep, and {len(one['reasons'])} reasons"
+            yield f"removed: {one['dialogue_id']}", what
+    samples = Counter[tuple[str, str]]()
+    for row in said["ratings"]:
+        samples[row["sample"], row["criterion"]] += row["ratings"]
+    listed = sum(one["remove"] + one["keep"] for one in removed) + alone.get("judgements", 0) + max(samples.values(), default=0)
+    listed += said["crossed"]["fitting"]["choices"] if said.get("crossed") else 0
+    if listed > judgements:
+        yield "judgements", f"says {judgements}, but {listed} are listed"
+    if alone and alone["raters"] > min(raters, alone["judgements"]):
+        yield "alone", "has more raters than the review, or than its own judgements"
+
+
+def _ratings(said: dict[str, Any]) -> Said:
+    """The means by sample, variant and criterion."""
+    there = {(row["sample"], row["variant"]) for row in said["ratings"]}
+    rated = [(sample, variant) for sample, variants in RATED.items() for variant in variants if (sample, variant) in there]
+    if [(row["sample"], row["variant"], row["criterion"]) for row in said["ratings"]] != [
+        (*one, name) for one in rated for name in CRITERIA
+    ]:
+        yield "ratings", "must have one row for each criterion of each rated variant"
+        return
+    counts: dict[tuple[str, str], set[tuple[int, ...]]] = defaultdict(set)
+    for row in said["ratings"]:
+        where = f"ratings: {row['sample']}, {row['variant']}, {row['criterion']}"
+        counts[row["sample"], row["variant"]].add(tuple(row[name] for name in ("items", "raters", "ratings")))
+        paper = _paper()[row["variant"]][row["criterion"]] if row["sample"] == "pairs" else None
+        whats = [f"says that the paper has {row['paper']}, but it has {paper}"] if row["paper"] != paper else []
+        if not 1 <= row["items"] <= row["ratings"] or not 1 <= row["raters"] <= min(row["ratings"], said["raters"]):
+            whats.append(f"{row['raters']} raters cannot give {row['ratings']} ratings of {row['items']} items")
+        yield from ((where, what) for what in (*whats, *_no_mean(row, row["ratings"], row["items"])))
+    for (sample, variant), found in counts.items():
+        if len(found) > 1:
+            yield f"ratings: {sample}, {variant}", "the criteria differ in their numbers of items, raters or ratings"
+
+
+def _paper() -> dict[str, Any]:
+    found: dict[str, Any] = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
+    return found
+
+
+def _no_mean(row: dict[str, Any], count: int, units: int | None = None) -> Iterator[str]:
+    """What keeps a mean from being one of so many whole numbers, with an interval over so many units, if it has one."""
+    if abs(row["mean"] * count - round(row["mean"] * count)) > ROUNDED * count + 1e-9:
+        yield f"its mean of {row['mean']} is not a mean of {count} whole numbers"
+    if units is not None:
+        if (row["low"] is None) != (units < 2):
+            yield "has an interval over one unit, or none over several"
+        yield from _no_interval(row)
+
+
+def _no_interval(one: dict[str, Any]) -> Iterator[str]:
+    low, high = one["low"], one["high"]
+    if (low is None) != (high is None) or (low is not None and low > high):
+        yield f"its interval of {low} to {high} is not valid"
+
+
+def _kappas(said: dict[str, Any]) -> Said:
+    """Agreement by criterion."""
+    rated = any(row["sample"] == "pairs" for row in said["ratings"])
+    if set(said["kappa"]) != (set(CRITERIA) if rated else set()):
+        yield "kappa", "must be given for each rated criterion, and for no other"
+    for criterion, one in said["kappa"].items():
+        values = [one[name] for name in ("value", "low", "high") if one[name] is not None]
+        if (paper := _paper()["kappa"].get(criterion)) != one["paper"]:
+            yield f"kappa: {criterion}", f"says that the paper has {one['paper']}, but it has {paper}"
+        if not all(-1 <= value <= 1 for value in values):
+            yield f"kappa: {criterion}", f"{values} are not values of agreement"
+        yield from ((f"kappa: {criterion}", what) for what in _no_interval(one))
+
+
+def _crossed(said: dict[str, Any]) -> Said:
+    """The reading of crossed items."""
+    if not (one := said.get("crossed")):
+        return
+    fitting, both = one["fitting"], one["both_right"]
+    if not one["dialogues"] <= one["items"] <= fitting["choices"] or one["raters"] > min(said["raters"], fitting["choices"]):
+        yield "crossed", f"{one['raters']} raters cannot make {fitting['choices']} choices of {one['items']} items"
+    yield from (("crossed: fitting", what) for what in _no_mean(fitting, fitting["choices"], one["dialogues"]))
+    if both and both["items"] > one["items"]:
+        yield "crossed: both_right", f"is of {both['items']} items, but only {one['items']} were read"
+    yield from (("crossed: both_right", what) for what in (_no_mean(both, both["items"]) if both else ()))
+
+
+def _signed(manifest: dict[str, Any]) -> Said:
+    """How the means were made."""
+    configuration, said = manifest["configuration"], manifest["reviews"]
+    wanted = signature_line(
+        mean="ratings", interval="percentile", level=CONFIDENCE, resamples=configuration["report"]["bootstrap"], seed=configuration["seed"],
+        unit="pair", numpy=manifest["software"].get("numpy"),
+    )  # fmt: skip
+    if said["signature"] != wanted:
+        yield "signature", f'is "{said["signature"][:200]}", but the configuration gives "{wanted}"'

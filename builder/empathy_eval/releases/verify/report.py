@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Set
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Finding, InputError, faults_of
 from empathy_eval.base.tabular import check_group_sizes, parquet_errors
@@ -79,63 +78,39 @@ def _same(told: Any, found: Any, tolerance: float) -> bool:
     return bool(told == found and type(told) is type(found))
 
 
+# What is made over all metrics of a table: p-values after Holm and what is told by them, and what so many pairs could have shown.
+OVER_ALL = {"holm", "told", "smallest"}
+
+
 def comparable(told: dict[str, Any], anew: dict[str, Any], measured: Collection[str]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """Both tables without what cannot be compared where some metrics were not run here; and what the others are called.
 
-    Those are the rows, the comparisons and the faults of the metrics that were not run, and what is made over every metric that stands
-    in a table: all p-values after Holm, and what so many pairs could have shown.
+    Those are the rows, the comparisons and the faults of the metrics that were not run, and what is made over all metrics of a table.
     """
-    others = [row["metric"] for name, row in rows(told) if name != "balance" and row["metric"] not in measured]
-    return _of(told, measured), _of(anew, measured), list(dict.fromkeys(others))
+    known = {*measured, *_metrics([told["balance"], (told.get("crossed") or {}).get("shortcuts")])}
+    others = dict.fromkeys(name for name in _metrics(told) if name not in known)
+    faults = tuple(f"metric {name}: " for name in measured)
+    both = ({**some, "faults": [one for one in some["faults"] if one.startswith(faults)]} for some in (told, anew))
+    one, other = (_without(some, others.keys()) for some in both)
+    return one, other, list(others)
 
 
-def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
-    """Tables with the rows and faults of some metrics alone, without what depends on the others."""
-
-    def some(found: list[Any]) -> list[Any]:
-        return [{**row, "differences": _without_holm(row["differences"])} for row in found if row["metric"] in measured]
-
-    crossed = tables.get("crossed")
-    attacked = [row for row in tables.get("attacks", {}).get("rows", ()) if row["metric"] in measured]
-    twos = [one for one in tables.get("comparisons", ()) if {one["one"], one["other"]} <= set(measured)]
-    return {
-        **{name: value for name, value in tables.items() if name != "smallest"},
-        "comparisons": [{**one, **_without_holm({name: one[name] for name in ("accuracy", "effect") if one[name]})} for one in twos],
-        **{name: some(tables[name]) for name in ("inversion", "controls", "candidates")},
-        "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
-        "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
-        **({"attacks": {**tables["attacks"], "rows": attacked, "told": []}} if "attacks" in tables else {}),
-        **({"fairness": _fairness(tables["fairness"], measured)} if "fairness" in tables else {}),
-        "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
-        **({"crossed": {**crossed, "metrics": [row for row in crossed["metrics"] if row["metric"] in measured]}} if crossed else {}),
-    }
+def _metrics(value: Any) -> Iterator[str]:
+    """The metrics that rows at any depth are of."""
+    if isinstance(value, dict) and isinstance(value.get("metric"), str):
+        yield value["metric"]
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _metrics(one)
 
 
-def _fairness(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
-    """The tables of fairness of some metrics alone, without what depends on the others."""
-
-    def alone(gap: dict[str, Any] | None) -> dict[str, Any] | None:
-        return gap and {**gap, "difference": {name: value for name, value in gap["difference"].items() if name != "holm"}}
-
-    def some(found: list[Any]) -> list[Any]:
-        return [{**row, **{name: alone(row[name]) for name in ("accuracy", "effect")}} for row in found if row["metric"] in measured]
-
-    return {**tables, "groups": some(tables["groups"]), "names": some(tables["names"]), "told": []}
-
-
-def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
-    return {contrast: {name: value for name, value in one.items() if name != "holm"} for contrast, one in differences.items()}
-
-
-def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """(table, row) of all rows of all tables."""
-    for name in ("inversion", "controls", "candidates", "balance"):
-        yield from ((name, row) for row in tables[name])
-    for name, found in tables["matched"].items():
-        yield from ((f"matched: {name}", row) for row in found)
-    for grouping, groups in tables["groups"].items():
-        for name, found in groups.items():
-            yield from ((f"{grouping}: {name}", row) for row in found)
+def _without(value: Any, metrics: Set[str]) -> Any:
+    """A value without the rows of some metrics, and without what depends on them."""
+    if isinstance(value, dict):
+        return {name: _without(one, metrics) for name, one in value.items() if name not in OVER_ALL}
+    if isinstance(value, list):
+        of = [{one.get(name) for name in ("metric", "one", "other")} if isinstance(one, dict) else set() for one in value]
+        return [_without(one, metrics) for one, its in zip(value, of, strict=True) if not metrics & its]
+    return value
 
 
 # By how much of itself a score may differ for being kept in so few digits.
@@ -163,37 +138,35 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
         # A file with fewer groups is one with other rows.
         group = table.read_row_group(number, scores.schema.names) if number < table.num_row_groups else scores.schema.empty_table()
         group.validate(full=True)
-        if group.num_rows != anew.num_rows or any(not group.column(name).equals(anew.column(name)) for name, _ in NAMED):
-            row = before + _other_row(group, anew)
-            yield Finding(f"{path}: row {row}", "belongs to another text than the data has in this row")
+        if (row := _other_row(group, anew)) is not None:
+            yield Finding(f"{path}: row {before + row}", "belongs to another text than the data has in this row")
             return
         for name in (WORD_MARGIN, *scores.scores):
-            for row in _differing(name, group, anew).tolist():
+            for row in _differing(name, group, anew):
                 many[name] += 1
-                first.setdefault(name, (before + row, _said(name, group.slice(row, 1), anew.slice(row, 1))))
+                (one,), (other,) = (some.slice(row, 1).to_pylist() for some in (group, anew))
+                what = f'"{other["pair_id"]}", {other["variant"]}: {name} is {one[name]}, but its texts give {other[name]}'
+                first.setdefault(name, (before + row, what))
         before += anew.num_rows
     if table.metadata.num_rows != before:
         yield Finding(str(path), f"has {table.metadata.num_rows} rows, but the data gives {before}")
-    for name, (row, said) in first.items():
+    for name, (row, what) in first.items():
         more = f", and {many[name] - 1} more values of this column differ" if many[name] > 1 else ""
-        yield Finding(f"{path}: row {row}", said + more)
+        yield Finding(f"{path}: row {row}", what + more)
 
 
-def _differing(name: str, told: pa.Table, anew: pa.Table) -> NDArray[np.int64]:
+def _differing(name: str, told: pa.Table, anew: pa.Table) -> list[int]:
     """The rows whose scores by a metric differ by more than machines do; no score is like no score alone."""
     one, other = (table.column(name).to_numpy().astype(np.float64) for table in (told, anew))
     near = np.abs(one - other) <= TOLERANCE.get(name, EXACT) + DIGITS * np.abs(other)
-    return np.flatnonzero(~(near | (np.isnan(one) & np.isnan(other))))
+    found: list[int] = np.flatnonzero(~(near | (np.isnan(one) & np.isnan(other)))).tolist()
+    return found
 
 
-def _other_row(told: pa.Table, anew: pa.Table) -> int:
-    """The first row that is of another text."""
-    rows = min(told.num_rows, anew.num_rows)
-    pairs = zip(*(told.column(name).slice(0, rows).to_pylist() for name, _ in NAMED), strict=True)
-    others = zip(*(anew.column(name).slice(0, rows).to_pylist() for name, _ in NAMED), strict=True)
-    return next((row for row, (one, other) in enumerate(zip(pairs, others, strict=True)) if one != other), rows)
-
-
-def _said(name: str, told: pa.Table, anew: pa.Table) -> str:
-    one, other = told.to_pylist()[0], anew.to_pylist()[0]
-    return f'"{other["pair_id"]}", {other["variant"]}: {name} is {one[name]}, but its texts give {other[name]}'
+def _other_row(told: pa.Table, anew: pa.Table) -> int | None:
+    """The first row that is of another text, if one is."""
+    one, other = (table.select([name for name, _ in NAMED]) for table in (told, anew))
+    if one.equals(other):
+        return None
+    pairs = zip(one.to_pylist(), other.to_pylist(), strict=False)
+    return next((row for row, (its, wanted) in enumerate(pairs) if its != wanted), min(told.num_rows, anew.num_rows))

@@ -26,15 +26,12 @@ from empathy_eval.releases.assemble.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify.annotations import annotation_faults
 from empathy_eval.releases.verify.content import content_faults
 from empathy_eval.releases.verify.design import canary_faults, design_faults, software_faults
-from empathy_eval.releases.verify.documents import explorer_faults, paper_faults
-from empathy_eval.releases.verify.figures import figure_faults
+from empathy_eval.releases.verify.documents import explorer_faults, figure_faults, paper_faults
 from empathy_eval.releases.verify.files import file_faults
 from empathy_eval.releases.verify.ledger import ledger_faults
-from empathy_eval.releases.verify.manifest import manifest_faults
+from empathy_eval.releases.verify.manifest import manifest_faults, review_faults
 from empathy_eval.releases.verify.report import comparable, disagreements, item_faults
-from empathy_eval.releases.verify.reviews import review_faults
-from empathy_eval.releases.verify.texts import checked_under
-from empathy_eval.releases.verify.toxicity import toxicity_faults
+from empathy_eval.releases.verify.texts import checked_under, toxicity_faults
 from empathy_eval.reports.report import measure_release, metrics_of, newer, otherwise, retold
 
 OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
@@ -88,8 +85,12 @@ def _by_itself(folder: Path, manifest: dict[str, Any]) -> list[Finding]:
         found += part(folder, manifest)
     for part in (manifest_faults, review_faults) if not has_faults(found) else ():
         found += part(folder, manifest)
-    stage("deriving all rows and checking all texts again")
-    found += content_faults(folder, manifest, None if has_faults(found) else checked_under(folder, manifest))
+    stage("deriving all rows and checking all texts again", sum(manifest["counts"]["dialogues"].values()), "dialogues")
+    try:
+        under = None if has_faults(found) else checked_under(folder, manifest)
+    except InputError as error:
+        return [*found, *faults_of(error.problems)]
+    found += content_faults(folder, manifest, under)
     return found if has_faults(found) else [*found, *paper_faults(folder, manifest)]
 
 
