@@ -110,7 +110,7 @@ def on_ray_killed(world: World) -> str:
     """Over Ray; a worker is killed in the middle."""
     process = world.build("--engine", "ray")
     world.wait_until(0.5, process)
-    at_work = [pid for pid in family(process.pid) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::fill")]
+    at_work = [pid for pid in family(process.pid) if Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"ray::run_shard")]
     os.kill(at_work[0], signal.SIGKILL)
     done(process)
     return f"1 of {len(at_work)} workers killed, at most {IN_FLIGHT // len(at_work)} in flight"

@@ -404,7 +404,7 @@ def test_by_hand_only_what_an_endpoint_is_to_answer_is_written(tmp_path: Path, c
 def test_a_batch_holds_only_what_an_endpoint_is_to_answer(
     tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(by_batch, "pause", lambda seconds: time.sleep(0.01))
+    monkeypatch.setattr(by_batch, "interruptible_sleep", lambda seconds: time.sleep(0.01))
     server, model = BatchServer(Behaviour()), Far()
     with running(server=server):
         recipe = endpoint_beside(tmp_path, server, catalogue, prompts)

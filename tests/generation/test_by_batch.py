@@ -286,14 +286,17 @@ def test_an_endpoint_without_batches_is_told_with_the_other_way(office: Office) 
 
 
 KILLS = [f"{when} {step}" for step in STEPS for when in ("before", "after")] + ["amid fetch"]
-CALLS = [f"{when} {name}" for name in ("note", "named", "take", "ended", "build") for when in ("before", "after")]
+CALLS = [
+    f"{when} {name}" for name in ("note_requests", "set_batch_id", "store_answers", "end_batch", "build") for when in ("before", "after")
+]
 
 
 def _run(office: Office, at: str) -> None:
     """Builds, and dies the first time the step ``at`` is reached."""
     when, name = at.split()
     if name not in STEPS:
-        call: Callable[..., Any] = getattr(batching, name)
+        owner: Any = batching if hasattr(batching, name) else Ledger
+        call: Callable[..., Any] = getattr(owner, name)
 
         def dying(*values: Any, **named: Any) -> Any:
             if when == "before":
@@ -301,7 +304,7 @@ def _run(office: Office, at: str) -> None:
             call(*values, **named)
             os.kill(os.getpid(), signal.SIGKILL)
 
-        setattr(batching, name, dying)
+        setattr(owner, name, dying)
     office.build()
 
 
@@ -363,7 +366,7 @@ def test_a_file_that_is_listed_and_not_taken_any_more_is_uploaded_again(office: 
     assert {name: many for name, many in Counter(office.server.uploads).items() if many > 1} == {gone: 2}
 
 
-@pytest.mark.parametrize("at", [None, "after upload", "before create", "after create", "after named"])
+@pytest.mark.parametrize("at", [None, "after upload", "before create", "after create", "after set_batch_id"])
 def test_where_a_gateway_drops_metadata_a_batch_is_known_by_its_uploaded_file(
     at: str | None, office: Office, plain: tuple[tuple[bytes, ...], int]
 ) -> None:

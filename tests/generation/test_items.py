@@ -50,6 +50,9 @@ class Desk:
     waiting: int = 0
     most: int = 0
 
+    def stop(self, error: JobError) -> None:
+        self.stopped = self.stopped or error
+
     async def work(self, place: int) -> Done:
         self.begun.append(place)
         if place in self.asking and place not in self.asked:

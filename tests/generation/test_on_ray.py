@@ -89,7 +89,7 @@ def at_work() -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            if path.read_bytes().startswith(b"ray::fill") and os.getpid() in parents(int(path.parent.name)):
+            if path.read_bytes().startswith(b"ray::run_shard") and os.getpid() in parents(int(path.parent.name)):
                 found.append(int(path.parent.name))
         except OSError:  # it has ended
             continue
@@ -132,10 +132,11 @@ def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked
 
 def test_what_ray_says_of_a_lost_worker_is_not_in_standard_output() -> None:
     script = (
-        "import os, time; from empathy_eval.base.workers import joined, plain_errors; from empathy_eval.base.errors import JobError\n"
-        "with joined(workers=1) as ray:\n"
+        "import os, time\nfrom empathy_eval.base.workers import ray_session, unwrapped_ray_errors\n"
+        "from empathy_eval.base.errors import JobError\n"
+        "with ray_session(workers=1) as ray:\n"
         "    try:\n"
-        "        with plain_errors(ray):\n"
+        "        with unwrapped_ray_errors(ray):\n"
         "            ray.get(ray.remote(lambda: os._exit(1)).options(max_retries=0).remote())\n"
         "    except JobError:\n"
         "        time.sleep(1)\n"

@@ -34,7 +34,7 @@ def accepted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             words = " ".join(f"{name}-{number}" for number in range(40))
             yield Outcome(name, int(name[:3]), "accepted", (), Dialogue(name, 1, "", (Turn("seeker", words),), (), "model", "m", "k"))
 
-    monkeypatch.setattr(selection, "accepted", outcomes)
+    monkeypatch.setattr(selection, "accepted_outcomes", outcomes)
     return ids
 
 

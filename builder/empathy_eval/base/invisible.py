@@ -14,7 +14,7 @@ IGNORED = (
 INVISIBLE = re.compile(f"[{IGNORED}]")
 CATEGORIES = {"Cc", "Cf", "Cn", "Co", "Zl", "Zp"}
 LINES = "\t\n\r"
-# Signs that emoji are made of, in their blocks and alone; digits are not among them.
+# Characters of emoji, in their blocks and alone; digits are not among them.
 EMOJI = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u2199\u21a9\u21aa\u231a-\u23ff\u24c2\u25aa-\u25fe\u2600-\u27bf\u2934\u2935\u2b05-\u2b55"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"

@@ -20,7 +20,7 @@ from jinja2.visitor import NodeTransformer
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error, shortened
 
-# Signs of one value, and of all that a template writes: the page of a rater holds a whole sheet.
+# The most characters of a value, and of a whole output: the page of a rater holds a whole sheet.
 MOST = 50_000_000
 # A width, an indent, an exponent.
 WIDEST = 200

@@ -160,11 +160,8 @@ def _chosen(ledger: Ledger, source: Ledger, merged: Merged) -> Iterator[tuple[An
             won = completion_hash(completion) < completion_hash(known)
             merged.won += won
             if len(merged.told) < MAX_CONFLICTS:
-                merged.told.append(_conflict(row[0], source if won else ledger))
+                stays = source if won else ledger
+                kept, _ = next(stays.rows("key = ?", (row[0],)))
+                merged.told.append(Conflict(*(*kept[:6], kept[10], str(stays.path))))
             if won:
                 yield row
-
-
-def _conflict(key: str, stays: Ledger) -> Conflict:
-    row, _ = next(stays.rows("key = ?", (key,)))
-    return Conflict(*(*row[:6], row[10], str(stays.path)))

@@ -20,9 +20,9 @@ END = re.compile("[A-Za-z][A-Za-z_-]{0,31}")
 # The longest answer that is looked at, in characters; the longest dialogue that is asked for has about a third of it.
 LONGEST = 50_000
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
-# Tokenising takes time in the square of such a run: of one sign, of signs that are neither letters nor digits, of letters without a blank.
+# Runs that tokenisers take quadratic time for: of one character, of characters without letters or digits, of letters without a blank.
 RUN = re.compile(r"(.)\1{99}|[^\w\s]{100}|\S{1000}", re.DOTALL)
-# Control signs but tab and line ends, half surrogate pairs, and signs that turn the direction of what stands beside them.
+# Control characters but tab and line ends, half surrogate pairs, and marks of the writing direction.
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")

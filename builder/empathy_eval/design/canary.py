@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +32,8 @@ def release_identity(configuration: Mapping[str, Any]) -> dict[str, str]:
 
 def notice_of(manifest: Mapping[str, Any]) -> str | None:
     """The line with the canary for files with texts of a release, plain ASCII; None for a release without one."""
-    return _notice(manifest[CANARY]) if CANARY in manifest else None
-
-
-@cache
-def _notice(canary: str) -> str:
-    return environment(data_folder("release")).get_template("canary.txt.j2").render(canary=canary).strip()
+    template = environment(data_folder("release")).get_template("canary.txt.j2")
+    return template.render(canary=manifest[CANARY]).strip() if CANARY in manifest else None
 
 
 def canary_entry(manifest: Mapping[str, Any]) -> dict[str, str]:

@@ -87,8 +87,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             continue
         try:
             source = path.read_text(encoding="utf-8")
-            parsed = _parsed(source)
-            _template(source)
+            parsed, read, _ = _analysed(source)
         except OSError as error:
             raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
         except UnicodeDecodeError as error:
@@ -98,7 +97,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             continue
         except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
             raise template_error(path, error) from error
-        problems += [*_misused(path, parsed), *_unknown_variables(path, source, allowed | {"self"})]
+        problems += [*_misused(path, parsed), *_unknown_variables(path, source, read - allowed - {"self"}, allowed)]
         sources[kind] = source
     refuse(problems)
     return _compiled(sources)
@@ -106,7 +105,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
 
 def _compiled(sources: dict[str, str]) -> Prompts:
     hashes = {kind: digest_bytes(source.encode()) for kind, source in sources.items()}
-    return Prompts({kind: _template(source) for kind, source in sources.items()}, hashes, sources)
+    return Prompts({kind: _analysed(source)[2] for kind, source in sources.items()}, hashes, sources)
 
 
 @lru_cache(maxsize=100)
@@ -122,19 +121,10 @@ def _first_reads(source: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=100)
-def _parsed(source: str) -> nodes.Template:
-    return environment(None).parse(source)
-
-
-@lru_cache(maxsize=100)
-def _read_by(source: str) -> frozenset[str]:
-    """The variables that a template reads."""
-    return frozenset(meta.find_undeclared_variables(_parsed(source)))
-
-
-@lru_cache(maxsize=100)
-def _template(source: str) -> jinja2.Template:
-    return environment(None).from_string(source)
+def _analysed(source: str) -> tuple[nodes.Template, frozenset[str], jinja2.Template]:
+    """The syntax tree of a template, the variables that it reads, and the compiled template."""
+    parsed = environment(None).parse(source)
+    return parsed, frozenset(meta.find_undeclared_variables(parsed)), environment(None).from_string(source)
 
 
 def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
@@ -149,14 +139,9 @@ def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
         yield Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}")
 
 
-def _unknown_variables(path: Path, source: str, allowed: frozenset[str]) -> list[Problem]:
-    unknown = sorted(_read_by(source) - allowed)
-    lines = source.splitlines()
-    return [
-        Problem(
-            f"{path}: line {next((number for number, line in enumerate(lines, 1) if name in line), 1)}",
-            f'variable "{name}" is not given to this template',
-            f"use one of {', '.join(sorted(allowed - {'self'}))}",
-        )
-        for name in unknown
-    ]
+def _unknown_variables(path: Path, source: str, unknown: frozenset[str], allowed: frozenset[str]) -> Iterator[Problem]:
+    """Problems for variables that a template is not given, each with its first line."""
+    for name in sorted(unknown):
+        line = next((number for number, line in enumerate(source.splitlines(), 1) if name in line), 1)
+        what, fix = f'variable "{name}" is not given to this template', f"use one of {', '.join(sorted(allowed))}"
+        yield Problem(f"{path}: line {line}", what, fix)

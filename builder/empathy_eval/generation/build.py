@@ -126,10 +126,7 @@ async def run_job(
     job: Job, out: Path, run: Run, ledger: Ledger, budget: Budget,
     stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] = lambda asker: stopped_by_signals(asker.stop),
 ) -> Summary:  # fmt: skip
-    """Works on all items of a run over an open ledger: :func:`build` without claiming the folder.
-
-    ``stopping`` stops the asker from outside; by default Ctrl-C does.
-    """
+    """:func:`build` over an open ledger, without claiming the folder; ``stopping`` stops the asker, by default Ctrl-C does."""
     models = mark_answering(job.models(budget, lambda: asker.stopped), run.answering)
     asking = Asker if run.notes is None else functools.partial(PreviewModel, run.notes, job.config)
     asker: Asker = asking(ledger, models, job.prompts, samples=job.config.samples, repairs=job.config.repairs, offline=run.offline)

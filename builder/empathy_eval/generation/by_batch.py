@@ -170,17 +170,13 @@ def build_by_batch(
             return HandedOut(summary, {}, rounds.reasons)
         progress = (rounds.answers_received, len(rounds.refused))
         if progress == before:
-            raise _no_progress(rounds.reasons)
+            reasons = [f"{reason} ({count})" for reason, count in sorted(rounds.reasons.items())]
+            message = "\n  ".join(["a round of batches brought no answer:", *reasons[:SHOWN]])
+            raise job_error("build --batch", message, "fix the cause, then run the same command to continue; every answer is in the ledger")
         given = rounds.submit(notes)
         if not wait:
             return HandedOut(summary, given, rounds.reasons)
         before = progress if given else None
-
-
-def _no_progress(reasons: Counter[str]) -> JobError:
-    lines = [f"{reason} ({count})" for reason, count in sorted(reasons.items())]
-    what = "\n  ".join(["a round of batches brought no answer:", *lines[:SHOWN]])
-    return job_error("build --batch", what, "fix the cause, then run the same command to continue; every answer is in the ledger")
 
 
 def hand_out(what: Recipe | Job, out: Path, path: Path, run: Run | None = None) -> HandedOut:

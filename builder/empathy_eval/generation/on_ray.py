@@ -137,10 +137,10 @@ def stopped_error() -> JobError:
 
 @dataclass(frozen=True)
 class ShardWork:
-    """What all shards share: the job with their share of the rate limits; ``slices`` is their number."""
+    """What all shards share: the job with their share of the rate limits; ``shards`` is their number."""
 
     job: Job
-    slices: int
+    shards: int
     limited: bool = False
     keep_going: bool = False
 
@@ -228,7 +228,7 @@ def run_shard(work: ShardWork, number: int, keeper: Any) -> dict[str, str]:
 async def _run_shard(work: ShardWork, number: int, keeper: Any) -> dict[str, str]:
     import ray
 
-    part, job = (number, work.slices), work.job
+    part, job = (number, work.shards), work.job
     dialogues = list(dict.fromkeys(item.dialogue_id for item in shard(job.items(), *part)))
     if any(model.requests_per_minute or model.tokens_per_minute for model in job.config.models.values()):
         # The slice before may have used a second's worth at once, as a pace allows: this one begins when that is over.
@@ -306,7 +306,7 @@ async def _run_shards(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]
 async def _all_shards(ray: Any, work: ShardWork, keeper: Any, lanes: int, run: Run) -> dict[str, str]:
     """Runs the shards, a few at once. After an error or a signal nothing more is sent, and pending answers are stored."""
     task, shared, left = ray.remote(run_shard).options(num_cpus=1, max_retries=MAX_RETRIES), ray.put(work), dict[str, str]()
-    waiting, running = deque(range(1, work.slices + 1)), dict[asyncio.Future[Any], int]()
+    waiting, running = deque(range(1, work.shards + 1)), dict[asyncio.Future[Any], int]()
     signalled: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
     course = run.course
     course.summary = work.job.summary(work.job.planned(), None)

@@ -166,11 +166,16 @@ class Outcome:
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> Outcome:
         """An outcome from :meth:`to_json`; the value must be valid under ``outcome.schema.json``."""
+        dialogue = value["dialogue"]
+        if dialogue:
+            dialogue = Dialogue(
+                **{**dialogue, "turns": tuple(Turn(**turn) for turn in dialogue["turns"]), "flags": tuple(dialogue["flags"])}
+            )
         return cls(
             **{
                 **value,
                 "reasons": tuple(value["reasons"]),
-                "dialogue": value["dialogue"] and _dialogue(value["dialogue"]),
+                "dialogue": dialogue,
                 "pairs": tuple(_pair(pair) for pair in value["pairs"]),
                 "failures": tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"]),
                 "candidates": tuple(
@@ -188,11 +193,6 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "__dataclass_fields__"):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _dialogue(value: dict[str, Any]) -> Dialogue:
-    turns = tuple(Turn(**turn) for turn in value["turns"])
-    return Dialogue(**{**value, "turns": turns, "flags": tuple(value["flags"])})
 
 
 def _pair(value: dict[str, Any]) -> Pair:

@@ -1,4 +1,4 @@
-"""BERTScore with the model, tokenizer and definition of the bert-score package; each text is embedded once."""
+"""BERTScore as in the bert-score package, with each text embedded once; its weights by name, folder or hash, safetensors only."""
 
 from __future__ import annotations
 

@@ -174,8 +174,8 @@ def _storable(completion: Any) -> bool:
     if not isinstance(completion, Completion) or not isinstance(completion.usage, Usage) or not isinstance(completion.text, str):
         return False
     row = {"finish": completion.finish, "model": completion.model, **vars(completion.usage)}
-    # No sign takes more than four bytes.
-    names = completion.finish + completion.model
+    # No character takes more than four bytes.
+    names = f"{completion.finish}{completion.model}"
     return not any(violations(row, "ledger_row")) and not SURROGATE.search(names) and len(completion.text) <= LARGEST // 4
 
 

@@ -43,7 +43,8 @@ class SeedBank:
             raise self._not_held(about)
         if about.kind == SELF_CHAT.name:
             return answer_of(seed)
-        text = _variant(seed, about)
+        turn = seed.turns[about.turn] if about.turn is not None and about.turn < len(seed.turns) else None
+        text: str | None = getattr(turn, KINDS[about.kind].variant or "", None)
         if text is None:
             raise self._not_held(about)
         return {"text": text}
@@ -58,13 +59,6 @@ def answer_of(seed: Seed) -> dict[str, Any]:
     """A seed dialogue as the answer to a self-chat request."""
     turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
     return {"description": seed.description, "turns": turns}
-
-
-def _variant(seed: Seed, about: About) -> str | None:
-    if about.turn is None or about.turn >= len(seed.turns):
-        return None
-    text: str | None = getattr(seed.turns[about.turn], KINDS[about.kind].variant or "", None)
-    return text
 
 
 def bank_of(seed_hash: str) -> str:

@@ -89,7 +89,7 @@ class ModelFolder:
 
 def folder_of(model: str) -> Path:
     """The folder of a model: a packaged one by name, or a path."""
-    return data_folder("empathyscore") / model if is_packaged(model) else Path(model)
+    return data_folder("empathyscore") / model if model in PACKAGED else Path(model)
 
 
 def read_model(model: str) -> ModelFolder:
@@ -116,7 +116,7 @@ def read_model(model: str) -> ModelFolder:
     refuse(problems)
     config = _json(held[CONFIG], path / CONFIG)
     check(config, "empathyscore_config", path / CONFIG)
-    name = model if is_packaged(model) else path.resolve().name
+    name = model if model in PACKAGED else path.resolve().name
     files = {file: held[file] for file in OF_STUDENTS if file in held}
     arrays = arrays_of(held[WEIGHTS], path / WEIGHTS)
     return ModelFolder(name, path, config, arrays, identity(held[CONFIG], held[WEIGHTS], *files.values()), files)
@@ -133,7 +133,7 @@ def published_model(model: str) -> str:
     Raises:
         InputError: if there is no such model.
     """
-    if is_packaged(model):
+    if model in PACKAGED:
         return model
     read = read_model(model)
     return f"{read.name}@sha256:{read.sha256}"
