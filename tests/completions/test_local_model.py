@@ -7,11 +7,13 @@ import json
 from pathlib import Path
 
 import pytest
-from empathy_eval.base.causal_lm import weights_of
+from empathy_eval.base.causal_lm import CausalLM, weights_of
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.schemas import violations
+from empathy_eval.base.schemas import check, violations
 from empathy_eval.completions.models.local import LocalModel
 from empathy_eval.completions.requests import About, Completion, NoAnswer, Request
+from empathy_eval.design.rubrics import load_rubric
+from empathy_eval.raters.judges.annotating import AnnotationPlan, _unfit
 
 from tests.doubles.tiny_lm import tiny_lm
 
@@ -71,6 +73,19 @@ def test_every_request_of_a_batch_that_fails_hears_why(folder: Path, monkeypatch
     assert [str(one) for one in asyncio.run(heard())] == ["no memory left"] * 3
 
 
+def test_requests_that_come_together_load_the_model_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = list[str]()
+
+    def loading(*of: object) -> CausalLM:
+        loaded.append("once")
+        return CausalLM(*of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("empathy_eval.completions.models.local.CausalLM", loading)
+    model = LocalModel(str(folder), structure="instruction", max_tokens=2)
+    answers(model, requests(model, 4))
+    assert loaded == ["once"]
+
+
 def test_other_weights_are_another_model(folder: Path, tmp_path: Path) -> None:
     other = tiny_lm(tmp_path / "model", seed=1)
     names = {weights_of(str(folder)).name, weights_of(str(other)).name}
@@ -101,7 +116,63 @@ def test_a_request_that_cannot_be_read_has_no_answer(tmp_path: Path) -> None:
             answers(model, requests(model))
 
 
-@pytest.mark.parametrize(("setting", "value"), [("temperature", -1), ("top_p", 0), ("batch", 0), ("structure", "yaml"), ("max_tokens", 0)])
-def test_settings_out_of_range_are_refused(setting: str, value: object) -> None:
-    with pytest.raises(InputError, match="out of range"):
-        LocalModel("anything", **{setting: value})  # type: ignore[arg-type]
+def test_all_settings_that_are_wrong_are_told_at_once(folder: Path) -> None:
+    wrong = {"temperature": -1, "top_p": 0, "batch": 0, "structure": "yaml", "max_tokens": 0, "dtype": "int8", "tempature": 1}
+    with pytest.raises(InputError) as caught:
+        LocalModel(str(folder), **wrong)
+    for told in ("temperature: -1 is out of range", "top_p: 0 is", "batch: 0 is", 'structure: "yaml"', "max_tokens: 0", 'dtype: "int8"',
+                 'unknown "tempature"'):  # fmt: skip
+        assert told in str(caught.value)
+
+
+def test_a_configuration_says_where_its_parameters_are_wrong() -> None:
+    with pytest.raises(InputError) as caught:
+        check({"kind": "transformers", "parameters": {"temperature": -1}}, "judge", "judge.yaml")
+    assert "judge.yaml: parameters: temperature: -1 is out of range" in str(caught.value)
+    assert 'judge.yaml: parameters: misses "model"' in str(caught.value)
+
+
+def test_what_is_written_as_whole_or_not_is_the_same_request(folder: Path) -> None:
+    one, other = (LocalModel(str(folder), temperature=value, max_tokens=most) for value, most in ((1, 20), (1.0, 20.0)))
+    assert requests(one)[0].key == requests(other)[0].key != requests(LocalModel(str(folder), max_tokens=20))[0].key
+
+
+def test_an_expected_rating_is_the_mean_of_the_numbers_by_their_probability(folder: Path) -> None:
+    """The probability of each number from the logits of the whole text, read anew."""
+    import torch
+
+    model, lm = LocalModel(str(folder), expected_over=[1, 2, 5]), CausalLM(weights_of(str(folder)))
+    asked = '{"analysis": "", "ratings": [{"criterion": "one", "value": a number}, {"criterion": "two", "value": a number}]}'
+    body = model.body([{"role": "user", "content": asked}], "rating_answer")
+    (answer,) = answers(model, [Request(body, model.endpoint, About("001-00000", "rating", 1))])
+    assert not list(violations(json.loads(answer.text), "rating_answer"))
+    weights = []
+    for number in (1, 2, 5):
+        before, end = (
+            lm.tokens(lm.chat(body["messages"]) + '{"analysis": "", "ratings": [{"criterion": "one", "value":'),
+            lm.tokens(f" {number}}}"),
+        )
+        ids = before + end
+        with torch.inference_mode():
+            chances = torch.log_softmax(lm.model(torch.tensor([ids])).logits[0].double(), -1)
+        weights.append(sum(float(chances[place - 1, ids[place]]) for place in range(len(before), len(ids))))
+    said = {one["criterion"]: one["value"] for one in json.loads(answer.text)["ratings"]}
+    expected = float(torch.softmax(torch.tensor(weights), 0) @ torch.tensor([1.0, 2.0, 5.0]))
+    assert list(said) == ["one", "two"] and said["one"] == pytest.approx(expected, abs=2e-4) and 1 < said["one"] < 5
+    with pytest.raises(NoAnswer, match="does not say their form"):
+        answers(model, requests(model))
+
+
+@pytest.mark.parametrize(
+    ("rubric", "numbers", "what"),
+    [
+        ("three-point", [1, 2, 3], ['"beside_own_reply" of "three-point" takes whole numbers only']),
+        ("strategies", [1, 2], ['"strategies" asks for no ratings']),
+        ("teacher", [0, 1, 2], ['2 is outside the scale of "guidance"']),
+        ("teacher", [0, 0.5, 1], []),
+    ],
+)
+def test_expected_ratings_are_for_rubrics_that_take_any_number(rubric: str, numbers: list[float], what: list[str]) -> None:
+    judge = {"kind": "transformers", "parameters": {"expected_over": numbers}}
+    told = " ".join(one.what for one in _unfit(load_rubric(rubric), judge, AnnotationPlan(), None))
+    assert all(one in told for one in what) and bool(told) == bool(what)

@@ -64,3 +64,12 @@ def test_lower_is_better_but_for_the_gain_and_settings_are_in_the_signature(fold
 def test_a_form_that_is_not_known_is_refused(folder: Path) -> None:
     with pytest.raises(InputError, match='"max" is not known'):
         Nll(str(folder), "max")
+
+
+def test_a_long_context_is_cut_at_its_beginning_and_a_long_reply_is_refused(tmp_path: Path) -> None:
+    short = Nll(str(tiny_lm(tmp_path / "model", places=64)))
+    long = [{"role": "seeker", "text": "So much has happened. " * 9 + "Today."}]
+    longer = [{"role": "seeker", "text": "Very much more has happened. " * 9 + "So much has happened. " * 9 + "Today."}]
+    assert short.score_all(segments([long] * 3)) == short.score_all(segments([longer] * 3))
+    with pytest.raises(ValueError, match="the reply has 70 tokens, but the model reads 64"):
+        short.score_all(Segments(["x" * 70], [""], [long]))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import re
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -122,3 +124,27 @@ class CausalLM:
         """The token ids of a text, without special tokens."""
         token_ids: list[int] = self.tokenizer(text, add_special_tokens=False)["input_ids"]
         return token_ids
+
+    def next_tokens(self, **given: Any) -> tuple[Any, Any]:
+        """Logits of the next token, shape (texts, vocabulary), and the model's cache of keys and values.
+
+        ``given`` are the model's arguments. Logits of earlier positions, which would fill the memory, are not computed.
+        """
+        last = {"logits_to_keep": 1} if "logits_to_keep" in signature(self.model.forward).parameters else {}
+        out = self.model(**given, **last, use_cache=True)
+        return out.logits[:, -1].float(), out.past_key_values
+
+    def log_likelihoods(self, prompt: Sequence[int], texts: Sequence[Sequence[int]]) -> list[float]:
+        """Sum of the natural log-probabilities of each text's tokens after a prompt, which is read once."""
+        import torch
+
+        width = max(map(len, texts))
+        rows = torch.tensor([[*text, *[0] * (width - len(text))] for text in texts], device=self.device)
+        with torch.inference_mode():
+            first, past = self.next_tokens(input_ids=torch.tensor([prompt], device=self.device))
+            past = deepcopy(past)
+            past.batch_repeat_interleave(len(texts))
+            after = self.model(input_ids=rows, past_key_values=past).logits[:, :-1].float()
+            logits = torch.cat([first[:, None].expand(len(texts), -1, -1), after], dim=1)
+            chosen = torch.log_softmax(logits, -1).gather(-1, rows[..., None])[..., 0].double().cpu()
+        return [float(row[: len(text)].sum()) for row, text in zip(chosen, texts, strict=True)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from copy import deepcopy
 from importlib import metadata
 from typing import Any
 
@@ -53,6 +52,7 @@ class Nll(MeanMetric):
 
         Raises:
             InputError: if the model cannot be loaded, or its template does not take a context.
+            ValueError: for a reply that is longer than the model reads.
         """
         lm = self._lm = self._lm or CausalLM(self._weights, self._dtype, "nll: model")
         rows = defaultdict[tuple[tuple[str, str], ...], list[int]](list)
@@ -69,20 +69,12 @@ class Nll(MeanMetric):
 
     def _values(self, lm: CausalLM, turns: Sequence[tuple[str, str]], texts: Sequence[Sequence[int]]) -> list[float]:
         """The sum over the tokens of each text."""
-        import torch
-
-        prompt = self._prompt(lm, turns)[-(lm.longest - max(map(len, texts))) :]
-        ids = torch.tensor([prompt], device=lm.device)
-        width = max(map(len, texts))
-        replies = torch.tensor([[*text, *[0] * (width - len(text))] for text in texts], device=lm.device)
-        with torch.inference_mode():
-            first = lm.model(input_ids=ids, use_cache=True)
-            past = deepcopy(first.past_key_values)
-            past.batch_repeat_interleave(len(texts))
-            after = lm.model(input_ids=replies, past_key_values=past).logits[:, :-1]
-            logits = torch.cat([first.logits[:, -1:].expand(len(texts), -1, -1), after], dim=1).float()
-            chosen = torch.log_softmax(logits, -1).gather(-1, replies[..., None])[..., 0].double().cpu()
-        return [-float(row[: len(text)].sum()) for row, text in zip(chosen, texts, strict=True)]
+        most = max(map(len, texts))
+        if most >= lm.longest:
+            raise ValueError(f"the reply has {most} tokens, but the model reads {lm.longest}")
+        # Of a long context the end counts.
+        prompt = self._prompt(lm, turns)[-(lm.longest - most) :]
+        return [-one for one in lm.log_likelihoods(prompt, texts)]
 
     def _prompt(self, lm: CausalLM, turns: Sequence[tuple[str, str]]) -> list[int]:
         if lm.tokenizer.chat_template and turns:

@@ -4,19 +4,46 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
+import re
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from empathy_eval.base.causal_lm import CausalLM, Weights, weights_of
-from empathy_eval.base.errors import input_error, missing_package
-from empathy_eval.base.schemas import schema_for_models
+from empathy_eval.base.errors import missing_package
+from empathy_eval.base.schemas import check, schema_for_models, whole_numbers, with_pinned_defaults
 from empathy_eval.completions.models.custom import run_in_thread
 from empathy_eval.completions.requests import Completion, NoAnswer, Request, Usage
 from empathy_eval.design.prompts import Message
 
-STRUCTURES = ("schema", "instruction")
+# What a prompt says of the form of each rating; and the decimals of an expected one.
+FORM, PLACES = re.compile(r'"criterion": ("[^"]+"), "value": a number'), 4
+# The first requests come together, each in a thread: one of them loads the model.
+LOADING = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The parameters of a model in the process, as ``schemas/input/local_model.schema.json`` describes them."""
+
+    model: str
+    dtype: str
+    max_tokens: int
+    structure: str
+    temperature: float
+    top_p: float
+    revision: str | None = None
+    batch: int = 1
+    expected_over: tuple[float, ...] = ()
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """Those that an answer depends on, beside the weights."""
+        told = {name: getattr(self, name) for name in ("dtype", "max_tokens", "structure", "temperature", "top_p")}
+        return told | ({"expected_over": list(self.expected_over)} if self.expected_over else {})
 
 
 @dataclass
@@ -36,45 +63,28 @@ class LocalModel:
 
     endpoint = "local"
 
-    def __init__(
-        self, model: str, revision: str | None = None, dtype: str = "float32", batch: int = 1, max_tokens: int = 512,
-        structure: str = "schema", temperature: float = 0.0, top_p: float = 1.0,
-    ) -> None:  # fmt: skip
+    def __init__(self, model: str, **settings: Any) -> None:
         """Finds and hashes the weights; they are loaded when the first request is answered.
 
         Raises:
-            InputError: if there are no weights, or a setting is out of its range.
+            InputError: if there are no weights, or settings are unknown or out of range; all of them at once.
         """
-        wrong = [
-            (name, value, what)
-            for name, value, holds, what in (
-                ("structure", structure, structure in STRUCTURES, "use schema or instruction"),
-                ("temperature", temperature, temperature >= 0, "use a number from 0"),
-                ("top_p", top_p, 0 < top_p <= 1, "use a number above 0 and at most 1"),
-                ("batch", batch, batch >= 1, "use a whole number from 1"),
-                ("max_tokens", max_tokens, max_tokens >= 1, "use a whole number from 1"),
-            )
-            if not holds
-        ]
-        for name, value, what in wrong:
-            raise input_error(f"transformers: {name}", f'"{value}" is out of range', what)
-        self._weights: Weights = weights_of(model, revision, "transformers: model")
-        self.name, self.in_flight, self.max_tokens = self._weights.name, 4 * batch, max_tokens
-        self._settings: dict[str, Any] = {
-            "dtype": dtype,
-            "max_tokens": max_tokens,
-            "structure": structure,
-            "temperature": temperature,
-            "top_p": top_p,
-        }
-        self._batch, self._waiting, self._working = batch, list[_Asked](), False
+        given = {"model": model, **settings}
+        check(given, "local_model", "transformers")
+        given = whole_numbers(with_pinned_defaults(given, "local_model"), "local_model")
+        # What is written as 1 and as 1.0 is the same request.
+        given |= {name: float(given[name]) for name in ("temperature", "top_p")}
+        self._settings = Settings(**{**given, "expected_over": tuple(map(float, given.get("expected_over", ())))})
+        self._weights: Weights = weights_of(model, self._settings.revision, "transformers: model")
+        self.name, self.in_flight, self.max_tokens = self._weights.name, 2 * self._settings.batch, self._settings.max_tokens
+        self._waiting, self._working = list[_Asked](), False
         self._lm: CausalLM | None = None
         self._grammars: dict[str, Any] = {}
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The request: messages, all settings that an answer depends on, and the schema if it is held to it."""
-        told = {"schema": schema_for_models(answer_schema)} if self._settings["structure"] == "schema" else {}
-        return {"model": self.name, "messages": messages, **self._settings, **told}
+        held = {"schema": schema_for_models(answer_schema)} if self._settings.structure == "schema" else {}
+        return {"model": self.name, "messages": messages, **self._settings.told, **held}
 
     async def complete(self, request: Request) -> Completion:
         """The answer, with others that wait at the same time as one batch.
@@ -106,7 +116,7 @@ class LocalModel:
         while self._waiting:
             # Those of like length together: the least padding.
             self._waiting.sort(key=lambda one: (len(one.prompt), one.request.key))
-            some, self._waiting = self._waiting[: self._batch], self._waiting[self._batch :]
+            some, self._waiting = self._waiting[: self._settings.batch], self._waiting[self._settings.batch :]
             try:
                 answers = await run_in_thread(partial(self._answered, lm, some))
             except BaseException as error:
@@ -125,57 +135,51 @@ class LocalModel:
                     one.answer.set_result(answer)
 
     def _loaded(self) -> CausalLM:
-        if self._lm is None:
-            self._lm = CausalLM(self._weights, self._settings["dtype"], "transformers: model")
+        with LOADING:
+            if self._lm is None:
+                self._lm = CausalLM(self._weights, self._settings.dtype, "transformers: model")
         return self._lm
 
     def _answered(self, lm: CausalLM, some: Sequence[_Asked]) -> list[Completion]:
         """The answers to a batch, token by token. Prompts are padded on the left."""
+        if self._settings.expected_over:
+            return [self._expected(lm, one) for one in some]
         import torch
 
-        ends = _ends(lm)
         width = max(len(one.prompt) for one in some)
-        rows = [[ends[0]] * (width - len(one.prompt)) + one.prompt for one in some]
+        answers = [_Answer(one, lm, self._settings, self._held(lm, one.request)) for one in some]
+        rows = [[answers[0].ends[0]] * (width - len(one.prompt)) + one.prompt for one in some]
         mask = [[0] * (width - len(one.prompt)) + [1] * len(one.prompt) for one in some]
-        ids, seen = torch.tensor(rows, device=lm.device), torch.tensor(mask, device=lm.device)
-        draws = [torch.Generator().manual_seed(int(one.request.key.rpartition("-")[2][:15], 16)) for one in some]
-        held = [self._held(lm, one.request) for one in some]
-        texts, done, past = [list[int]() for _ in some], [False] * len(some), None
+        ids, seen, past = torch.tensor(rows, device=lm.device), torch.tensor(mask, device=lm.device), None
         with torch.inference_mode():
             for _ in range(self.max_tokens):
                 places = (seen.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-                out = lm.model(input_ids=ids, attention_mask=seen, position_ids=places, past_key_values=past, use_cache=True)
-                past, logits = out.past_key_values, out.logits[:, -1].float().cpu()
-                chosen = [ends[0] if done[row] else self._token(logits[row], draws[row], held[row], ends) for row in range(len(some))]
-                for row, token in enumerate(chosen):
-                    done[row] = done[row] or token in ends
-                    if not done[row]:
-                        texts[row].append(token)
-                if all(done):
+                logits, past = lm.next_tokens(input_ids=ids, attention_mask=seen, position_ids=places, past_key_values=past)
+                ids = torch.tensor([[one.goes_on(row)] for one, row in zip(answers, logits.cpu(), strict=True)], device=lm.device)
+                if all(one.done for one in answers):
                     break
-                ids = torch.tensor(chosen, device=lm.device)[:, None]
                 seen = torch.cat([seen, torch.ones_like(ids)], dim=1)
-        return [
-            Completion(lm.tokenizer.decode(text), "stop" if end else "length", self.name, Usage(len(one.prompt), 0, len(text) + end))
-            for one, text, end in zip(some, texts, done, strict=True)
-        ]
+        return [one.completion(self.name) for one in answers]
 
-    def _token(self, logits: Any, draws: Any, held: Any, ends: Sequence[int]) -> int:
-        """The next token of a row: the likeliest, or one that is drawn."""
-        import torch
+    def _expected(self, lm: CausalLM, asked: _Asked) -> Completion:
+        """An answer in the form that the prompt says, each rating in it the mean of the numbers by their probability at its place.
 
-        if held is not None:
-            held.mask(logits)
-        temperature, top_p = self._settings["temperature"], self._settings["top_p"]
-        if temperature == 0:
-            token = int(logits.argmax())
-        else:
-            chances, order = torch.softmax(logits / temperature, -1).sort(descending=True)
-            chances[chances.cumsum(-1) - chances >= top_p] = 0
-            token = int(order[torch.multinomial(chances, 1, generator=draws)])
-        if held is not None and token not in ends:
-            held.take(token)
-        return token
+        "G-Eval: NLG Evaluation using GPT-4 with Better Human Alignment", Equation 1; of those numbers alone, so that they add up to 1.
+
+        Raises:
+            NoAnswer: if the prompt says no such form.
+        """
+        if not (names := FORM.findall(asked.request.body["messages"][0]["content"])):
+            raise NoAnswer("expected_over is for ratings, and the prompt does not say their form")
+        numbers, text = self._settings.expected_over, '{"analysis": "", "ratings": ['
+        for place, name in enumerate(names):
+            text += f'{", " if place else ""}{{"criterion": {name}, "value":'
+            # With the sign that ends it, lest a number be the beginning of another one.
+            found = lm.log_likelihoods([*asked.prompt, *lm.tokens(text)], [lm.tokens(f" {number:g}}}") for number in numbers])
+            shares = [math.exp(one - max(found)) for one in found]
+            mean = math.fsum(share * number for share, number in zip(shares, numbers, strict=True)) / math.fsum(shares)
+            text += f" {round(mean, PLACES)}}}"
+        return Completion(f"{text}]}}", "stop", self.name, Usage(len(asked.prompt), 0, len(lm.tokens(text))))
 
     def _held(self, lm: CausalLM, request: Request) -> _Held | None:
         """What holds an answer to its schema; None where it is asked for by instruction alone."""
@@ -194,6 +198,47 @@ class LocalModel:
 
     async def close(self) -> None:
         """Nothing is open."""
+
+
+class _Answer:
+    """One answer of a batch, as far as it is written."""
+
+    def __init__(self, asked: _Asked, lm: CausalLM, settings: Settings, held: _Held | None) -> None:
+        import torch
+
+        self._prompt, self._lm, self._settings, self._held = asked.prompt, lm, settings, held
+        self._draws = torch.Generator().manual_seed(int(asked.request.key.rpartition("-")[2][:15], 16))
+        self._tokens = list[int]()
+        self.ends, self.done = _ends(lm), False
+
+    def goes_on(self, logits: Any) -> int:
+        """Takes the next token, and gives it; once the answer has ended, one that is read by nobody."""
+        if self.done:
+            return self.ends[0]
+        token = self._chosen(logits)
+        self.done = token in self.ends
+        if not self.done:
+            self._tokens.append(token)
+            if self._held is not None:
+                self._held.take(token)
+        return token
+
+    def completion(self, name: str) -> Completion:
+        """What was answered."""
+        usage = Usage(len(self._prompt), 0, len(self._tokens) + self.done)
+        return Completion(self._lm.tokenizer.decode(self._tokens), "stop" if self.done else "length", name, usage)
+
+    def _chosen(self, logits: Any) -> int:
+        """The likeliest token, or one that is drawn."""
+        import torch
+
+        if self._held is not None:
+            self._held.mask(logits)
+        if self._settings.temperature == 0:
+            return int(logits.argmax())
+        chances, order = torch.softmax(logits / self._settings.temperature, -1).sort(descending=True)
+        chances[chances.cumsum(-1) - chances >= self._settings.top_p] = 0
+        return int(order[torch.multinomial(chances, 1, generator=self._draws)])
 
 
 class _Held:

@@ -255,7 +255,7 @@ def annotations_of(
 
 
 def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, templates: Path | None) -> Iterator[Problem]:
-    """What does not go with a rubric for reward models, or with a reward model."""
+    """What does not go with a rubric for reward models, with a reward model, or with expected values."""
     rewards = rubric.kind == "reward"
     if rewards != (judge["kind"] == "reward") and judge["kind"] in ("openai", "reward"):
         named = f'"{judge["model"]}"'
@@ -267,6 +267,17 @@ def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, tem
         yield Problem("--samples", "a reward model gives the same number each time", "leave it out")
     if rewards and templates:
         yield Problem("--templates", "a reward model receives only the conversation and no prompt", "leave it out")
+    expected = judge.get("parameters", {}).get("expected_over", ()) if judge["kind"] == "transformers" else ()
+    if expected and rubric.kind != "rating":
+        yield Problem("--model: expected_over", f'"{rubric.name}" asks for no ratings', "leave it out")
+        return
+    for one in rubric.criteria if expected else ():
+        if one.scale is None or one.scale.whole:
+            what = f'"{one.name}" of "{rubric.name}" takes whole numbers only, which expected values are not'
+            yield Problem("--model: expected_over", what, "use a rubric with whole: false, or leave it out")
+        elif odd := [f"{number:g}" for number in expected if one.scale.fault(number)]:
+            what = f'{", ".join(odd)} {"is" if len(odd) == 1 else "are"} outside the scale of "{one.name}"'
+            yield Problem("--model: expected_over", what, f"use numbers from {one.scale.low:g} to {one.scale.high:g}")
 
 
 def judge_of(model: str | Path | Mapping[str, Any], base_url: str | None = None) -> dict[str, Any]:
