@@ -243,6 +243,13 @@ def of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
     return form.coefficients(np.ones((1, 1)), np.ones((1, 1)))[0][:, 0]
 
 
+def midranks(values: Floats) -> Floats:
+    """The rank of each value from 1, equal values sharing the middle of theirs; shape (values,)."""
+    _, place, count = np.unique(values, return_inverse=True, return_counts=True)
+    found: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
+    return found
+
+
 def varies(values: Floats | Codes, groups: Codes) -> bool:
     """Whether some group has two different values."""
     pairs: NDArray[np.float64] = np.unique(np.column_stack([groups, values]), axis=0)

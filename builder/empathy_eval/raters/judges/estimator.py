@@ -14,6 +14,7 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accu
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder, TextKey, dialogue_of
 from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
+from empathy_eval.statistics.correlations import midranks
 from empathy_eval.statistics.estimate import Codes, Estimate
 from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
 
@@ -82,17 +83,23 @@ class Estimator:
 
     def correlation(self, first: Array, other: Array, names: Sequence[str], *, ranks: bool = False, **settings: object) -> Estimate:
         """Correlation of two columns: Pearson's, or Spearman's if ``ranks``, which are not recomputed by draw."""
+        values, line = self.correlated(first, other, names, ranks=ranks, **settings)
+        if not names:
+            return Estimate.undefined("no item in common", line)
+        return Estimate.of_resamples(values, len(names), "in common", "one of the two is the same for all items", line)
+
+    def correlated(self, first: Array, other: Array, names: Sequence[str], *, ranks: bool = False, **settings: object) -> tuple[Array, str]:
+        """Correlation of the columns, then of each draw, shape (1 + resamples,), NaN where undefined; and its signature."""
         items, kind = len(names), "spearman,ranks-of-all" if ranks else "pearson"
         if not items:
-            return Estimate.undefined("no item in common", self.line(0, correlation=kind, **settings))
-        x, y = (column - column.mean() for column in (map(_ranks, (first, other)) if ranks else (first, other)))
+            return np.array([np.nan]), self.line(0, correlation=kind, **settings)
+        x, y = (column - column.mean() for column in (map(midranks, (first, other)) if ranks else (first, other)))
         sample = self._drawn(names)
         columns = np.stack([np.ones(items), x, y, x * x, y * y, x * y])
         n, sx, sy, sxx, syy, sxy = sample.totals(np.arange(items), columns).T
         spread = np.sqrt(np.maximum(n * sxx - sx * sx, 0) * np.maximum(n * syy - sy * sy, 0))
         values = ratio(n * sxy - sx * sy, np.where(spread > LEAST, spread, 0.0))
-        line = f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"
-        return Estimate.of_resamples(values, items, "in common", "one of the two is the same for all items", line)
+        return values, f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"
 
     def _drawn(self, names: Sequence[str]) -> ItemBootstrap:
         """Bootstrap of dialogues with all their items; a single dialogue is not resampled."""
@@ -123,10 +130,3 @@ def signed_by(folder: AnnotationFolder, **more: object) -> str:
 def reckoning_of(folder: AnnotationFolder, chance: ResamplingSettings) -> Estimator:
     """Estimator of figures about a judge."""
     return Estimator(signed_by(folder), chance)
-
-
-def _ranks(values: Array) -> Array:
-    """Midranks."""
-    ordered = np.sort(values)
-    ranks: Array = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
-    return ranks
