@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.agree import agree
     from empathy_eval.commands.annotate import annotate
     from empathy_eval.commands.build import build
+    from empathy_eval.commands.describe import describe
     from empathy_eval.commands.diff import diff
     from empathy_eval.commands.explore import explore
     from empathy_eval.commands.init import init
@@ -43,8 +44,8 @@ if TYPE_CHECKING:
 
 # Where each name is; the imports above say the same to those who read types. Most verbs are in the module of their name.
 _VERBS = (
-    "agree", "annotate", "build", "diff", "explore", "init", "names", "preview", "publish", "release", "report", "score", "shortcuts",
-    "show", "study", "train", "verify",
+    "agree", "annotate", "build", "describe", "diff", "explore", "init", "names", "preview", "publish", "release", "report", "score",
+    "shortcuts", "show", "study", "train", "verify",
 )  # fmt: skip
 _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
     name: place
@@ -68,6 +69,7 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 }
 # What gives the table that a result prints as, by the name of its class.
 _TABLES = {
+    "Ablation": ("train", "ablation_table"), "Described": ("describe", "description_table"),
     "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"),
     "CustomTextResults": ("score_tables", "own_table"), "StudyPlan": ("study", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
@@ -77,7 +79,7 @@ _TABLES = {
 register_tables({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
     "__version__", "AgainstPeople", "Check", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError", "JobError",
-    "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "diff",
+    "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "describe", "diff",
     "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview",
     "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study",
     "study_plan", "train", "verify",

@@ -20,6 +20,7 @@ from empathy_eval.commands import (
     agree,
     annotate,
     build,
+    describe,
     diff,
     explore,
     init,
@@ -39,8 +40,8 @@ from empathy_eval.commands import (
 )
 
 VERBS = (
-    init, preview, build, release, report, explore, show, score, shortcuts, train, verify, diff, review, annotate, agree, study, publish,
-    ledger, names,
+    init, preview, build, release, report, explore, show, describe, score, shortcuts, train, verify, diff, review, annotate, agree, study,
+    publish, ledger, names,
 )  # fmt: skip
 EXAMPLES = """\
 a configuration of your own, with every key explained:

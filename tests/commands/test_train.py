@@ -8,6 +8,7 @@ from pathlib import Path
 import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
+from empathy_eval.training.train import TrainedModel
 
 from tests.doubles.encoders import made_encoder
 
@@ -30,7 +31,7 @@ def test_a_model_of_all_splits_knows_nothing_of_its_worth(light: Path, tmp_path:
     seen: list[int] = []
     splits = ["train", "validation", "test"]
     made = ee.train(light, tmp_path / "model", contrasts="equal-closeness", split=splits, progress=seen.append)
-    assert made.metrics["splits"] == {} and made.config["splits"] == splits
+    assert isinstance(made, TrainedModel) and made.metrics["splits"] == {} and made.config["splits"] == splits
     assert sum(seen) == made.metrics["trained_on"]["pairs"] > 0
     assert "nothing is known of texts that it has not seen" in " ".join((tmp_path / "model" / "README.md").read_text().split())
 
@@ -84,7 +85,7 @@ def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, 
 def test_students_without_a_teacher_are_trained_and_their_worth_told(light: Path, tmp_path: Path) -> None:
     encoder, out = made_encoder(tmp_path / "tiny"), tmp_path / "model"
     made = ee.train(light, out, kind="students", encoder=encoder, max_tokens=32)
-    assert made.config["parts"] == ["content"] and made.config["contrasts"] == ["reference>apathetic"]
+    assert isinstance(made, TrainedModel) and made.config["parts"] == ["content"] and made.config["contrasts"] == ["reference>apathetic"]
     assert made.config["settings"]["objective"] == "ranking" and set(made.metrics["training"]["losses"]) == {"loss", "content ranking"}
     card = (out / "README.md").read_text()
     assert "Learned from pairs of texts" in card and "| encoder | tiny, SHA-256" in card

@@ -26,6 +26,7 @@ SHIPPED = {
     "empathic-concern": ("rating", "reply", 7, (1, 5), True),
     "empathic-understanding": ("rating", "reply", 8, (1, 5), True),
     "empathic-response": ("rating", "reply", 7, (1, 5), True),
+    "overall": ("rating", "reply", 1, (1, 5), True),
     "three-point": ("rating", "reply", 1, (1, 3), True),
     "rating-guide": ("rating", "reply", 3, (1, 3), True),
     "warmer": ("preference", "reply", 1, None, None),
@@ -288,3 +289,31 @@ def test_a_scale_takes_its_bounds_and_nothing_beyond() -> None:
 def test_a_rubric_is_asked_for_its_criteria_by_name() -> None:
     rubric = Rubric("r", "R", "our own", "rating", "reply", criteria=(Criterion("warm", "How warm?"), Criterion("clear", "How clear?")))
     assert rubric["clear"].question == "How clear?"
+
+
+def test_lessons_and_examples_of_others_are_given_to_any_rubric_and_change_its_hash(tmp_path: Path) -> None:
+    plain, lend = load_rubric("overall"), load_rubric("lend-an-ear")
+    taught = load_rubric("overall", lessons="lend-an-ear")
+    assert taught.lessons == lend.lessons and taught.criteria == plain.criteria and taught.hash != plain.hash
+    shots = tmp_path / "shots.yaml"
+    shots.write_text("examples:\n  - {pair_id: 001-seed-t01, variant: reference, values: {overall: 4}, reason: It hears the loss.}\n")
+    shown = load_rubric("overall", lessons="lend-an-ear", shots=shots)
+    assert (shown.style, len(shown.examples), shown.examples[0].values) == ("shots", 1, {"overall": 4.0})
+    assert load_rubric("overall") == plain and len({plain.hash, taught.hash, shown.hash}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("overall", {"lessons": "three-point"}, 'has no "lessons"'),
+        ("overall", {"shots": "three-point"}, 'has no "examples"'),
+        ("overall", {"shots": "epitome"}, "which is not a criterion of this rubric"),
+        ("overall", {"lessons": "lend-your-ear"}, "is not a file"),
+        ("rating-guide", {"lessons": "lend-an-ear"}, "does not go with"),
+        ("lend-an-ear", {"shots": "epitome"}, "is only for ratings without examples"),
+        ("warmer", {"shots": "epitome"}, "is not for a rubric of kind"),
+    ],
+)
+def test_what_a_rubric_cannot_be_given_is_refused(name: str, given: dict[str, str], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        load_rubric(name, **given)

@@ -18,8 +18,9 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.score_tables import score_table
 from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
-from empathy_eval.design.dataset import SPLITS, column, file_of, parts_of, split_of
+from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
+from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.external.judges import annotations_of
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.releases.assemble.write import Released
@@ -96,6 +97,28 @@ def test_the_accuracy_of_a_judge_is_that_of_its_mean_values(light: Path, ids: li
     assert f"teacher:lab/m|rubric:teacher@{HASH[:16]}|criterion:guidance|samples:2|" in row.signature
     strict = judged(release, "lab/m/teacher", strict=True).differences[RAW].accuracy
     assert strict and strict.value == pytest.approx(3.5 / len(ids), abs=1e-6)
+
+
+def test_the_strategies_of_a_judge_are_a_row_of_flow(light: Path, ids: list[str], tmp_path: Path) -> None:
+    first, second, *_ = (one.name for one in load_taxonomy().strategies)
+    by = {"teacher": "lab/m", "rubric": "strategies", "rubric_hash": load_rubric("strategies").hash}
+    # Valid by 1 (empathetic) and by 0.3 / 0.6 (apathetic) in the first pair; turned round in the second; the third has a tie.
+    named = [(second, first), (first, second), (first, first)]
+    said = [
+        {**by, "pair_id": pair, "sample": 0, "ideal": [0.3, 0.6, 0.1, *[0.0] * 12], "variant": variant, "named": name}
+        for pair, both in zip(ids, named, strict=False)
+        for variant, name in zip(("empathetic", "apathetic"), both, strict=True)
+    ]
+    release = tmp_path / "r"
+    shutil.copytree(light, release)
+    for split in SPLITS:
+        (path := file_of(release, "strategies", split)).parent.mkdir(exist_ok=True)
+        some = [row for row in said if split_of(parts_of(str(row["pair_id"]))[0]) == split]
+        pq.write_table(pa.Table.from_pylist(some, schema=OPTIONAL["strategies"]), path)
+    row = judged(release, "lab/m/strategies")
+    found = row.differences[RAW].accuracy
+    assert row.metric == "lab/m/strategies:flow" and row.higher_is_better and found and found.value == 0.5
+    assert row.scores == {"empathetic": pytest.approx(2 / 3, abs=1e-6), "apathetic": pytest.approx(2 / 3, abs=1e-6)}
 
 
 def test_where_lower_is_better_the_same_values_prefer_the_other(light: Path, ids: list[str], tmp_path: Path) -> None:

@@ -213,3 +213,21 @@ def test_who_rated_in_a_review_is_an_expert_by_the_scales_of_the_guide(tmp_path:
     by_name = {one.criterion: one for one in part.rows}
     assert by_name["empathy"].judges["j"].kappa.n == 4
     assert by_name["coherence"].judges["j"].kappa.reason == "no item in common"
+
+
+def test_those_who_were_replied_to_are_one_rater_beside_the_median_expert(tmp_path: Path) -> None:
+    experts, own = [1, 2, 3, 3, 1, 2], [1, 3, 3, 2, 1, 2]
+    rows = [f"i{item},{who},{value}," for item, value in enumerate(experts) for who in ("e1", "e2")]
+    rows += [f"i{item},seeker-{item},{value},self" for item, value in enumerate(own)]
+    path = tmp_path / "a.csv"
+    path.write_text("item,rater,rating,role\n" + "\n".join(rows) + "\n")
+    agreement, page = taken(path)
+    assert page.panel.experts == ("e1", "e2") and page.panel.judges == (JudgeRater("self-report", "self-report"),)
+    # Quadratic weights: squared distances of the pairs, 2 in all, over those of every pairing, a sixth of them.
+    expected = 1 - 2 / (sum((one - other) ** 2 for one in experts for other in own) / 6)
+    (judge,) = agreement.criteria[0].benchmark.judges
+    assert judge.judge == "self-report" and judge.median.value == pytest.approx(expected)
+    path.write_text(path.read_text() + "i0,seeker-9,2,self\n")
+    assert "self-report" in refusal(path)
+    path.write_text("item,rater,rating,role\n" + "\n".join([*rows, "i0,self-report,1,"]) + "\n")
+    assert "has the name of all raters of the role self" in refusal(path)

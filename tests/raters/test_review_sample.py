@@ -9,14 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import empathy_eval as ee
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import column
 from empathy_eval.raters.review.answers import read_rows
 from empathy_eval.raters.review.assignment import assign
-from empathy_eval.raters.review.export import design_of, draw_units, export_review
+from empathy_eval.raters.review.export import design_of, draw_units, export_review, stratified
 from empathy_eval.raters.review.sample import Cell, ReviewDesign, Unit, draw_sample
 from empathy_eval.raters.review.sheets import item_code
 from empathy_eval.releases.assemble.write import Released
@@ -393,3 +395,32 @@ def test_settings_that_make_no_review_are_refused_and_nothing_is_written(
     with pytest.raises(InputError, match=said):
         export_review(drawn, tmp_path / "out", design)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sample_by_score_has_a_fifth_of_the_lowest_and_of_the_highest_quarter(light: Path, tmp_path: Path) -> None:
+    names, scores = [str(one) for one in column(light, "pairs", "pair_id")], tmp_path / "scores.csv"
+    # The mean of a pair is its place; the last pair has no score.
+    both = (("apathetic", -1), ("empathetic", 1))
+    rows = [f"{name},{variant},{place + off}\n" for place, name in enumerate(names[:-1]) for variant, off in both]
+    scores.write_text("pair_id,variant,score\n" + "".join(rows))
+    made = stratified(light, ReviewDesign(pairs=10, dialogues=0, raters=60, per_item=1), scores)
+    assert Counter(made.strata.values()) == {0: 4, 1: 11, 2: 4} and len(names) == 20
+    assert made.strata[names[0]] == 0 and made.strata[names[4]] == 1 and made.strata[names[18]] == 2
+    found = draw_sample(light, made)
+    assert Counter(made.strata[unit.name] for unit in found.units) == {0: 2, 1: 6, 2: 2}
+    assert "1 pairs have no score to stratify by: none of them is taken" in found.notes
+    # 19 pairs: of the outer quarters there are four each, and the middle gives the rest.
+    assert Counter(made.strata[unit.name] for unit in draw_sample(light, replace(made, pairs=19)).units) == {0: 4, 1: 11, 2: 4}
+    assert made.settings["stratify_by"] and "strata" not in made.settings and "stratify_by" not in ReviewDesign().settings
+    export_review(light, tmp_path / "review", made)
+    assert f'"stratify_by": "{made.stratify_by}"' in (tmp_path / "review" / "key.json").read_text()
+    with pytest.raises(InputError, match="is for pairs, without cells"):
+        stratified(light, ReviewDesign(cells=2), scores)
+    with pytest.raises(InputError, match="999-00000-t01"):
+        scores.write_text("pair_id,variant,score\n999-00000-t01,apathetic,1\n999-00000-t01,empathetic,1\n")
+        stratified(light, ReviewDesign(), scores)
+
+
+def test_replies_of_systems_are_not_drawn_by_a_score(light: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not for replies of systems"):
+        ee.review_export(light, tmp_path / "out", replies=tmp_path / "a.csv", stratify_by=tmp_path / "b.csv")

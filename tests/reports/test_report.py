@@ -99,7 +99,11 @@ def test_the_papers_figure_stands_only_beside_the_same_metric_and_model(released
     assert set(released[1].report.about["paper"]) == {"BLEU-4", "ROUGE-L"}
     from empathy_eval.reports.report import paper_figures
 
-    assert "BERTScore F1" in paper_figures({"report": {"bertscore": {"model": "roberta-large", "layer": 24}}})
+    same = paper_figures({"report": {"bertscore": {"model": "roberta-large", "layer": 24}, "meteor": {"synonyms": "wordnet"}}})
+    assert same["BERTScore F1"] == {"apathetic": 0.9778, "empathetic": 0.9613}
+    assert same["METEOR"] == {"apathetic": 0.5690, "empathetic": 0.2340}
+    other = {"bertscore": {"model": "roberta-large", "layer": 23}, "meteor": {"synonyms": "none"}, "empathyscore": {"model": "plain"}}
+    assert set(paper_figures({"report": other})) == {"BLEU-4", "ROUGE-L"}
 
 
 @pytest.mark.e2e

@@ -20,6 +20,7 @@ import torch
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, OPTIONAL, SPLITS, file_of
+from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.metrics.empathy_score.model_folder import CARD, CHECKSUMS, CONFIG, ENCODER, TOKENIZER, WEIGHTS, WORTH
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.protocol import Segments
@@ -208,6 +209,47 @@ def test_single_texts_are_means_over_samples_and_a_comparison_teaches_only_what_
         expected[best, worst] = (True, flow_of(best) >= flow_of(worst))
     assert {(one.winner, one.loser): one.parts for one in lessons.pairs} == expected
     assert {one.parts for one in lessons.pairs} == {(True, True), (True, False)}
+
+
+def with_strategies(taught_by: Path, folder: Path, odd: Row | None = None) -> Path:
+    """The release where the teacher named the second strategy for empathetic texts, and the first one for all others."""
+    first, second, *_ = (one.name for one in load_taxonomy().strategies)
+    ideal = [0.2, 0.8, *[0.0] * 13]
+    said = [
+        {"pair_id": row["pair_id"], "teacher": TEACHER, "rubric": "strategies", "sample": sample, "ideal": share, "variant": variant,
+         "named": second if variant == "empathetic" else first, **(odd or {})}
+        for row in pq.read_table(file_of(taught_by, "pairs", "train")).to_pylist()
+        for variant in ("reference", "apathetic", "empathetic")
+        # In the second sample the first strategy is half as likely as the second: 0.25 and 0.5 have the mean 0.375.
+        for sample, share in enumerate((ideal, [0.25, 0.5, 0.25, *[0.0] * 12]))
+    ]  # fmt: skip
+    shutil.copytree(taught_by, folder)
+    for split in SPLITS:
+        (path := file_of(folder, "strategies", split)).parent.mkdir(exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(said if split == "train" else [], OPTIONAL["strategies"]), path)
+    return folder
+
+
+def test_flow_by_strategy_is_the_share_of_the_named_strategy_in_the_likeliest(task: TrainingTask, taught_by: Path, tmp_path: Path) -> None:
+    task = replace(task, release=with_strategies(taught_by, tmp_path / "r"), course=replace(COURSE, flow="strategy"))
+    lessons, rows = lessons_of(task), pq.read_table(file_of(taught_by, "pairs", "train")).to_pylist()
+    empathetic = {row["empathetic"] for row in rows}
+    assert {(one.reply in empathetic, one.targets[1]) for one in lessons.singles} == {(True, 1.0), (False, 0.375)}
+    assert all(one.targets[0] == pytest.approx(content_of(one.reply) * 0.9 + 0.05) for one in lessons.singles)
+    assert {one.parts for one in lessons.pairs} == {(True, True), (True, False)}
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [({"named": "Others"}, "has no valid strategy"), ({"ideal": [0.0] * 15}, "has no valid strategy"),
+     ({"ideal": [1.0]}, "has no valid strategy"), ({"teacher": "another"}, "by 0 rubrics")],
+)  # fmt: skip
+def test_strategies_that_there_are_not_teach_nothing(task: TrainingTask, taught_by: Path, tmp_path: Path, odd: Row, said: str) -> None:
+    task = replace(task, release=with_strategies(taught_by, tmp_path / "r", odd), course=replace(COURSE, flow="strategy"))
+    with pytest.raises(InputError, match=said):
+        lessons_of(task)
+    with pytest.raises(InputError, match="needs the strategies"):
+        lessons_of(replace(task, teacher=None))
 
 
 def changed(taught_by: Path, folder: Path, config: str, change: Callable[[list[Row]], list[Row]]) -> Path:

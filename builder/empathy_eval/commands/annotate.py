@@ -48,7 +48,7 @@ def annotate(
     release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
-    attacked_turns: int = ATTACKED, rules: str | Path | None = None,
+    attacked_turns: int = ATTACKED, rules: str | Path | None = None, lessons: str | Path | None = None, shots: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> HandedOut:  # fmt: skip
     """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
@@ -58,7 +58,8 @@ def annotate(
     ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``, ``engine``, ``ray_address`` and
     ``keep_going``.
     With ``attacks`` (as of ``score``; an empty list for all) it is asked about attacked texts of ``attacked_turns`` turns too, into
-    ``out/attacks``; their fixed texts are English, or those of the folder ``rules``.
+    ``out/attacks``; their fixed texts are English, or those of the folder ``rules``. ``lessons`` and ``shots`` are rubrics or files whose
+    lessons or examples the rubric is given; it has another hash then.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def annotate(
     """
     how = RunOptions(**(ways or {}), progress=progress)
     asked = AnnotateOptions(
-        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules
+        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots
     )
     return asked.jobs().done(how)
 
@@ -90,6 +91,8 @@ class AnnotateOptions:
     attacks: Sequence[Any] | None
     attacked_turns: int
     rules: str | Path | None
+    lessons: str | Path | None = None
+    shots: str | Path | None = None
 
     def jobs(self) -> AnnotationJobs:
         """What is asked of a judge: about texts, and where attacks are asked for about attacked ones.
@@ -127,7 +130,7 @@ class AnnotateOptions:
             if count is not None and not 1 <= count <= most:
                 what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
                 problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
-        read = load_rubric(self.rubric)
+        read = load_rubric(self.rubric, self.lessons, self.shots)
         if names and read.unit == "dialogue":
             what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
             problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
@@ -287,6 +290,8 @@ COMMAND = Command(
         "release=BUILD_OR_RELEASE": Option(f"the release, {A_RELEASE}; or the folder of a finished build", type=str),
         "--out DIR": "the annotation folder of one judge and one rubric",
         "--rubric NAME": Option("a packaged rubric by its name, or a file of your own", type=str),
+        "--lessons RUBRIC": Option("give the rubric the lessons of this rubric or YAML file, such as lend-an-ear", type=str),
+        "--shots RUBRIC": Option("give the rubric the examples of this rubric or YAML file, in the style shots", type=str),
         "--model NAME": Option("the judge: the name of a model, or a YAML file that describes it", type=str),
         "--base-url URL": "the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1",
         "--turns N": Option(

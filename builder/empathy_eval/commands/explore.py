@@ -26,13 +26,13 @@ NEITHER = "give --out PAGE to write a page, or --serve to view it now"
 
 @takes_paths
 def explore(
-    release: str | Path, out: str | Path | None = None, *, serve: bool = False, port: int = 0,
+    release: str | Path, out: str | Path | None = None, *, serve: bool = False, port: int = 0, failures: str | Path | None = None,
     address: Callable[[str], None] | None = None,
 ) -> Path | None:  # fmt: skip
     """Makes a page to browse a release (a folder, or a Hub name such as ``org/name@v1.0.0``); gives its path.
 
     The page is written to ``out``, or with ``serve`` served on the loopback interface until an interrupt: ``port`` 0 is any that is free,
-    and ``address`` is called with its URL.
+    and ``address`` is called with its URL. ``failures`` is what ``score --failures N --json`` printed: the page lists these texts.
 
     Raises
     ------
@@ -42,19 +42,20 @@ def explore(
     """
     from empathy_eval.design.dataset import read_manifest
     from empathy_eval.releases.hub.fetch import release_folder
-    from empathy_eval.reports.explorer import explore_page, hub_address, write_page
+    from empathy_eval.reports.explorer import explore_page, hub_address, read_failures, write_page
 
     if (out is None) == (not serve):
         raise input_error(
             "explore", "neither a page nor a server is requested" if out is None else "both a page and a server are requested", NEITHER
         )
     folder = release_folder(release)
+    listed = read_failures(Path(failures), folder) if failures else None
     if out is not None:
-        write_page(folder, Path(out), None if Path(release).is_dir() else hub_address(str(release)))
+        write_page(folder, Path(out), None if Path(release).is_dir() else hub_address(str(release)), listed)
         return Path(out)
     from empathy_eval.releases.inspect.serving import serve as served
 
-    served(folder, explore_page(folder, read_manifest(folder)), port, address or (lambda url: None))
+    served(folder, explore_page(folder, read_manifest(folder), failures=listed), port, address or (lambda url: None))
     return None
 
 
@@ -76,6 +77,7 @@ COMMAND = Command(
         **RELEASE,
         "--out PAGE": Option("write the page to this file; an existing page is replaced", group=WAY),
         "--serve": Option("serve the page and the release to browsers on this machine, until Ctrl-C", group=WAY),
+        "--failures JSON": Option("list the texts of this file, the output of score --failures N --json, above the pairs", type=Path),
         "--port N": "the port of --serve (default: any free port)",
     },
     EXAMPLES,

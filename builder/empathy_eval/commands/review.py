@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, CommandGroup
@@ -37,6 +38,7 @@ def review_export(
     out: str | Path,
     *,
     replies: str | Path | None = None,
+    stratify_by: str | Path | None = None,
     progress: Callable[[str], None] = lambda rater: None,
     **design: int | str,
 ) -> Exported:
@@ -44,7 +46,8 @@ def review_export(
 
     ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
     ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``replies`` is a file of what systems replied to
-    its contexts. ``progress`` is told of each rater whose folder is written.
+    its contexts. ``stratify_by`` is a file of scores, as of ``score``, whose lowest and highest quarter get a fifth of the pairs each.
+    ``progress`` is told of each rater whose folder is written.
 
     Raises
     ------
@@ -52,11 +55,14 @@ def review_export(
         If the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
             error if the raters cannot be given so many turns, one of a dialogue each.
     """
-    from empathy_eval.raters.review.export import design_of, export_review
+    from empathy_eval.raters.review.export import design_of, export_review, stratified
     from empathy_eval.releases.hub.fetch import release_folder
 
-    file = Path(replies) if replies else None
-    return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
+    file, folder = Path(replies) if replies else None, release_folder(release)
+    made = design_of(design, replying=file is not None)
+    if file and stratify_by:
+        raise input_error("--stratify-by", "is for pairs of the release, not for replies of systems", "leave it or --replies out")
+    return export_review(folder, Path(out), stratified(folder, made, Path(stratify_by)) if stratify_by else made, progress, file)
 
 
 @takes_paths
@@ -109,7 +115,7 @@ def _export(options: Namespace) -> int:
     names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
     with staged("review export"):
-        made = review_export(options.release, options.out, replies=options.replies, **design)
+        made = review_export(options.release, options.out, replies=options.replies, stratify_by=options.stratify_by, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
         print(json_text({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, ascii_only=True))
@@ -168,6 +174,8 @@ EXPORT = Command(
         **{f"--{name} N": Option(f"{what} (default: {default})", type=whole) for name, (default, what) in COUNTS.items()},
         "--replies FILE": "rate replies of systems to contexts of the release, instead of its variants: CSV, TSV or JSONL with pair_id, "
         "system and text. Contexts without a reply of every system are left out; --cells adds turns whose cells are rated too",
+        "--stratify-by FILE": "draw pairs by a score instead of by scenario: a fifth from the lowest quarter, a fifth from the highest, "
+        "the rest between. A file as of score --scores; the mean over the texts of a pair counts",
         "--design {within,between}": Option(
             "within (default): each rater gets texts of all variants, or of all systems. between: each rater gets texts of only one. A "
             "block has one rater for each variant or system; they see the same contexts, one per dialogue. So the number of raters is a "

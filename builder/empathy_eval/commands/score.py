@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 from warnings import warn
 
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import (
     A_RELEASE,
@@ -48,6 +50,7 @@ examples:
   empathy-eval score build/demo/release --annotations build/judged --judge my-model/teacher:guidance
   empathy-eval score build/demo/release --metric vader --attacks doubled flattery
   empathy-eval score build/demo/release --metric vader --fairness
+  empathy-eval score build/demo/release --metric vader --failures 10
   empathy-eval score replies.jsonl --metric vader
   empathy-eval score replies.jsonl --metric vader --ratings ratings.csv
   empathy-eval score build/demo/release --metric rouge-l --ratings reviews.ratings.csv
@@ -68,6 +71,7 @@ def score(
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
     rules: str | Path | None = None, limit: int | None = None, figure: str | Path | None = None, leaked: Callable[[str], object] = warn,
+    failures: int | None = None,
 ) -> ReleaseTables | CustomTextResults | AgainstPeople:  # fmt: skip
     """Scores metrics, files of scores and judges on a release, on custom texts, or beside people's ratings. No model is asked.
 
@@ -77,6 +81,8 @@ def score(
     (1 or 2 each), ``score`` is of crossed items. An empty list of ``attacks`` means all that are built in. ``cache`` is where costly
     scores are kept (True: in the user's cache folder, False: nowhere). ``leaked`` is called with a warning for outputs that hold the
     canary, ``progress`` with the number of texts scored.
+
+    ``failures`` is how many of the texts on which scores differ most are shown.
 
     The result is ``ReleaseTables`` of a release, ``CustomTextResults`` of custom texts, and with ``ratings`` ``AgainstPeople``.
 
@@ -88,7 +94,7 @@ def score(
     asked = ScoreOptions(
         release, metrics, [Path(one) for one in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts, judges,
         [Path(one) for one in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
-        Path(rules) if rules else None, limit, Path(figure) if figure else None,
+        Path(rules) if rules else None, limit, Path(figure) if figure else None, failures,
     )  # fmt: skip
     asked.refuse_unfit()
     with scoring_with(cache, engine, ray_address, progress) as scoring:
@@ -118,6 +124,7 @@ class ScoreOptions:
     rules: Path | None
     limit: int | None
     figure: Path | None
+    failures: int | None = None
 
     @property
     def of_texts(self) -> bool:
@@ -145,6 +152,10 @@ class ScoreOptions:
             raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
         if self.limit is not None:
             check_count("score: limit", self.limit, 1)
+        if self.failures is not None:
+            check_count("score: failures", self.failures, 1)
+            if self.of_texts:
+                raise input_error("score: failures", "need texts of a release, whose stance or ratings are known", "leave --failures out")
         alone = {
             "split": self.split, "strict": self.strict, "judges": self.judges, "annotations": self.annotations,
             "attacks": self.attacks is not None, "fairness": self.fairness, "limit": self.limit, "figure": self.figure,
@@ -179,6 +190,8 @@ def _scored(asked: ScoreOptions, scoring: Scoring) -> Scored:
             ratings=asked.ratings, shortcuts=asked.shortcuts, ensembles=asked.ensembles,
         )  # fmt: skip
     folder = release_folder(asked.release)
+    if asked.failures is not None:
+        return _with_failures(asked, folder, scoring)
     annotations = annotations_in(asked.annotations, folder) if asked.annotations else None
     read_too = [file_of(one, BUILD) for one in asked.annotations]
     if asked.ratings is None:
@@ -211,6 +224,32 @@ def _of_release(asked: ScoreOptions, folder: Path, annotations: ReleaseAnnotatio
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
+
+
+def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Scored:
+    """What is measured, and beside it the texts that all scorers place furthest apart, with what judges said of them."""
+    from empathy_eval.evaluation.external.failures import failures_of, scores_in
+    from empathy_eval.raters.judges.annotations import reasons_in
+    from empathy_eval.raters.people.human_correlation import mean_ratings, shortcuts_of
+
+    with TemporaryDirectory() as temporary:
+        items = asked.items or Path(temporary) / "items.parquet"
+        measured: Any = _scored(replace(asked, items=items, failures=None), scoring)
+        rows, people = measured.inversion if asked.ratings is None else measured.criteria[0].rows, None
+        if asked.ratings:
+            people, named = mean_ratings(folder, asked.ratings), {str(one).lower() for one in asked.metrics}
+            # Shortcuts stand beside people unasked: they are no failure of anybody.
+            unasked = {one.name for one in shortcuts_of(ENGLISH) if one.name.lower() not in named}
+            rows = [row for row in rows if row.metric not in unasked]
+        better = {row.metric: row.higher_is_better for row in rows}
+        found = failures_of(folder, scores_in(items, better), better, asked.failures or 0, people)
+    told = reasons_in(asked.annotations, folder, {one.pair_id for one in found.cases})
+    cases = [
+        replace(one, reasons={name: told[key] for name in one.ranks if (key := (name, one.pair_id, one.variant)) in told})
+        for one in found.cases
+    ]
+    result: Scored = replace(measured, failures=replace(found, cases=tuple(cases)))
+    return result
 
 
 def _run(options: Namespace) -> int:
@@ -259,6 +298,8 @@ COMMAND = Command(
         "--split {train,validation,test,all}": "measure only this split (default: test if a metric was trained on the release, which a "
         "note states; else all)",
         "--limit N": "for a first look, measure only N pairs, drawn by their ids, without the shortcut audit and crossed items",
+        "--failures N": "also show the N texts that the scores, and people (--ratings) or the stance, place furthest apart, with the "
+        "reasons of judges, counted by manner, voice, scenario and crisis flag; --json has them in full",
         "--items FILE": "also write every score and verdict to this file, .parquet or .csv",
         "shortcuts=--no-shortcuts": "leave out the shortcut audit, which takes minutes for a full release",
         **CACHE,

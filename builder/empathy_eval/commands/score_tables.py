@@ -12,9 +12,10 @@ from empathy_eval.base.table_text import INTERVAL, Column, TableText, aligned, f
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
+    from empathy_eval.evaluation.corpus.described import Described
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import MetricComparison, ReleaseTables
-    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable
+    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, Failures, FairnessRow, FairnessTable
     from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
     from empathy_eval.raters.study.results import StudyReport
@@ -80,7 +81,33 @@ def attack_lines(table_of: AttackTable) -> Iterator[str]:
     yield from table_of.told
 
 
-def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport) -> str:
+def failure_lines(found: Failures | None) -> Iterator[str]:
+    """Failure cases, each a line of ranks and its texts, and how many there are by what they are; none without any."""
+    if found is None:
+        return
+    beside = f"; {found.left_out} texts lack a score" if found.left_out else ""
+    yield from ("", f"failure cases: {len(found.cases)} of {found.texts} texts; ranks from 0 (worst) to 1 (best){beside}")
+    for number, one in enumerate(found.cases, 1):
+        ranks = ", ".join(f"{name} {rank:.2f} ({one.values[name]:.4g})" for name, rank in one.ranks.items())
+        yield from ("", f"{number}. {one.pair_id} {one.variant}, spread {one.spread:.2f}: {ranks}")
+        yield f"   {', '.join(f'{by} {label}' for by, label in one.groups.items())}; {one.explore}"
+        yield from (f"   {who}: {' '.join(said.split())}" for who, said in (("seeker", one.before), ("reply", one.text)) if said)
+        reasons: dict[str, list[str]] = {}
+        for name, reason in one.reasons.items():
+            reasons.setdefault(" ".join(reason.split()), []).append(name)
+        yield from (f"   {', '.join(names)}: {reason}" for reason, names in reasons.items())
+    for by in dict.fromkeys(one.by for one in found.groups):
+        rows = sorted((one for one in found.groups if one.by == by), key=lambda one: (-one.cases, -one.mean_spread, one.label))
+        cells = [(f"  {one.label}", str(one.cases), str(one.texts), f"{one.mean_spread:.3f}") for one in rows[:MOST_GROUPS]]
+        yield from ("", *aligned([(f"failure cases by {by}", "cases", "texts", "mean spread"), *cells]))
+        yield from [f"  {len(rows) - MOST_GROUPS} more are in --json"] if len(rows) > MOST_GROUPS else []
+    yield f"  {found.signature}"
+
+
+MOST_GROUPS = 12
+
+
+def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport | Described) -> str:
     """Everything that was measured, a line a figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")
@@ -105,6 +132,7 @@ def score_table(measured: ReleaseTables) -> TableText:
         lines += ["", f"{row.metric}, {name}, {row.coverage}: {told}", *table(columns, row.differences.items())]
     lines += ["", *attack_lines(measured.attacks)] if measured.attacks else []
     lines += ["", *fairness_lines(measured.fairness)] if measured.fairness else []
+    lines += failure_lines(measured.failures)
     rows = measured.inversion
     return table_text(lines, [*(f"{row.metric}: {row.signature}" for row in rows), *(row.interval_signature or "" for row in rows[:1])])
 
@@ -212,6 +240,7 @@ def people_table(found: AgainstPeople) -> TableText:
         blocks.append([*_first(one), *(line for name in shown for line in _more(one, name))])
     left = [name for name in MORE if name not in shown]
     after.append([f"--json and --csv also have: {', '.join([*left, 'differences of every two rows', 'all settings'])}"])
+    after.append(list(failure_lines(found.failures)))
     return table_text(line for one in (*blocks, *after) for line in (*one, ""))
 
 

@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.errors import Problem
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import TableText, aligned, table_text
@@ -15,6 +16,8 @@ from empathy_eval.commands.command import Command
 from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, OptionGroup
 
 if TYPE_CHECKING:
+    from empathy_eval.statistics.estimate import Estimate
+    from empathy_eval.training.ablations import Ablation
     from empathy_eval.training.train import TrainedModel
 
 EXAMPLES = """\
@@ -24,9 +27,10 @@ examples:
   empathy-eval train build/demo/release --out build/model --contrasts "reference>apathetic" --json
   empathy-eval train build/demo/release --out build/encoder --kind encoder
   empathy-eval train build/demo/release-judged --out build/students --kind students --teacher NAME
+  empathy-eval train build/demo/release-judged --out build/ablation --kind students --teacher NAME --ablate
   empathy-eval score build/demo/release --metric empathyscore:model=build/model --split test
 
-Measure a model on a split that it was not trained on. docs/empathyscore.md explains the model, and what it does not show.
+Estimate a model on a split that it was not trained on. docs/empathyscore.md explains the model, and what it does not show.
 """
 KINDS = (
     "the kind of model: plain (default), a weighted sum of counted features; encoder, the same with embeddings of a frozen encoder; "
@@ -43,10 +47,12 @@ SOME_KINDS = OptionGroup("encoders and students")
 @takes_paths
 def train(
     release: str | Path, out: str | Path, *, kind: str = "plain", contrasts: str | Sequence[str] = ("reference>apathetic",),
-    split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | None = None,
-    also: Sequence[str | Path] = (), objective: str | None = None, shared: bool = False, max_tokens: int | None = None,
-    progress: Callable[[int], None] | None = None,
-) -> TrainedModel:  # fmt: skip
+    split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | Sequence[str | Path] = (),
+    also: Sequence[str | Path] = (), objective: str | None = None, flow: str | None = None, shared: bool = False,
+    max_tokens: int | None = None, rate: float | None = None, epochs: int | None = None, margin: float | None = None,
+    rank_weight: float | None = None, seed: int | Sequence[int] = (), ablate: bool = False, alpha: float | None = None,
+    ratings: str | Path | None = None, progress: Callable[[int], None] | None = None,
+) -> TrainedModel | Ablation:  # fmt: skip
     """Trains a model of EmpathyScore from the pairs of a release, and writes it into the folder ``out``.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
@@ -55,8 +61,12 @@ def train(
     one machine. A training that was stopped goes on where it was.
 
     The kinds ``encoder`` and ``students`` take an ``encoder``: a folder, or a name of the Hub. Students take a ``teacher``, a judge whose
-    annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); the ``objective``,
-    both, regression or ranking; whether the parts have one ``shared`` encoder; and the ``max_tokens`` of a conversation with its reply.
+    annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); and settings: the
+    ``objective`` (both, regression or ranking), the ``flow`` (rated, or strategy), whether the parts have one ``shared`` encoder,
+    ``max_tokens``, the learning ``rate``, ``epochs``, ``margin``, ``rank_weight`` (lambda) and ``seed``.
+
+    With ``ablate`` students of the teacher are trained in several ways, by each encoder and seed, into folders of ``out``, and held against
+    the teacher on a split that none was trained on, with ``ratings`` against people too. ``alpha`` is the weight of flow there.
 
     Raises
     ------
@@ -66,19 +76,52 @@ def train(
     JobError
         If the folder cannot be written.
     """
+    course: dict[str, Any] = {"objective": objective, "flow": flow, "shared": shared or None, "max_tokens": max_tokens, "rate": rate}
+    course |= {"epochs": epochs, "margin": margin, "rank_weight": rank_weight}
+    several = {"encoder": tuple(map(str, _several(encoder))), "seed": _several(seed)}
+    beside = {"ablate": ablate or None, "alpha": alpha, "ratings": ratings and Path(ratings)}
+    asked = {"teacher": teacher, "also": tuple(map(Path, also)) or None}
+    of = kind, _several(contrasts), _several(split), partial(_done, progress or (lambda pairs: None))
+    return _trained((release, Path(out)), of, *({name: one for name, one in some.items() if one not in (None, ())} for some in
+                    (asked, course, several, beside)))  # fmt: skip
+
+
+def _several(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
+
+
+def _trained(
+    where: tuple[str | Path, Path], of: tuple[Any, ...], asked: dict[str, Any], course: dict[str, Any], several: dict[str, Any],
+    beside: dict[str, Any],
+) -> TrainedModel | Ablation:  # fmt: skip
+    """Trains ``of`` a release into a folder what was ``asked``, with such a ``course``, encoders and seeds, and what an ablation has."""
     from empathy_eval.base.errors import refuse
     from empathy_eval.releases.hub.fetch import release_folder
-    from empathy_eval.training.task import stray, task_of
+    from empathy_eval.training.ablations import Asked, ablate
+    from empathy_eval.training.task import TrainingSchedule, out_of_range, stray, task_of
     from empathy_eval.training.train import train
 
-    pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
-    asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
-    told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
-    refuse(stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}))
-    task = task_of(release_folder(release), pairs, splits, partial(_done, progress or (lambda pairs: None)))
-    course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
-    task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
-    return train(task, kind, Path(out))
+    kind, pairs, splits, progress = of
+    ablated = {"ablate": True} if "ablate" in beside else {}
+    seeds = several.get("seed", (TrainingSchedule.seed,))
+    problems = [*_misused(beside, several), *stray(kind, {**asked, **course, **several, **ablated})]
+    refuse(dict.fromkeys(problems or [problem for seed in seeds for problem in out_of_range({**course, "seed": seed})]))
+    task = task_of(release_folder(where[0]), pairs, splits, progress)
+    encoders = several.get("encoder", (task.encoder,))
+    task = replace(task, **asked, encoder=encoders[0], course=replace(task.course, **course, seed=seeds[0]))
+    if not ablated:
+        return train(task, kind, where[1])
+    return ablate(Asked(task, encoders, seeds, beside.get("alpha", 0.5), beside.get("ratings")), where[1])
+
+
+def _misused(beside: Mapping[str, Any], several: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:
+    """What only an ablation has, and a weight that is none."""
+    if "ablate" not in beside:
+        fix = "add --ablate, or leave it out"
+        yield from (Problem(f"--{name}", "needs --ablate", fix) for name in beside)
+        yield from (Problem(f"--{name}", f"is given {len(some)} times", fix) for name, some in several.items() if len(some) > 1)
+    if not 0 <= (alpha := beside.get("alpha", 0)) <= 1:
+        yield Problem("--alpha", f'"{alpha}" is out of range', "use a number from 0 to 1: the weight of flow")
 
 
 def _done(progress: Callable[[int], None], pairs: int) -> None:
@@ -101,12 +144,31 @@ COMMAND = Command(
         "second and third; repeatable",
         "--split {train,validation,test}": "train on this split (default: train); repeatable; the model is evaluated on the splits that "
         "are left out",
-        "--encoder FOLDER": Option("a folder or a model on the Hub, only safetensors (default: a small one)", group=SOME_KINDS, type=str),
+        "--encoder FOLDER": Option(
+            "a folder or a model on the Hub, only safetensors (default: a small one); repeatable with --ablate", group=SOME_KINDS, type=str
+        ),
         "--teacher NAME": Option('the judge whose annotations by the rubric "teacher" students learn, flow and content', group=SOME_KINDS),
         "--also CSV": Option("CSV files of labelled data for content", group=SOME_KINDS, action="extend", nargs="+"),
         "--objective {both,regression,ranking}": Option("the training objective of students (default: both)", group=SOME_KINDS),
+        "--flow {rated,strategy}": Option(
+            "what students learn of flow: the teacher's rating (rated, default), or the validity of the strategy that it named, under what "
+            "it thought right before (strategy)",
+            group=SOME_KINDS,
+        ),
         "--shared": Option("use one encoder for flow and content instead of two", group=SOME_KINDS),
         "--max-tokens N": Option("read the last N tokens of a conversation with its reply (default: 512)", group=SOME_KINDS),
+        "--rate R": Option("the learning rate (default: 2e-5)", group=SOME_KINDS),
+        "--epochs N": Option("the most epochs (default: 5)", group=SOME_KINDS),
+        "--margin M": Option("the margin of the ranking loss (default: 0.1)", group=SOME_KINDS),
+        "--rank-weight W": Option("lambda, the weight of the ranking loss (default: 0.5)", group=SOME_KINDS),
+        "--seed N": Option("the seed of the heads, the order and the dropout (default: 42); repeatable with --ablate", group=SOME_KINDS),
+        "--ablate": Option(
+            "train students in full, with each loss alone and with a shared encoder, into folders of --out, and compare all of them, and "
+            "the score without flow and without content, with the teacher on a split that none was trained on",
+            group=SOME_KINDS,
+        ),
+        "--alpha A": Option("with --ablate: the weight of flow in the score (default: 0.5)", group=SOME_KINDS),
+        "--ratings TABLE": Option("with --ablate: compare with people's ratings, the table of review import, too", group=SOME_KINDS),
         "--json": Option("print the configuration and the metrics of the model as JSON", ONE_OF),
         **PAPER,
     },
@@ -140,3 +202,37 @@ def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
     bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
     cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
     yield from aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))
+
+
+def ablation_table(found: Ablation) -> TableText:
+    """A block of figures each for what students have in common with the teacher, with people, and with the paper."""
+    return table_text(_ablation_lines(found), dict.fromkeys(one.signature for row in found.rows for one in row.figures.values()))
+
+
+WITH_TEACHER = {"r": "r", "rho": "rho", "mean error": "mean error"}
+OF_PEOPLE = {"people: r": "r", "people: rho": "rho", "drop in r": "drop in r", "drop in rho": "drop in rho"}
+# By title of a block its figures with their headings.
+BLOCKS: dict[str, dict[str, str]] = {
+    **{f"{one}, with the teacher": {f"{one}: {name}": told for name, told in WITH_TEACHER.items()} for one in ("flow", "content", "score")},
+    "at equal closeness": {"accuracy": "accuracy"},
+    "flow with content": {"flow and content": "r", "flow and content, within variants": "r within variants"},
+    "with people": OF_PEOPLE,
+}
+
+
+def _ablation_lines(found: Ablation) -> Iterator[str]:
+    yield f"{found.folder}: {found.texts} texts of {found.split} with the teacher's values; intervals over dialogues"
+    several = len({(one.encoder, one.seed) for one in found.rows if one.encoder}) > 1
+    for title, keys in BLOCKS.items():
+        rows = [
+            (f"  {one.row}" + (f", {one.encoder}, seed {one.seed}" if several and one.encoder else ""),
+             *(_figure(one.figures.get(key)) for key in keys))
+            for one in found.rows if any(key in one.figures for key in keys)
+        ]  # fmt: skip
+        if rows and keys is OF_PEOPLE:
+            rows += [(f"  paper: {one['row']}", *(f"{one[key]:.3f}" if key in one else "" for key in keys.values())) for one in found.paper]
+        yield from ("", *aligned([(title, *keys.values()), *rows], len(keys) + 1)) if rows else ()
+
+
+def _figure(one: Estimate | None) -> str:
+    return "" if one is None else "not defined" if one.value is None else str(one)

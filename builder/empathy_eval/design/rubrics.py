@@ -110,22 +110,42 @@ def packaged_rubrics() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))
 
 
-def load_rubric(name: str | Path) -> Rubric:
+def load_rubric(name: str | Path, lessons: str | Path | None = None, shots: str | Path | None = None) -> Rubric:
     """Reads a rubric: a YAML file by path, or a packaged one by name, such as ``teacher``.
+
+    ``lessons`` and ``shots`` are rubrics, or files of one such key, whose lessons or examples take the place of its own. They are part of
+    its hash: with them it is another rubric.
 
     Raises:
         InputError: for a name that is neither, or an invalid file; all its problems at once.
     """
-    packaged = packaged_rubrics()
-    fix = f"name a YAML file, or one of {', '.join(packaged)}{nearest(name, packaged)}"
-    path = packaged_file(name, "rubric", "rubrics", packaged, fix)
+    path = _file_of(name)
     value = read_yaml(path, "rubric")
+    value |= {"lessons": _taken(lessons, "lessons")} if lessons else {}
+    if shots:
+        value |= {"examples": _taken(shots, "examples"), **({"style": "shots"} if value.get("style") == "plain" else {})}
     refuse([Problem(f"{path}: {place}" if place else str(path), what, fix) for place, what, fix in _problems(value)])
     value |= _guidance() if value.pop("from", None) else {}
     own: dict[str, Any] = {key: text.strip() for key, text in value.items() if isinstance(text, str)}
     own |= {key: tuple(text.strip() for text in value.get(key, ())) for key in ("steps", "lessons")}
     own |= {"criteria": tuple(map(_criterion, value.get("criteria", ()))), "examples": tuple(map(_example, value.get("examples", ())))}
     return Rubric(**own, together=value.get("together", False))
+
+
+def _file_of(name: str | Path) -> Path:
+    packaged = packaged_rubrics()
+    fix = f"name a YAML file, or one of {', '.join(packaged)}{nearest(name, packaged)}"
+    return packaged_file(name, "rubric", "rubrics", packaged, fix)
+
+
+def _taken(name: str | Path, key: str) -> Any:
+    """The lessons or the examples of a rubric or of a file that has nothing else."""
+    path = _file_of(name)
+    value = read_yaml(path, "rubric_part")
+    if key not in value:
+        option = "--lessons" if key == "lessons" else "--shots"
+        raise input_error(f"{option} {path}", f'has no "{key}"', f"name a rubric with {key}, or a YAML file with the key {key}")
+    return value[key]
 
 
 def _guidance() -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from empathy_eval.base.errors import Problem, nearest, refuse
 from empathy_eval.base.files import data_folder
@@ -82,6 +82,27 @@ class Taxonomy:
     def in_phase(self, phase: str) -> tuple[str, ...]:
         """The abbreviations of a phase's strategies, in the order of the file."""
         return tuple(strategy.abbreviation for strategy in self.strategies if strategy.phase == phase)
+
+
+def strategy_flow(ideal: Sequence[float], used: Sequence[int] | int) -> Any:
+    """S_flow of replies by their strategies: the validity of the strategy that a reply uses under the ideal distribution, in [0, 1].
+
+    ``P_ideal(s) / max P_ideal``, s being the strategy used: 1 for the most likely one ("EmpathyScore", section 4.1 and Table 4, which name
+    the strategy and the distribution; that the share is of the most likely one is ours, so that [0, 1] is used whatever the context).
+
+    Args:
+        ideal: how likely each strategy is the right one, shape (strategies,), or (replies, strategies).
+        used: by reply the place of its strategy in the taxonomy.
+
+    Raises:
+        ValueError: if a distribution holds a number that is no probability, or none above 0.
+    """
+    import numpy as np
+
+    given = np.atleast_2d(np.asarray(ideal, dtype=np.float64))
+    if not (np.all((given >= 0) & (given <= 1)) and np.all(given.max(axis=1) > 0)):  # NaN is neither
+        raise ValueError("a distribution that is none")
+    return given[np.arange(len(given)), np.atleast_1d(used)] / given.max(axis=1)
 
 
 def load_taxonomy(folder: Path | None = None) -> Taxonomy:

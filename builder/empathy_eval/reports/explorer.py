@@ -20,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.json_text import csp, embedded_json
+from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import WHOLE, parquet_errors, schema_of, table_batches
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import canary_entry
@@ -61,7 +62,21 @@ class EmbeddedSample:
     tables: dict[str, pa.Table]
 
 
-def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
+def read_failures(path: Path, folder: Path) -> dict[str, Any]:
+    """The failure cases in what ``score --failures N --json`` printed of a release.
+
+    Raises:
+        InputError: if it is nothing of the kind, or holds a pair that is not of the release.
+    """
+    fix = "write it with empathy-eval score RELEASE … --failures N --json"
+    found: dict[str, Any] = read_json(path, "failures", fix)["failures"]
+    known = set(column(folder, "pairs", "pair_id"))
+    stray = (one["pair_id"] for one in found["cases"] if one["pair_id"] not in known)
+    refuse(Problem(str(path), f'"{one}" is not a pair of this release', fix) for one in dict.fromkeys(stray))
+    return found
+
+
+def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME, failures: dict[str, Any] | None = None) -> str:
     """The page of a release; equal releases give equal pages.
 
     Its policy lets only its own scripts and style run, so that a text of the release stays a text.
@@ -70,6 +85,7 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
         folder: a release whose data, report and scores of texts are written.
         facts: its manifest, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
         base: the address of the release as seen from the page, with a ``/`` at its end.
+        failures: what :func:`read_failures` gave, to be listed above the pairs.
 
     Raises:
         InputError: if a file of the release is not there or damaged.
@@ -87,6 +103,7 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
         style=(source / "page.css").read_text(encoding="utf-8"),
         reader=(source / "reader.min.js").read_text(encoding="utf-8"),
         terms=terms(),
+        failures=failures,
         script="\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPTS),
     ) + "\n"  # fmt: skip
 
@@ -97,7 +114,7 @@ def hub_address(name: str) -> str:
     return f"https://huggingface.co/datasets/{repo}/resolve/{revision}/"
 
 
-def write_page(folder: Path, out: Path, base: str | None = None) -> None:
+def write_page(folder: Path, out: Path, base: str | None = None, failures: dict[str, Any] | None = None) -> None:
     """Writes the page of a release into a file beside it; ``base`` is the release's address, by default its folder as seen from there.
 
     Raises:
@@ -112,7 +129,7 @@ def write_page(folder: Path, out: Path, base: str | None = None) -> None:
         raise input_error(out, "exists, but is not an explorer page", "name another file with --out")
     here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
     # A name need not be UTF-8: its bytes are the address.
-    write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/"))
+    write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/", failures))
 
 
 def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: str) -> dict[str, Any]:

@@ -68,10 +68,10 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
-    ours = configuration["report"].get("bertscore", {})
+    """The paper's figures that stand beside ours: of the same metric and, where it has some, of the same settings."""
+    ours = configuration["report"]
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
-    same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
+    same = [row for row in figures if all(ours.get(name, {}).items() >= settings.items() for name, settings in row.get("of", {}).items())]
     return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
 
 

@@ -17,9 +17,10 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import WHOLE, csv_rows
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import file_of
+from empathy_eval.design.taxonomy import load_taxonomy, strategy_flow
 from empathy_eval.metrics.empathy_score.students import conversation_text
 from empathy_eval.metrics.protocol import ROLES, Context, context_of
-from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, ReleaseData, ReleaseReader, TrainingTask, batches_of
+from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, STRATEGY, ReleaseData, ReleaseReader, TrainingTask, batches_of
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
 SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
@@ -165,6 +166,8 @@ def lessons_of(task: TrainingTask) -> TrainingExamples:
     """
     if task.also and task.course.objective == RANKING:
         raise input_error("--also", "does not apply to the objective ranking", "leave it out, or use another --objective")
+    if task.course.flow == STRATEGY and task.teacher is None:
+        raise input_error("--flow", f'"{STRATEGY}" needs the strategies that a teacher named', "name one with --teacher, or leave it out")
     singles, pairs, seen = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
@@ -217,6 +220,15 @@ def _agreed(winner: tuple[float | None, ...] | None, loser: tuple[float | None, 
     return tuple(one is not None and other is not None and one >= other for one, other in zip(winner, loser, strict=True))
 
 
+def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]:
+    """By text what the teacher said of the parts, ``PARTS``, in the splits of a task.
+
+    Raises:
+        InputError: if it said nothing.
+    """
+    return _rated(task, ReleaseReader(task.release))
+
+
 def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
     """By text the mean over samples of what the teacher said, part by part.
 
@@ -238,9 +250,36 @@ def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | 
         known = ", ".join(sorted(teachers)) or f"none: annotate it with --rubric {RUBRIC}, and release it with --annotations"
         what = f'has no annotations of "{task.teacher}" by the rubric "{RUBRIC}" in {", ".join(task.splits)}'
         raise input_error(task.release, what, f"name one who rated it: {known}")
+    if task.course.flow == STRATEGY:
+        values = {one: some for one, some in values.items() if one[2] != FLOW} | _flow_by_strategy(task, seen)
     rated = sorted({(name, variant) for name, variant, _ in values})
     # A sum of sorted values is the same in any order of rows.
     return {one: tuple(fmean(sorted(values[(*one, part)])) if (*one, part) in values else None for part in PARTS) for one in rated}
+
+
+def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str, str, str], list[float]]:
+    """By text what the strategy is worth that the teacher says it uses, a value a sample.
+
+    Raises:
+        InputError: if it named none, did so by several rubrics, or named what there is not.
+    """
+    places = {one.name: place for place, one in enumerate(load_taxonomy().strategies)}
+    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    rubrics = set[str]()
+    for rows in _annotated(task, seen, "strategies", ("pair_id", "teacher", "rubric", "sample", "ideal", "variant", "named")):
+        own = [row for row in rows if row["teacher"] == task.teacher]
+        rubrics |= {row["rubric"] for row in own}
+        seen.take("strategies", own)
+        for row in own:
+            try:
+                values[row["pair_id"], row["variant"], FLOW].append(float(strategy_flow(row["ideal"], places[row["named"]])[0]))
+            except (KeyError, ValueError, IndexError) as error:
+                raise input_error(task.release, f"has no valid strategy of {row['pair_id']}: {error}", WHOLE) from error
+    if len(rubrics) != 1:
+        what = f'has strategies of "{task.teacher}" by {len(rubrics)} rubrics in {", ".join(task.splits)}'
+        fix = "annotate it with --rubric strategies and release it with --annotations, or leave --flow out"
+        raise input_error(task.release, what, fix)
+    return values
 
 
 def _preferred(task: TrainingTask, seen: ReleaseReader) -> Iterator[tuple[str, str, str]]:

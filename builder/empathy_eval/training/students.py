@@ -349,6 +349,17 @@ def train(task: TrainingTask) -> TrainedArrays:
     )  # fmt: skip
 
 
+def settings_of(task: TrainingTask) -> tuple[dict[str, Any], str]:
+    """The settings that ``config.json`` would have, and the hash of the rows, without any training.
+
+    Raises:
+        InputError: as :func:`train`.
+    """
+    require_packages()
+    lessons = lessons_of(replace(task, progress=lambda pairs: None))
+    return _settings(task, encoder_named(task.encoder), lessons), lessons.data.rows
+
+
 def _settings(task: TrainingTask, encoder: Encoder, lessons: TrainingExamples) -> dict[str, Any]:
     made_of = dict(lessons.made_of)
     used = BOTH if made_of["singles"] and made_of["pairs"] else REGRESSION if made_of["singles"] else RANKING

@@ -23,6 +23,8 @@ from empathy_eval.metrics.empathy_score.model_folder import Arrays
 from empathy_eval.metrics.protocol import Segments
 
 BOTH, REGRESSION, RANKING = "both", "regression", "ranking"
+# What a teacher teaches of flow: its rating, or the validity of the strategy that it names.
+RATED, STRATEGY = "rated", "strategy"
 Step = tuple[list[int], list[int]]
 
 
@@ -36,6 +38,7 @@ class TrainingSchedule:
     """
 
     objective: str = BOTH
+    flow: str = RATED
     shared: bool = False
     max_tokens: int = 512
     rate: float = 2e-5
@@ -239,7 +242,8 @@ TRAINERS = {
     "students": "empathy_eval.training.students:train",
 }
 # What only some kinds take: the argument, and the kinds.
-TAKEN = {"encoder": ("students", "encoder"), **dict.fromkeys(("teacher", "also", "objective", "shared", "max_tokens"), ("students",))}
+OF_STUDENTS = ("teacher", "also", "objective", "flow", "shared", "max_tokens", "rate", "epochs", "margin", "rank_weight", "seed", "ablate")
+TAKEN = {"encoder": ("students", "encoder"), **dict.fromkeys(OF_STUDENTS, ("students",))}
 
 
 @dataclass(frozen=True)
@@ -263,6 +267,27 @@ class TrainedArrays:
     contrasts: tuple[str, ...] | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
+
+
+# What settings of a course may be: the option, the least and the most.
+BOUNDS = {
+    "rate": ("--rate", 1e-8, 1.0), "epochs": ("--epochs", 1, 1000), "margin": ("--margin", 0.0, 1.0),
+    "rank_weight": ("--rank-weight", 0.0, 1000.0), "seed": ("--seed", 0, 2**53),
+}  # fmt: skip
+
+
+def out_of_range(given: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with settings of a course that are numbers, and with those that are one of some words."""
+    known = {"objective": (BOTH, REGRESSION, RANKING), "flow": (RATED, STRATEGY)}
+    problems = [
+        Problem(f"--{name}", f'"{given[name]}" is not known', f"use one of these: {', '.join(some)}")
+        for name, some in known.items()
+        if name in given and given[name] not in some
+    ]
+    for name, (option, least, most) in BOUNDS.items():
+        if name in given and not least <= given[name] <= most:  # NaN is not either
+            problems.append(Problem(option, f'"{given[name]}" is out of range', f"use a number from {least:g} to {most:g}"))
+    return problems
 
 
 def trainer_of(kind: str) -> Callable[[TrainingTask], TrainedArrays]:

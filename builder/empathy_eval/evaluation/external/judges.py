@@ -15,11 +15,14 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import TEXT, column, files_of, read_manifest
+from empathy_eval.design.dataset import JUDGED, TEXT, column, files_of, read_manifest
 from empathy_eval.design.rubrics import REWARDS, load_rubric, packaged_rubrics
+from empathy_eval.design.taxonomy import load_taxonomy, strategy_flow
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 
-ANNOTATIONS = "annotations"
+ANNOTATIONS, STRATEGIES = "annotations", "strategies"
+# What the strategies that a judge names give a text: S_flow by strategy.
+FLOW = "flow"
 # What is read of annotations; they hold more.
 COLUMNS = pa.schema(
     [*((name, TEXT) for name in ("pair_id", "variant", "teacher", "rubric", "rubric_hash", "criterion")),
@@ -125,7 +128,7 @@ class ReleaseAnnotations:
             InputError: if nothing says it.
         """
         rubric = self.rubrics.get(one.rubric_hash) or _packaged(one)
-        if rubric and rubric["kind"] == "reward":
+        if rubric and rubric["kind"] in ("reward", "strategies"):
             return "high"
         found = next((other["better"] for other in rubric["criteria"] if other["name"] == one.name), None) if rubric else None
         if found not in ("high", "low"):
@@ -143,7 +146,7 @@ def annotations_of(release_dir: Path) -> ReleaseAnnotations:
     Raises:
         InputError: if it holds none, or a file is damaged or of other columns.
     """
-    if not any(path.is_file() for path in files_of(release_dir, ANNOTATIONS)):
+    if not any(path.is_file() for name in (ANNOTATIONS, STRATEGIES) for path in files_of(release_dir, name)):
         raise input_error(release_dir, "holds no annotations", MADE)
     told = read_manifest(release_dir).get(ANNOTATIONS, [])
     return ReleaseAnnotations(release_dir, lambda: _parts(release_dir), {one["rubric_hash"]: one["says"] for one in told})
@@ -161,12 +164,33 @@ def judged(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotati
 
 
 def _parts(release_dir: Path) -> Iterator[pa.RecordBatch]:
-    for path in files_of(release_dir, ANNOTATIONS):
-        for batch in table_batches(path, COLUMNS.names):
-            part = batch.select(COLUMNS.names)
-            if part.schema.types != COLUMNS.types:
-                raise input_error(path, "does not match the data contract", WHOLE)
-            yield part
+    for config, schema in ((ANNOTATIONS, COLUMNS), (STRATEGIES, _NAMED)):
+        paths = files_of(release_dir, config)
+        for path in paths if any(one.is_file() for one in paths) else ():
+            for batch in table_batches(path, schema.names):
+                part = batch.select(schema.names)
+                try:
+                    if part.schema.types != schema.types:
+                        raise ValueError("other columns")
+                    yield part if config == ANNOTATIONS else _flow(part)
+                except ValueError as error:
+                    raise input_error(path, "does not match the data contract", WHOLE) from error
+
+
+_NAMED = pa.schema(
+    [*(COLUMNS.field(name) for name in ("pair_id", "variant", "teacher", "rubric", "rubric_hash", "sample")),
+     *(JUDGED[STRATEGIES].field(name) for name in ("ideal", "named"))]
+)  # fmt: skip
+
+
+def _flow(part: pa.RecordBatch) -> pa.RecordBatch:
+    """The strategies that a judge names, as values of the criterion ``flow``."""
+    names = [one.name for one in load_taxonomy().strategies]
+    used = [names.index(one) for one in part.column("named").to_pylist()]
+    values = strategy_flow(part.column("ideal").to_pylist(), used) if used else []
+    told = {"criterion": pa.array([FLOW] * part.num_rows, TEXT), "value": pa.array(values, pa.float64())}
+    columns = [told[name] if name in told else part.column(name) for name in COLUMNS.names]
+    return pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
 
 
 def _of(part: pa.RecordBatch, one: JudgedCriterion) -> pa.RecordBatch:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from empathy_eval.base.json_text import HIDDEN, OPTIONAL, TEXTS, fields_json
 from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, STANCE
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.inversion.rows import FIGURES, AttackTable, CrossedTable, FairnessTable, ShortcutAudit
+from empathy_eval.evaluation.inversion.rows import FIGURES, AttackTable, CrossedTable, Failures, FairnessTable, ShortcutAudit
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
 from empathy_eval.statistics.ranking import holm_corrected
@@ -143,7 +143,7 @@ class ReleaseTables(LongForm):
     released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
     shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
     scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``notes`` what is said of the
-    pairs that are measured.
+    pairs that are measured; ``failures`` the texts that scorers place furthest apart.
     """
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
@@ -162,6 +162,7 @@ class ReleaseTables(LongForm):
     fairness: FairnessTable | None = field(default=None, metadata=OPTIONAL)
     crossed: CrossedTable | None = field(default=None, metadata=OPTIONAL)
     notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
+    failures: Failures | None = field(default=None, metadata=OPTIONAL)
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:

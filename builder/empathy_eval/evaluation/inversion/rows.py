@@ -299,3 +299,47 @@ class ShortcutAudit(LongForm):
         for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
             values = [getattr(one.accuracy, name, None) for name in ("value", "low", "high")]
             yield dict(zip(COLUMNS, [contrast, one.name, one.trained, one.pairs, *values, one.why, one.signature], strict=True))
+
+
+@dataclass(frozen=True)
+class FailureCase:
+    """A text that scorers place far apart: ``ranks`` (0 worst, 1 best) and ``values`` by scorer, who ranks it ``high`` and ``low``.
+
+    ``groups`` are what it is counted by, ``reasons`` what judges said, ``before`` the seeker's turns just before it, ``explore`` its link.
+    """
+
+    pair_id: str
+    variant: str
+    dialogue_id: str
+    groups: dict[str, str]
+    spread: float
+    high: str
+    low: str
+    ranks: dict[str, float]
+    values: dict[str, float]
+    reasons: dict[str, str]
+    before: str
+    text: str
+    explore: str
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Texts that have a ``label`` in common ``by`` something: how many they are, how many are cases, and their mean spread."""
+
+    by: str
+    label: str
+    texts: int
+    cases: int
+    mean_spread: float
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Failure cases, the largest spread first, and their counts, over so many ``texts`` that every scorer has a score of."""
+
+    cases: tuple[FailureCase, ...]
+    groups: tuple[FailureGroup, ...]
+    texts: int
+    left_out: int
+    signature: str

@@ -148,6 +148,7 @@ def reliability_of(
     given, tags = read_inputs(paths, chance, level, release_dir)
     rubrics = [load_rubric(rubric) for rubric in named.rubrics]
     loaded = _load([path for path in given.tables if not path.is_dir()], [path for path in given.tables if path.is_dir()], given.rows)
+    loaded = _with_self_reports(loaded)
     _check_panels(loaded.table, named, rubrics)
     panel = _panel(loaded, named)
     frameworks = frameworks_of(loaded.table.without(panel.crowd), loaded.facts.stated["framework"], [*rubrics, *loaded.rubrics])
@@ -175,6 +176,27 @@ def _load(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[RatingR
         if rubric.kind == "rating" and rubric.hash not in {known.hash for known in loaded.rubrics}:
             loaded.rubrics.append(rubric)
     return loaded
+
+
+# The role of people who rate what they were told themselves, and what they are called together.
+SELF, SELF_REPORT = "self", "self-report"
+
+
+def _with_self_reports(found: _Loaded) -> _Loaded:
+    """With the raters of the role ``self`` as one, who is held against the experts as a judge is: each of them knows one item alone.
+
+    Raises:
+        InputError: if two of them rated one item, or another rater is called as they are together.
+    """
+    said = found.facts.stated
+    own = {name for name, role in said["role"].items() if role == SELF}
+    if not own:
+        return found
+    if SELF_REPORT in found.table.raters:
+        raise input_error(f'rater "{SELF_REPORT}"', "has the name of all raters of the role self together", "rename this rater")
+    rows = ((item, SELF_REPORT if rater in own else rater, *rest) for item, rater, *rest in found.table.rows())
+    said["role"] = {name: role for name, role in said["role"].items() if name not in own} | {SELF_REPORT: "judge"}
+    return replace(found, table=RatingTable.of(rows))
 
 
 def _names(folders: Sequence[AnnotationFolder]) -> list[str]:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file
@@ -20,8 +21,9 @@ from empathy_eval.completions.requests import Failure
 from empathy_eval.design.canary import CANARY, canary_warnings, numbered_lines
 from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
 from empathy_eval.design.rubrics import REWARD, Rubric, rubric_of
+from empathy_eval.design.taxonomy import strategy_flow
 from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
-from empathy_eval.evaluation.external.judges import COLUMNS, ReleaseAnnotations
+from empathy_eval.evaluation.external.judges import ANNOTATIONS, COLUMNS, FLOW, ReleaseAnnotations
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES, folder_canary_warnings
 from empathy_eval.metrics.protocol import reply_of
 
@@ -78,6 +80,13 @@ class NamedStrategy:
     request_key: str
     ideal: dict[str, float]
     ideal_request_key: str
+
+
+def flow_of(one: NamedStrategy) -> Rating:
+    """The strategy that a text uses as a rating: its validity under what the judge thought right before it saw one."""
+    names = list(one.ideal)
+    value = float(strategy_flow(list(one.ideal.values()), names.index(one.named))[0])
+    return Rating(one.variant, FLOW, one.sample, value, "", one.request_key)
 
 
 @dataclass(frozen=True)
@@ -311,10 +320,27 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> ReleaseAnnotatio
 
 def _parts(folder: AnnotationFolder) -> list[pa.RecordBatch]:
     by = {"teacher": folder.teacher, "rubric": folder.rubric, "rubric_hash": folder.rubric_hash}
-    rated = [(case.pair_id, rating) for case in folder.cases for rating in case.ratings]
+    rated = [(case.pair_id, rating) for case in folder.cases for rating in (*case.ratings, *map(flow_of, case.strategies))]
     rated_columns = {name: [getattr(rating, name) for _, rating in rated] for name in ("variant", "criterion", "sample", "value")}
     columns = {name: [value] * len(rated) for name, value in by.items()} | rated_columns | {"pair_id": [pair for pair, _ in rated]}
     return list(pa.table(columns, COLUMNS).to_batches(TOGETHER))
+
+
+def reasons_in(paths: Sequence[Path], release_dir: Path, pairs: Collection[str]) -> dict[tuple[str, str, str], str]:
+    """By judge (``teacher/rubric:criterion``), pair and variant the reason of its first sample: of folders, or of what a release holds."""
+    found: dict[tuple[str, str, str], str] = {}
+    for folder in map(read_annotations, paths):
+        for case in folder.cases:
+            for one in case.ratings if case.pair_id in pairs else ():
+                if one.sample == 0 and one.variant:
+                    found[f"{folder.name}:{one.criterion}", str(case.pair_id), one.variant] = one.reason
+    names = ["pair_id", "variant", "teacher", "rubric", "criterion", "sample", "reason"]
+    for path in () if paths else [one for one in files_of(release_dir, ANNOTATIONS) if one.is_file()]:
+        for batch in table_batches(path, names):
+            for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(sorted(pairs), pa.string()))).to_pylist():
+                if row["sample"] == 0 and row["variant"]:
+                    found[f"{row['teacher']}/{row['rubric']}:{row['criterion']}", row["pair_id"], row["variant"]] = row["reason"] or ""
+    return {key: reason for key, reason in found.items() if reason}
 
 
 def ratings_of(folder: AnnotationFolder, judge: str | None = None) -> Iterator[tuple[str, str, float, str]]:

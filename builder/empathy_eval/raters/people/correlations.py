@@ -18,6 +18,7 @@ from empathy_eval.evaluation.external.custom_texts import CustomScores, CustomTe
 from empathy_eval.evaluation.external.score_file import MOST_PROBLEMS
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import Failures
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
@@ -104,6 +105,7 @@ class AgainstPeople(LongForm):
     told: tuple[str, ...] = ()
     ensembles: tuple[Ensemble, ...] = ()
     on_pairs: tuple[PairAccuracy, ...] = ()
+    failures: Failures | None = None
 
     @property
     def headline(self) -> dict[tuple[str, str], Estimate]:
@@ -117,6 +119,8 @@ class AgainstPeople(LongForm):
         for criterion, plain_criterion in zip(self.criteria, plain["criteria"], strict=True):
             if criterion.systems:
                 plain_criterion["systems"]["told"] = criterion.systems.told
+        if self.failures is None:
+            del plain["failures"]
         return self._with_provenance(plain)
 
     def _records(self) -> Iterator[dict[str, Any]]:

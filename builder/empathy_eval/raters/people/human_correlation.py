@@ -25,6 +25,7 @@ from empathy_eval.evaluation.external.custom_texts import (
     texts_of_release,
     write_own_items,
 )
+from empathy_eval.evaluation.external.failures import Truth
 from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
@@ -36,6 +37,7 @@ from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
+from empathy_eval.raters.agreement.panel import item_values
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.correlations import AgainstPeople, correlate_with_people, refuse_unknown_items
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fit_ensembles, pair_accuracies, parse_ensembles
@@ -123,6 +125,19 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     rated_items_ = set(kept.items)
     rated = texts.take([row for row, item in enumerate(texts.items) if item in rated_items_])
     return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
+
+
+def mean_ratings(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> Truth:
+    """What people gave texts of a release on average: by empathy where they rated it, else by the first criterion.
+
+    Raises:
+        InputError: as :func:`ratings_of_release`.
+    """
+    _, table, _ = ratings_of_release(release_dir, path, splits)
+    criterion = "empathy" if "empathy" in table.criteria else table.criteria[0]
+    items, means = item_values(table, criterion, table.raters)
+    names = [table.items[place].split(":") for place in items.tolist()]
+    return Truth(criterion, {(pair, variant): mean for (pair, variant), mean in zip(names, means.tolist(), strict=True)})
 
 
 def _named(path: Path, table: RatingTable) -> dict[str, list[str]]:

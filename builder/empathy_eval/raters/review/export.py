@@ -13,7 +13,7 @@ from typing import Any
 
 from empathy_eval.base.errors import Problem, input_error, refuse, some_of
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
-from empathy_eval.base.hashing import derived_random
+from empathy_eval.base.hashing import derived_random, digest_file
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.stages import advance, stage
@@ -22,6 +22,7 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import column, read_manifest
+from empathy_eval.evaluation.external.score_file import VARIANTS, read_scores
 from empathy_eval.raters.review import forms
 from empathy_eval.raters.review import sample as sampling
 from empathy_eval.raters.review.answers import read_rows
@@ -161,6 +162,22 @@ def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> ReviewD
     if between:
         chosen["pairs"] = 0 if settings.get("cells") else ReviewDesign.pairs
     return ReviewDesign(**{**chosen, **settings, "explicit": frozenset(settings)})
+
+
+def stratified(release_dir: Path, design: ReviewDesign, path: Path) -> ReviewDesign:
+    """The design with pairs drawn by a file of scores, the mean over the texts of a pair.
+
+    Raises:
+        InputError: for a faulty file, and where no pairs of the release are rated.
+    """
+    if design.between or design.cells or design.replies or not design.pairs:
+        raise input_error("--stratify-by", "is for pairs, without cells, replies and blocks", "leave it out, or ask for --pairs alone")
+    known, controls = (column(release_dir, config, "pair_id") for config in ("pairs", "controls"))
+    given = read_scores(path, known, controls)
+    of = {pair: given.of([(pair, name) for name in VARIANTS]) for pair in given.pair_ids}
+    some = {pair: [one for one in values if not math.isnan(one)] for pair, values in of.items()}
+    means = {pair: math.fsum(values) / len(values) for pair, values in some.items() if values}
+    return replace(design, stratify_by=digest_file(path), strata=sampling.strata_of(means))
 
 
 def write_documents(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> PackDocuments:

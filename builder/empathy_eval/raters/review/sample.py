@@ -7,7 +7,7 @@ one item of a dialogue at most, and each item of a dialogue needs raters of its 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ class ReviewDesign:
     each sees ``per_rater`` texts of one of them alone; pairs, or cells if there are any, are then the contexts. Turns with more than
     ``texts_per_turn`` texts (0: no limit) are sampled.
 
+    With ``stratify_by``, the hash of a file of scores, pairs are drawn by their ``strata`` (:func:`strata_of`) and not by scenario.
+
     ``explicit`` names the counts that were given explicitly. If there are too few raters for one of these, that is an error; a default
     count is an upper limit.
     """
@@ -54,6 +56,8 @@ class ReviewDesign:
     per_rater: int = 10
     replies: str = ""
     texts_per_turn: int = 0
+    stratify_by: str = ""
+    strata: Mapping[str, int] = field(default_factory=dict, compare=False)
     explicit: frozenset[str] = field(default=frozenset(), compare=False)
 
     def raters_needed(self, texts: int) -> int:
@@ -73,8 +77,8 @@ class ReviewDesign:
     @property
     def settings(self) -> dict[str, int | str]:
         """Settings for the key; later additions only if they are used, so that keys of other reviews do not change."""
-        without = {"explicit", *({"per_item"} if self.between else {"design", "per_rater"})}
-        later = ("pack", "crossed", "replies", "texts_per_turn")
+        without = {"explicit", "strata", *({"per_item"} if self.between else {"design", "per_rater"})}
+        later = ("pack", "crossed", "replies", "texts_per_turn", "stratify_by")
         return {name: value for name, value in asdict(self).items() if name not in without and (name not in later or value)}
 
 
@@ -180,7 +184,8 @@ class RaterCapacity:
         if fewer:
             self.notes.append(f"{len(fitting)} of {len(entries)} {what} are taken: a rater sees one turn of a dialogue at most")
         count = min(wanted, len(fitting)) if fewer else wanted
-        drawn = draw_names(fitting, count, self._design.seed, what, self.notes, taken)
+        weights = STRATA if option == "pairs" and self._design.strata else None
+        drawn = draw_names(fitting, count, self._design.seed, what, self.notes, taken, weights)
         for entry in fitting:
             if entry.name in drawn:
                 self.reserve([entry.dialogue], raters(entry), turn=True)
@@ -228,8 +233,26 @@ def one_per_dialogue(entries: Iterable[SamplingEntry], of_the_cells: Collection[
     return list(chosen.values())
 
 
-def draw_names(entries: Entries, wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
-    """Names drawn for one sample, including those already ``taken``."""
+# The share of a sample that each stratum of scores gets: the lowest quarter, the middle half and the highest quarter.
+STRATA = {0: 1.0, 1: 3.0, 2: 1.0}
+
+
+def strata_of(scores: Mapping[str, float]) -> dict[str, int]:
+    """By pair its stratum by score: 0 for the lowest quarter, 2 for the highest, 1 for all between; equal scores go by name.
+
+    A sample has one pair of the lowest and one of the highest for three of the others, as "When Large Language Models are Reliable for
+    Judging Empathic Communication" draws its conversations (10, 10 and 30 of 50).
+    """
+    order = sorted(scores, key=lambda name: (scores[name], name))
+    quarter = len(order) // 4
+    return {name: 0 if place < quarter else 2 if place >= len(order) - quarter else 1 for place, name in enumerate(order)}
+
+
+def draw_names(
+    entries: Entries, wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = (),
+    weights: Mapping[int, float] | None = None,
+) -> set[str]:  # fmt: skip
+    """The names drawn for one sample, those that are ``taken`` already among them; strata get shares by their size, or by ``weights``."""
     if wanted > len(entries):
         notes.append(f"{wanted} {what} were requested, but there are only {len(entries)}: all are taken")
     strata: dict[int, list[SamplingEntry]] = defaultdict(list)
@@ -239,10 +262,22 @@ def draw_names(entries: Entries, wanted: int, seed: int, what: str, notes: list[
     total, chosen = min(wanted, len(entries)) - len(taken), set(taken)
     if total <= 0 or not strata:
         return chosen
-    for stratum, share in zip(strata.values(), apportion(total, [len(stratum) for stratum in strata.values()]), strict=True):
+    sizes = {name: len(stratum) for name, stratum in strata.items()}
+    quotas = _capped(total, sizes, weights) if weights else apportion(total, list(sizes.values()))
+    for stratum, share in zip(strata.values(), quotas, strict=True):
         order = sorted(stratum, key=lambda entry: entry.place(seed, what))
         chosen.update(entry.name for entry in order[:share])
     return chosen
+
+
+def _capped(total: int, sizes: Mapping[int, int], weights: Mapping[int, float]) -> list[int]:
+    """Quotas by weight, none above the size of its stratum: what one cannot have goes to the others by their weights."""
+    quotas = dict.fromkeys(sizes, 0)
+    while (left := min(total, sum(sizes.values())) - sum(quotas.values())) > 0:
+        room = [name for name in sizes if quotas[name] < sizes[name]]
+        for name, share in zip(room, apportion(left, [weights[name] for name in room]), strict=True):
+            quotas[name] = min(sizes[name], quotas[name] + share)
+    return list(quotas.values())
 
 
 def draw_sample(release_dir: Path, design: ReviewDesign) -> ReviewSample:
@@ -264,6 +299,11 @@ def draw_sample(release_dir: Path, design: ReviewDesign) -> ReviewSample:
     capacity.reserve([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
     all_cells = _all_cells(release_dir, design, capacity)
     pairs = list(entries_of(release_dir, "pairs"))
+    if design.strata:
+        scored = [replace(one, scenario=design.strata[one.name]) for one in pairs if one.name in design.strata]
+        if len(scored) < len(pairs):
+            notes.append(f"{len(pairs) - len(scored)} pairs have no score to stratify by: none of them is taken")
+        pairs = scored
     if design.pack:
         pairs = one_per_dialogue(pairs, all_cells, design.seed)
     of_pair = design.raters_needed(len(PAIR_VARIANTS))

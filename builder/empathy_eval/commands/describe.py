@@ -1,0 +1,83 @@
+"""``describe``: the size and the words of releases and other files of dialogues, beside each other and beside the paper's table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import TableText, aligned, table_text
+from empathy_eval.commands.command import Command, printed
+from empathy_eval.commands.options import A_RELEASE, ONE_OF, PAPER, Option
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.corpus.described import Described
+
+EXAMPLES = """\
+examples:
+  empathy-eval describe build/demo/release
+  empathy-eval describe build/demo/release ESConv.json train.csv --markdown
+  empathy-eval describe mine.jsonl --csv
+
+A .jsonl file has a dialogue a line, {"turns": [{"role": "seeker", "text": …}, …]}, or a chat, {"messages": [{"role": "user", …}]}. A .json
+file is a list of these, as ESConv publishes it. A .csv file is one of EmpatheticDialogues. docs/own_texts.md has the keys.
+"""
+FILES = (".jsonl", ".json", ".csv")
+
+
+@takes_paths
+def describe(data: str | Path | Sequence[str | Path]) -> Described:
+    """Describes releases (folders, or Hub names such as ``org/name@v1.0.0``) and files of dialogues, beside each other.
+
+    Dialogues, utterances, utterances a dialogue, words an utterance, strategies and scenarios, as in Table 1 of "EmpathyScore";
+    by role turns, words, distinct n-grams and VADER's sentiment. The paper's rows stand beside them.
+
+    Raises:
+        InputError: for what is neither a release nor such a file, a faulty file, and two of one name.
+    """
+    from empathy_eval.evaluation.corpus.described import describe
+    from empathy_eval.releases.hub.fetch import release_folder
+
+    given = [data] if isinstance(data, str | Path) else data
+    return describe([Path(one) if Path(one).suffix.lower() in FILES else release_folder(one) for one in given])
+
+
+def shown(found: Described, json: bool = False, csv: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    """Prints what was found, in one of its forms; returns the exit status."""
+    from empathy_eval.commands.score_tables import score_csv
+
+    if csv:
+        print(score_csv(found))
+        return 0
+    return printed(found, json, latex, markdown)
+
+
+def description_table(found: Described) -> TableText:
+    """A figure a row, a data set a column; empty where nothing is known."""
+    from empathy_eval.evaluation.corpus.described import figures_of
+
+    columns = [(one.name, figures_of(one)) for one in (*found.sets, *found.paper)]
+    rows = [(name, *(_cell(figures[name]) for _, figures in columns)) for name in columns[0][1]]
+    return table_text([*aligned([("", *(name for name, _ in columns)), *rows]), found.signature])
+
+
+def _cell(value: float | int | None) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else f"{value:.4f}" if abs(value) < 1 else f"{value:.1f}"
+
+
+COMMAND = Command(
+    describe,
+    "describe releases and other files of dialogues",
+    "Prints the size, turns, words, strategies and scenarios of releases and files of dialogues beside each other and beside the paper's "
+    "table, and by role distinct n-grams over equally many words and sentiment.",
+    {
+        "data=RELEASE_OR_FILE": Option(f"a release, {A_RELEASE}; or a file of dialogues: .jsonl, .json, .csv", type=str, nargs="+"),
+        "--json": Option("print all figures as JSON", ONE_OF),
+        "--csv": Option("print all figures as CSV, a line a figure", ONE_OF),
+        **PAPER,
+    },
+    EXAMPLES,
+    shown,
+    staged=True,
+)

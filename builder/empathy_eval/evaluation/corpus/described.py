@@ -1,0 +1,178 @@
+"""Data sets of dialogues beside each other, as in Table 1 of "EmpathyScore": size, turns, words, strategies, scenarios.
+
+By role there are distinct n-grams and sentiment too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.stages import advance, stage
+from empathy_eval.base.text import ENGLISH, words
+from empathy_eval.design.dataset import MANIFEST
+from empathy_eval.design.provenance import KEYS, LongForm, Provenance, file_of
+from empathy_eval.evaluation.corpus.dialogues import ROLES, Source, source_of
+from empathy_eval.metrics.vader import Vader
+
+# Distinct n-grams fall as texts grow: all roles of all data sets are measured on as many words, at most so many.
+MOST_WORDS = 20_000
+ORDERS = (1, 2)
+PLACES = 6
+
+
+@dataclass(frozen=True)
+class RoleFigures:
+    """The turns of a role, its mean words a turn, distinct n-grams over all n-grams by n, and VADER's mean compound score (English)."""
+
+    turns: int
+    words: float | None
+    distinct: dict[int, float | None]
+    sentiment: float | None
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """A data set: its dialogues and utterances, mean utterances a dialogue (``turns``) and words an utterance, how many strategies and
+    scenarios are named, and figures by role; None where nothing is known."""
+
+    name: str
+    dialogues: int
+    utterances: int
+    turns: float
+    words: float
+    strategies: int | None
+    scenarios: int | None
+    roles: dict[str, RoleFigures] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, repr=False)
+class Described(LongForm):
+    """Data sets beside each other, and those of the paper; ``budget`` is the number of words that distinct n-grams are of."""
+
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, "data", "role", "figure", "value", "signature")
+    numbers: ClassVar[tuple[str, ...]] = ("value",)
+    sets: tuple[DataSet, ...]
+    paper: tuple[DataSet, ...]
+    budget: int
+    signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """All figures as JSON values."""
+        return self._with_provenance(asdict(self))
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for one in (*self.sets, *self.paper):
+            line = self.signature if one in self.sets else ""
+            for name in ("dialogues", "utterances", "turns", "words", "strategies", "scenarios"):
+                yield {"data": one.name, "role": "", "figure": name, "value": getattr(one, name), "signature": line}
+            for role, told in one.roles.items():
+                values = {"turns": told.turns, "words": told.words, "sentiment": told.sentiment}
+                values |= {f"distinct-{order}": value for order, value in told.distinct.items()}
+                yield from (
+                    {"data": one.name, "role": role, "figure": name, "value": value, "signature": line} for name, value in values.items()
+                )
+
+
+class _Counts:
+    """What is counted of a data set, dialogue by dialogue."""
+
+    def __init__(self, source: Source) -> None:
+        vader = Vader() if source.language == ENGLISH else None
+        self.name, self.dialogues = source.name, 0
+        self.turns, self.words = dict.fromkeys(ROLES, 0), dict.fromkeys(ROLES, 0)
+        self.sentiment: dict[str, list[float]] = {role: [] for role in ROLES}
+        # The first words of each role, turn by turn: no n-gram crosses turns.
+        self.first: dict[str, list[Sequence[str]]] = {role: [] for role in ROLES}
+        self._kept = dict.fromkeys(ROLES, 0)
+        strategies, scenarios = set[str](), set[str]()
+        stage(f"reading {source.name}", things="dialogues")
+        for one in source.dialogues():
+            self.dialogues += 1
+            scenarios |= {one.scenario} if one.scenario else set()
+            for role, text, strategy in one.turns:
+                strategies |= {strategy} if strategy else set()
+                self._take(role, words(text, source.language))
+                if vader:
+                    self.sentiment[role].append(vader.score(text))
+            advance(1)
+        if not self.dialogues:
+            raise input_error(source.path, "holds no dialogue", "name another release or file")
+        self.strategies, self.scenarios = len(strategies) or None, len(scenarios) or None
+
+    def _take(self, role: str, said: Sequence[str]) -> None:
+        self.turns[role] += 1
+        self.words[role] += len(said)
+        if self._kept[role] < MOST_WORDS:
+            self.first[role].append(said)
+            self._kept[role] += len(said)
+
+    def data_set(self, budget: int) -> DataSet:
+        """The figures, distinct n-grams over so many words."""
+        utterances = sum(self.turns.values())
+        turns, length = utterances / self.dialogues, sum(self.words.values()) / utterances
+        roles = {role: self._role(role, budget) for role in ROLES if self.turns[role]}
+        return DataSet(
+            self.name, self.dialogues, utterances, round(turns, PLACES), round(length, PLACES), self.strategies, self.scenarios, roles
+        )
+
+    def _role(self, role: str, budget: int) -> RoleFigures:
+        said, turns = self.sentiment[role], self.turns[role]
+        distinct = {order: _distinct(self.first[role], order, budget) for order in ORDERS}
+        return RoleFigures(
+            turns, round(self.words[role] / turns, PLACES), distinct, round(math.fsum(said) / len(said), PLACES) if said else None
+        )
+
+
+def _distinct(turns: Sequence[Sequence[str]], order: int, budget: int) -> float | None:
+    """Different n-grams over all n-grams within turns, of the first so many words; None without an n-gram."""
+    seen, count, left = set[tuple[str, ...]](), 0, budget
+    for said in turns:
+        cut = said[:left]
+        left -= len(cut)
+        for start in range(len(cut) - order + 1):
+            seen.add(tuple(cut[start : start + order]))
+            count += 1
+    return round(len(seen) / count, PLACES) if count else None
+
+
+def describe(paths: Sequence[Path]) -> Described:
+    """The data sets of releases and files beside each other, and those of the paper.
+
+    Raises:
+        InputError: for what is neither, a faulty file, and two of one name.
+    """
+    sources = [source_of(path) for path in paths]
+    names = [one.name for one in sources]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise input_error("describe", f'"{twice[0]}" is the name of two data sets', "name each once, or rename a file")
+    counted = [_Counts(one) for one in sources]
+    budget = min([MOST_WORDS, *(one.words[role] for one in counted for role in ROLES if one.words[role])])
+    paper = tuple(DataSet(**one) for one in read_yaml(data_folder("release") / "paper_datasets.yaml", "paper_datasets"))
+    line = signature_line(
+        words="empathy-eval,casefolded", distinct=f"within-turns,first-{budget}-words-a-role", sentiment=Vader.signature, scenarios="named"
+    )
+    made = Provenance.of(files=[file_of(one.path, MANIFEST) for one in sources])
+    return Described(tuple(one.data_set(budget) for one in counted), paper, budget, line, provenance=made)
+
+
+def figures_of(one: DataSet) -> Mapping[str, float | int | None]:
+    """The figures of a data set by their names in a table."""
+    told: dict[str, float | int | None] = {
+        "dialogues": one.dialogues, "utterances": one.utterances, "utterances a dialogue": one.turns, "words an utterance": one.words,
+        "strategies": one.strategies, "scenarios": one.scenarios,
+    }  # fmt: skip
+    for role in ROLES:
+        figures = one.roles.get(role) or RoleFigures(0, None, dict.fromkeys(ORDERS), None)
+        told[f"{role}: turns"] = figures.turns or None
+        told[f"{role}: words a turn"] = figures.words
+        told |= {f"{role}: distinct-{order}": figures.distinct[order] for order in ORDERS}
+        told[f"{role}: sentiment (VADER)"] = figures.sentiment
+    return told
