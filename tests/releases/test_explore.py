@@ -163,7 +163,7 @@ def test_the_card_leads_to_the_page(light: Path) -> None:
             "sample: data/pairs/other.parquet: does not hold",
         ),
         (lambda page: page.replace('id="sample"', 'id="other"'), "does not have the content of an explorer page"),
-        (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "does not have the content of an explorer page"),
+        (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "sample: x: does not hold the rows of the release"),
         (
             lambda page: page.replace('{"files": {', '{"files": [{').replace("}}</script>", "}]}</script>"),
             "does not have the content of an explorer page",
