@@ -87,8 +87,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PLACE:
         raise AttributeError(f"module 'empathy_eval' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"empathy_eval.{_PLACE[name]}"), name)
-    return found
+    value = globals()[name] = getattr(import_module(f"empathy_eval.{_PLACE[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:

@@ -62,12 +62,12 @@ class Parser(argparse.ArgumentParser):
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         """As the library's, but nothing is left over: a verb hands nothing up to the whole command line, whose usage says little."""
-        found, left = super().parse_known_args(args, namespace)
+        parsed, left = super().parse_known_args(args, namespace)
         if left:
-            known = [one for one in self._option_string_actions if one.startswith("--")]
-            meant = next((nearest(one.partition("=")[0], known) for one in left if one.startswith("-")), "")
+            known = [action for action in self._option_string_actions if action.startswith("--")]
+            meant = next((nearest(option.partition("=")[0], known) for option in left if option.startswith("-")), "")
             self.error(f"unrecognized arguments: {' '.join(left)}{meant}")
-        return found, left
+        return parsed, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with paths_reached(), _plainly():
             return int(options.run(options))
     except EmpathyEvalError as error:
-        for words in (str(error), *Tracebacks.of(one.traceback for one in error.problems)):
+        for words in (str(error), *Tracebacks.of(problem.traceback for problem in error.problems)):
             _tell(words)
         return error.exit_code
     except KeyboardInterrupt as error:

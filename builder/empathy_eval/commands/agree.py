@@ -65,7 +65,7 @@ def agree(
     from empathy_eval.raters.judges.agreeing import agreement_of
     from empathy_eval.releases.hub.fetch import release_folder
 
-    tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
+    tables = [Path(path) for path in ([table] if isinstance(table, str | Path) else table)]
     of, chance = release_folder(release) if release else None, ResamplingSettings(resamples, 0, seed)
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
@@ -74,23 +74,23 @@ def agree(
     from empathy_eval.reports import agreement_page as pages
 
     out = page_place(page, [*tables, *map(Path, rubrics)])
-    found, figures = reliability_of(tables, PanelOptions(judges, crowd, crowd_as, rubrics), chance, level, of)
+    result, figures = reliability_of(tables, PanelOptions(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
-    given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
-    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])), figures.to_json(), out)
-    return found
+    arguments = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *arguments])), figures.to_json(), out)
+    return result
 
 
 def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
     """Refuses what only a page has a use for."""
-    given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
+    page_options = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
     what = "applies to the reliability page, but no page is written"
-    refuse(Problem(name, what, "add --page OUT.html") for name, there in given.items() if there)
+    refuse(Problem(name, what, "add --page OUT.html") for name, given in page_options.items() if given)
 
 
-def _printed(found: Agreement, page: Path | None = None, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    printed(found, json, latex, markdown)
+def _printed(result: Agreement, page: Path | None = None, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    printed(result, json, latex, markdown)
     if page and not (json or latex or markdown):
         print(f"\npage: {plain(str(page))}\nfigures of the page: {plain(str(page.with_suffix('.json')))}")
     return 0
@@ -146,9 +146,9 @@ def _tags(audit: TagAudit) -> Iterator[str]:
     """A line a strategy and who judged it, and before them who held how many right."""
     yield "strategy tags: how many were judged, how many of them right, and which strategies were named instead of the others"
     yield from _table("share judged right", audit.right.items())
-    yield from (f"    {one.signature}" for one in audit.right.values())
+    yield from (f"    {share.signature}" for share in audit.right.values())
     header = ("  strategy", "by", "judged", "right", "named instead")
-    cells = [(f"  {one.strategy}", one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
+    cells = [(f"  {row.strategy}", row.by, str(row.judged), str(row.right), _instead(row.instead)) for row in audit.rows]
     yield from aligned([header, *cells], len(header))
 
 
@@ -156,34 +156,34 @@ def _instead(called: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in called.items())
 
 
-def _criterion(one: CriterionAgreement) -> Iterator[str]:
-    values, weights = " ".join(f"{value:g}" for value in one.scale), one.benchmark.weights
-    yield f"{one.criterion}: {one.ratings} ratings of {one.items} items, values {values}"
-    figures = [(f"Krippendorff's alpha, {level}", measure) for level, measure in one.alpha.items()]
-    figures += [("Fleiss' kappa", one.fleiss), (f"benchmark: median {weights} kappa of pairs of experts", one.benchmark.median)]
-    for judge in one.benchmark.judges:
+def _criterion(criterion: CriterionAgreement) -> Iterator[str]:
+    values, weights = " ".join(f"{value:g}" for value in criterion.scale), criterion.benchmark.weights
+    yield f"{criterion.criterion}: {criterion.ratings} ratings of {criterion.items} items, values {values}"
+    figures = [(f"Krippendorff's alpha, {level}", measure) for level, measure in criterion.alpha.items()]
+    figures += [("Fleiss' kappa", criterion.fleiss), (f"benchmark: median {weights} kappa of pairs of experts", criterion.benchmark.median)]
+    for judge in criterion.benchmark.judges:
         figures.append((f"{judge.judge}: median {weights} kappa with the experts", judge.median))
         figures += [(f"{judge.judge}: its median minus the benchmark", judge.difference)] if judge.reached is not None else []
     yield from _table("figure", figures)
-    for judge in one.benchmark.judges:
+    for judge in criterion.benchmark.judges:
         if judge.reached is not None:
             yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
-    yield from _pairs("expert with expert", one.benchmark.pairs)
-    for judge in one.benchmark.judges:
+    yield from _pairs("expert with expert", criterion.benchmark.pairs)
+    for judge in criterion.benchmark.judges:
         yield from _pairs(f"{judge.judge} with expert", judge.pairs)
-    if one.against_median:
-        named = [rater.binary_f1 for rater in one.against_median if rater.macro_f1.value is not None]
+    if criterion.against_median:
+        named = [rater.binary_f1 for rater in criterion.against_median if rater.macro_f1.value is not None]
         binary = [f"F1 of >={threshold:g}" for threshold, _ in (named[0] if named else ())]
         head = ("  with the median of the other experts", "items", f"{weights} kappa", "macro F1", *binary)
-        yield from aligned([head, *(_against(rater, weights, len(head)) for rater in one.against_median)], right=(1,))
-    yield f"  {one.signature}"
+        yield from aligned([head, *(_against(rater, weights, len(head)) for rater in criterion.against_median)], right=(1,))
+    yield f"  {criterion.signature}"
 
 
 def _pairs(title: str, pairs: tuple[RaterPair, ...]) -> Iterator[str]:
     if len(pairs) > PAIRS_SHOWN:
         yield f"  Cohen's kappa, {title}: {len(pairs)} pairs, too many to show; --json has them"
     elif pairs:
-        rows = [(f"  {' - '.join(one.raters)}", str(next(iter(one.kappa.values())).n), *map(str, one.kappa.values())) for one in pairs]
+        rows = [(f"  {' - '.join(pair.raters)}", str(next(iter(pair.kappa.values())).n), *map(str, pair.kappa.values())) for pair in pairs]
         yield from aligned([(f"  Cohen's kappa, {title}", "items", *pairs[0].kappa), *rows], right=(1,))
 
 

@@ -68,10 +68,10 @@ def annotate(
         If the job could not finish; every answer so far is in the ledger.
     """
     how = RunOptions(**(ways or {}), progress=progress)
-    asked = AnnotateOptions(
+    options = AnnotateOptions(
         release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules
     )
-    return asked.jobs().done(how)
+    return options.jobs().done(how)
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,8 @@ class AnnotateOptions:
             raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
         from empathy_eval.raters.judges.attacking import AttackSelection, attacking
 
-        wanted = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
-        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, wanted))
+        selection = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
+        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, selection))
 
     def _job(self) -> tuple[AnnotationJob, Path]:
         """The job of annotations, and the folder of what is judged."""
@@ -132,14 +132,17 @@ class AnnotateOptions:
             what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
             problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
         refuse(problems)
-        given, judge = None, self.model
+        custom_judge, judge = None, self.model
         if not isinstance(judge, str | Path | Mapping):
-            given, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
+            custom_judge, judge = (
+                judge,
+                {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)},
+            )
         else:
             judge = judge_of(judge, self.base_url)
         design = AnnotationPlan(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
         folder, templates = release_folder(self.release), Path(self.templates) if self.templates else None
-        return annotations_of(folder, read, judge, design, given=given, templates=templates), folder
+        return annotations_of(folder, read, judge, design, given=custom_judge, templates=templates), folder
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ class AnnotationJobs:
     attacked: AnnotationJob | None = None
     told: tuple[str, ...] = ()
 
-    def done(self, ways: RunOptions) -> HandedOut:
+    def done(self, run: RunOptions) -> HandedOut:
         """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
 
         Batches of the second that are under way are taken in before: no other job may open their ledger.
@@ -163,24 +166,24 @@ class AnnotationJobs:
         from empathy_eval.generation.build_folder import LEDGER
         from empathy_eval.raters.judges.annotations import ATTACKS
 
-        ways.refuse_contradictions("annotate")
-        if ways.batch and self.first.config.model.form:
+        run.refuse_contradictions("annotate")
+        if run.batch and self.first.config.model.form:
             fix = "leave it out; or write the requests to a file with --requests-to, for a server that processes files"
             raise input_error("--batch", "no provider runs reward models in batches", fix)
         if self.attacked is None:
-            return do(self.first, self.out, ways)
-        ledger = Path(ways.ledger or self.out / LEDGER)
-        second = partial(do, self.attacked, self.out / ATTACKS, replace(ways, ledger=ledger))
-        begun = second() if ways.batch and _under_way(ledger, self.attacked.config.identity) else None
+            return do(self.first, self.out, run)
+        ledger = Path(run.ledger or self.out / LEDGER)
+        second = partial(do, self.attacked, self.out / ATTACKS, replace(run, ledger=ledger))
+        begun = second() if run.batch and _under_way(ledger, self.attacked.config.identity) else None
         if begun and begun.requests:
             return _both(None, begun)
-        handed = do(self.first, self.out, ways)
+        handed = do(self.first, self.out, run)
         if handed.requests:
             return handed
-        beside = begun or second()
-        if not (beside.requests or ways.part):
+        attacks = begun or second()
+        if not (attacks.requests or run.part):
             self.table()
-        return _both(handed, beside)
+        return _both(handed, attacks)
 
     def table(self) -> AttackTable:
         """The table of attacks, which is kept beside what was said of attacked texts."""
@@ -200,7 +203,7 @@ def _under_way(path: Path, identity: str) -> bool:
     if not path.is_file():
         return False
     with Ledger(path, create=False, write=False) as ledger:
-        return any(one.build == identity for one in ledger.open_batches())
+        return any(batch.build == identity for batch in ledger.open_batches())
 
 
 def _both(first: HandedOut | None, second: HandedOut) -> HandedOut:
@@ -208,8 +211,8 @@ def _both(first: HandedOut | None, second: HandedOut) -> HandedOut:
     from empathy_eval.generation.summary import HandedOut
     from empathy_eval.raters.judges.annotations import ATTACKS
 
-    beside = {ATTACKS: second.summary} if second.summary else {}
-    return HandedOut(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
+    parts = {ATTACKS: second.summary} if second.summary else {}
+    return HandedOut(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, parts)
 
 
 def _turns(text: str) -> int | None:
@@ -217,7 +220,7 @@ def _turns(text: str) -> int | None:
 
 
 def _run(options: Namespace) -> int:
-    jobs = AnnotateOptions(**{one.name: getattr(options, one.name) for one in fields(AnnotateOptions)}).jobs()
+    jobs = AnnotateOptions(**{field.name: getattr(options, field.name) for field in fields(AnnotateOptions)}).jobs()
     if options.preview:
         return _previewed(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
@@ -231,19 +234,19 @@ def _run(options: Namespace) -> int:
             "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         )
     # What it is held against is read before anything is asked: a wrong name costs nothing.
-    beside = read_compared(config, options.out, options.beside, options.reviews)
+    compared = read_compared(config, options.out, options.beside, options.reviews)
 
     def closing() -> ClosingMessage:
         if built:
             step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
-            said = ClosingMessage(step, {})
+            message = ClosingMessage(step, {})
         else:
-            worth = judge_quality(read_annotations(options.out), jobs.release, beside)
-            said = ClosingMessage(quality_text(worth), {"worth": worth.to_json()})
+            quality = judge_quality(read_annotations(options.out), jobs.release, compared)
+            message = ClosingMessage(quality_text(quality), {"worth": quality.to_json()})
         if not jobs.attacked:
-            return said
+            return message
         table = jobs.table()
-        return ClosingMessage("\n".join([said.text, "", *attack_lines(table)]), {**said.json, "attacks": table.to_json()})
+        return ClosingMessage("\n".join([message.text, "", *attack_lines(table)]), {**message.json, "attacks": table.to_json()})
 
     return done(options, "annotate", jobs.done, closing)
 
@@ -256,24 +259,30 @@ def _previewed(jobs: AnnotationJobs, options: Namespace) -> int:
     if options.part or options.engine == "ray" or options.wait is False:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, jobs.first.config)
-    there = options.out / LEDGER
-    ledger = options.ledger or (there if there.is_file() else None)
+    default_ledger = options.out / LEDGER
+    ledger = options.ledger or (default_ledger if default_ledger.is_file() else None)
     check_count("--requests", options.requests)
-    made = preview(jobs.first, ledger, options.requests)
-    more = jobs.attacked and preview(jobs.attacked, ledger, 0)
+    first = preview(jobs.first, ledger, options.requests)
+    attacked = jobs.attacked and preview(jobs.attacked, ledger, 0)
     if options.json:
-        of_attacks = {"attacks": {"answered": more.answered, "estimates": [asdict(one) for one in more.estimates]}} if more else {}
-        estimates = [asdict(one) for one in made.estimates]
-        told = {"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates, **of_attacks}
-        print(json_text(told, ascii_only=True))
+        of_attacks = (
+            {"attacks": {"answered": attacked.answered, "estimates": [asdict(estimate) for estimate in attacked.estimates]}}
+            if attacked
+            else {}
+        )
+        estimates = [asdict(estimate) for estimate in first.estimates]
+        values = {"requests": requests_json(first.requests), "answered": first.answered, "estimates": estimates, **of_attacks}
+        print(json_text(values, ascii_only=True))
         return 0
-    if made.answered:
-        print(f"--- {made.answered:,} requests are already answered in {options.ledger or there}; the remaining ones:")
-    print(estimate_table(made.estimates))
-    if jobs.attacked and more:
-        print(f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {more.answered:,} of their requests are already answered:")
-        print(estimate_table(more.estimates))
-    print_requests(made.requests)
+    if first.answered:
+        print(f"--- {first.answered:,} requests are already answered in {options.ledger or default_ledger}; the remaining ones:")
+    print(estimate_table(first.estimates))
+    if jobs.attacked and attacked:
+        print(
+            f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {attacked.answered:,} of their requests are already answered:"
+        )
+        print(estimate_table(attacked.estimates))
+    print_requests(first.requests)
     return 0
 
 

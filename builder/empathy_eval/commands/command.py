@@ -21,9 +21,9 @@ TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": f
 ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
 
-def printed(found: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+def printed(result: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
     """Prints a result as its table, in one of the forms of it, or as JSON; returns the exit status."""
-    print(json_text(found.to_json()) if json else found.to_latex() if latex else found.to_markdown() if markdown else found)
+    print(json_text(result.to_json()) if json else result.to_latex() if latex else result.to_markdown() if markdown else result)
     return 0
 
 
@@ -51,8 +51,8 @@ class Command:
         lead, mark, rest = (inspect.getdoc(self.call) or "").partition("\n\nRaises\n")
         returns = inspect.signature(self.call).return_annotation
         sections = {"Parameters": "\n".join(parameter_docs(self.call, self.rows)), "Returns": returns}
-        made = (f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text)
-        self.call.__doc__ = f"{lead}{''.join(made)}{mark}{rest}"
+        added = (f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text)
+        self.call.__doc__ = f"{lead}{''.join(added)}{mark}{rest}"
 
     def add(self, verbs: Any) -> None:
         """Adds the verb to the parser."""
@@ -67,8 +67,8 @@ class Command:
         if self.run:
             return self.run(options)
         with staged(self.name or self.call.__name__) if self.staged else nullcontext():
-            found = self.call(**self.given(options))
-        return self.shown(found, **given(options, self.shown))
+            result = self.call(**self.given(options))
+        return self.shown(result, **given(options, self.shown))
 
     def given(self, options: argparse.Namespace) -> dict[str, Any]:
         """The parameters of the call that the command line gives."""
@@ -99,7 +99,7 @@ def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, An
 
 def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> None:
     """Adds the rows of parameters of these calls, the last of which says how it is read."""
-    parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
+    parameters = {name: parameter for call in calls for name, parameter in inspect.signature(call).parameters.items()}
     groups: dict[OptionGroup | None, Any] = {None: parser}
     for row, words in rows.items():
         option = words if isinstance(words, Option) else Option(words)
@@ -140,7 +140,7 @@ def _settings(parameter: inspect.Parameter | None, *, placed: bool, switch: bool
     if parameter is None:
         return {}
     kind, needed = parameter.annotation, parameter.default is parameter.empty
-    settings = {"type": next((one for word, one in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
+    settings = {"type": next((type_ for word, type_ in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
     if placed:
         return settings | ({"nargs": "+"} if "Sequence" in kind else {} if needed else {"nargs": "?"})
     return settings | ({"action": "append"} if "Sequence" in kind else {}) | ({"required": True} if needed else {})

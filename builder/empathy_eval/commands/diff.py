@@ -28,9 +28,9 @@ def diff(before: str | Path, after: str | Path) -> Diff:
     return diff(release_folder(before), release_folder(after))
 
 
-def _shown(found: Diff, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    printed(found, json, latex, markdown)
-    return 2 if found.moved or found.unexplained else 0
+def _shown(result: Diff, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    printed(result, json, latex, markdown)
+    return 2 if result.moved or result.unexplained else 0
 
 
 COMMAND = Command(

@@ -48,9 +48,9 @@ class RunOptions:
     def refuse_contradictions(self, verb: str) -> None:
         """Raises an :class:`InputError` for ways that do not go together."""
         check_engine(self.engine, self.ray_address)
-        asked = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
-        if len(asked) > 1:
-            raise input_error(verb, f"{' and '.join(asked)} cannot be combined", "choose one of them")
+        modes = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
+        if len(modes) > 1:
+            raise input_error(verb, f"{' and '.join(modes)} cannot be combined", "choose one of them")
         part = self.part
         if part is not None and not (isinstance(part, tuple) and [*map(type, part)] == [int, int] and 1 <= part[0] <= part[1]):
             raise input_error(f"{verb}: part", f"{part!r} is not a part", "give (K, N) with K from 1 to N, such as (3, 16)")
@@ -118,10 +118,10 @@ def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions)
 
     if not isinstance(what, Recipe) or not ledger.is_file():
         return what
-    found = what if options.engine == "ray" else Dialogues(what).resolved().recipe
-    if again := unused_answers(found, ledger, [folder, ledger.parent]):
+    resolved = what if options.engine == "ray" else Dialogues(what).resolved().recipe
+    if again := unused_answers(resolved, ledger, [folder, ledger.parent]):
         LOG.warning("%s", plain(f"{ledger}: {again}"))
-    return found
+    return resolved
 
 
 def part(text: str) -> tuple[int, int]:
@@ -130,10 +130,10 @@ def part(text: str) -> tuple[int, int]:
     Raises:
         argparse.ArgumentTypeError: for anything else, and for a part that there is not.
     """
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise argparse.ArgumentTypeError(f'"{text}" is not a part; write K/N with K from 1 to N, such as 3/16')
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 RUN: Rows = {
@@ -189,12 +189,16 @@ def done(
         run = RunOptions(**given(options, RunOptions), watch=watch, course=course)
         handed = work(run)
     finished = not handed.requests and not run.part
-    more, heard = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
-    warned_of(heard)
+    more, canary_warnings = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
+    warned_of(canary_warnings)
     if options.json:
-        told = more.json if more else {}
-        beside = {name: {**one.to_json(), **told.get(name, {})} for name, one in handed.beside.items()}
-        print(json_text({**handed.to_json(), **told, **beside, **({"canary": heard} if heard else {})}, ascii_only=True))
+        closing_values = more.json if more else {}
+        parts = {name: {**summary.to_json(), **closing_values.get(name, {})} for name, summary in handed.beside.items()}
+        print(
+            json_text(
+                {**handed.to_json(), **closing_values, **parts, **({"canary": canary_warnings} if canary_warnings else {})}, ascii_only=True
+            )
+        )
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")

@@ -44,8 +44,8 @@ class InitResult:
     commands: tuple[str, ...]
 
     def __str__(self) -> str:
-        written = (f"wrote {one}" for one in self.files)
-        return plain("\n".join([*written, "", "next:", *(f"  {one}" for one in self.commands)]))
+        written = (f"wrote {file}" for file in self.files)
+        return plain("\n".join([*written, "", "next:", *(f"  {command}" for command in self.commands)]))
 
 
 @takes_paths
@@ -70,13 +70,13 @@ def init(kind: str = "demo", out: str | Path = ".") -> InitResult:
     texts = {Path(out) / path: commented(source.read_text(encoding="utf-8")) for path, source in _sources(kind).items()}
     for path in texts:
         refuse_folders(path)
-    if there := [path for path in texts if os.path.lexists(path)]:
+    if existing := [path for path in texts if os.path.lexists(path)]:
         fix = "remove it, or name another folder with --out: nothing is overwritten"
-        raise InputError([Problem(str(path), "already exists", fix) for path in there])
+        raise InputError([Problem(str(path), "already exists", fix) for path in existing])
     for path, text in texts.items():
         write_whole(path, text)
-    begun = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
-    return InitResult(tuple(texts), tuple(f"empathy-eval {one.format(shlex.quote(str(begun)))}" for one in NEXT[kind]))
+    first = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
+    return InitResult(tuple(texts), tuple(f"empathy-eval {command.format(shlex.quote(str(first)))}" for command in NEXT[kind]))
 
 
 def _sources(kind: str) -> dict[str, Path]:

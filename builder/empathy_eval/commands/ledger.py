@@ -103,8 +103,8 @@ def _spending(ledger: str | Path, config: str | Path | None = None) -> tuple[lis
         return spending(opened, prices), opened.problems()
 
 
-def _shown(found: tuple[list[Spending], list[Problem]], json: bool = False) -> int:
-    rows, problems = found
+def _shown(result: tuple[list[Spending], list[Problem]], json: bool = False) -> int:
+    rows, problems = result
     print(json_text([asdict(row) for row in rows], ascii_only=True) if json else spending_table(rows))
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -113,15 +113,17 @@ def _shown(found: tuple[list[Spending], list[Problem]], json: bool = False) -> i
 
 def _merged(merged: list[Merged], json: bool = False) -> int:
     if json:
-        print(json_text([asdict(one) for one in merged], ascii_only=True))
+        print(json_text([asdict(row) for row in merged], ascii_only=True))
         return 0
-    for one in merged:
-        print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} already there, {one.conflicts:,} in conflict")
-        for two in one.told:
-            about = f"{two.dialogue_id} {two.kind}" + ("" if two.turn is None else f" turn {two.turn}")
-            print(f"  {about}: the answer of {two.ledger} is kept ({two.model}, {two.finish}, {two.delivery})")
-        if one.conflicts > len(one.told):
-            print(f"  and {one.conflicts - len(one.told):,} more")
+    for counts in merged:
+        print(
+            f"{counts.ledger}: {counts.answers:,} answers, {counts.added:,} new, {counts.same:,} already there, {counts.conflicts:,} in conflict"
+        )
+        for conflict in counts.told:
+            about = f"{conflict.dialogue_id} {conflict.kind}" + ("" if conflict.turn is None else f" turn {conflict.turn}")
+            print(f"  {about}: the answer of {conflict.ledger} is kept ({conflict.model}, {conflict.finish}, {conflict.delivery})")
+        if counts.conflicts > len(counts.told):
+            print(f"  and {counts.conflicts - len(counts.told):,} more")
     return 0
 
 
@@ -134,21 +136,23 @@ def _imported(report: dict[str, ImportedAnswers], json: bool = False) -> int:
     from empathy_eval.completions.batch_files import import_report
 
     if json:
-        print(json_text({path: import_report(taken) for path, taken in report.items()}, ascii_only=True))
-    for path, taken in {} if json else report.items():
-        print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} already there, {taken.unanswered.total():,} without an answer")
-        for reason, count in sorted(taken.unanswered.items()):
+        print(json_text({path: import_report(answers) for path, answers in report.items()}, ascii_only=True))
+    for path, answers in {} if json else report.items():
+        print(
+            f"{path}: {answers.stored:,} answers stored, {answers.already:,} already there, {answers.unanswered.total():,} without an answer"
+        )
+        for reason, count in sorted(answers.unanswered.items()):
             print(f"  {signs(reason)} ({count:,})")
-        for line in _unfit(path, taken.problems):
+        for line in _unfit(path, answers.problems):
             print(line, file=sys.stderr)
-    return 1 if any(taken.problems for taken in report.values()) else 0
+    return 1 if any(answers.problems for answers in report.values()) else 0
 
 
 def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
     """What did not fit, each thing once with the number of lines that it is true of."""
     alike: dict[tuple[str, str], list[Problem]] = {}
-    for one in problems:
-        alike.setdefault((OF_A_LINE.sub("", one.what), one.fix), []).append(one)
+    for problem in problems:
+        alike.setdefault((OF_A_LINE.sub("", problem.what), problem.fix), []).append(problem)
     for some in list(alike.values())[:SHOWN]:
         first, more = some[0], len(some) - 1
         yield str(replace(first, what=f"{first.what}; and {more:,} more {'lines' if more > 1 else 'line'} like it") if more else first)

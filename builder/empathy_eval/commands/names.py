@@ -35,7 +35,7 @@ def names(kind: str | None = None) -> list[ListedName]:
     """
     if kind is not None and kind not in KINDS:
         raise input_error("list", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
-    return [one for name, found in KINDS.items() if kind in (None, name) for one in found()]
+    return [row for name, rows in KINDS.items() if kind in (None, name) for row in rows()]
 
 
 def _metrics() -> Iterator[ListedName]:
@@ -43,8 +43,8 @@ def _metrics() -> Iterator[ListedName]:
 
     for name, offers in known().items():
         place, settings = BUILT_IN.get(name, ("", {}))
-        told = "".join(f" ({key}: {value})" for key, value in settings.items())
-        yield ListedName("metrics", name, _first_line(place) + told, tuple(offers), EXTRAS.get(name, ""))
+        values = "".join(f" ({key}: {value})" for key, value in settings.items())
+        yield ListedName("metrics", name, _first_line(place) + values, tuple(offers), EXTRAS.get(name, ""))
 
 
 def _rubrics() -> Iterator[ListedName]:
@@ -79,17 +79,17 @@ def _first_line(place: str) -> str:
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""
 
 
-def _shown(found: list[ListedName], kind: str | None = None, json: bool = False) -> int:
+def _shown(rows: list[ListedName], kind: str | None = None, json: bool = False) -> int:
     if json:
-        print(json_text([asdict(one) for one in found]))
+        print(json_text([asdict(row) for row in rows]))
         return 0
-    wide = max((len(one.name) for one in found), default=0) + 2
+    wide = max((len(row.name) for row in rows), default=0) + 2
     for title in [kind] if kind else KINDS:
         print(title)
-        for one in (one for one in found if one.kind == title):
-            by = [name for name in one.by if name != "empathy-eval"]
-            more = [*([f"extra {one.extra}"] if one.extra else []), *([f"from {', '.join(by)}"] if by else [])]
-            print(plain(f"  {one.name:<{wide}}{one.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
+        for row in (row for row in rows if row.kind == title):
+            by = [name for name in row.by if name != "empathy-eval"]
+            more = [*([f"extra {row.extra}"] if row.extra else []), *([f"from {', '.join(by)}"] if by else [])]
+            print(plain(f"  {row.name:<{wide}}{row.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
     return 0
 
 

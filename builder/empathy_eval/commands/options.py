@@ -157,8 +157,8 @@ def told_of(faults: Sequence[MetricFault]) -> int:
 
 def warned_of(warnings: Iterable[str]) -> None:
     """Tells of what the exit status says nothing of, on standard error."""
-    for one in warnings:
-        print(f"warning: {plain(one)}", file=sys.stderr)
+    for warning in warnings:
+        print(f"warning: {plain(warning)}", file=sys.stderr)
 
 
 @contextmanager
@@ -170,14 +170,14 @@ def scoring_with(
 
     check_engine(engine, ray_address)
     kept = ScoreCache(user_cache() if cache is True else Path(cache)) if cache else None
-    told = progress or (lambda texts: None)
+    count_texts = progress or (lambda texts: None)
     if engine == "local":
-        yield Scoring(kept, None, told)
+        yield Scoring(kept, None, count_texts)
         return
     from empathy_eval.base.workers import map_over_ray, ray_session
 
     with ray_session(ray_address) as ray:
-        yield Scoring(kept, map_over_ray(ray), told)
+        yield Scoring(kept, map_over_ray(ray), count_texts)
 
 
 FIX = "name a file OUT.html; its figures are written beside it, as OUT.json"
@@ -197,14 +197,14 @@ def page_place(page: str | Path, read: Sequence[Path]) -> Path:
         if path.suffix.lower() != ".html":
             raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not an .html file"}', FIX)])
         both = (path, path.with_suffix(".json"))
-        folders, there = [one for one in both if one.is_dir()], [one for one in both if one.exists()]
-    real = {one.resolve() for one in read}
-    found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
-    found += [Problem("page", f'"{one}" is an input file, and would be overwritten', FIX) for one in both if one.resolve() in real]
-    if not found and len(there) == 1:
-        what = f'"{there[0]}" exists without the other file of a page, so no page wrote it: it would be overwritten'
-        found = [Problem("page", what, "name another OUT.html, or move it away")]
-    refuse(found)
+        folders, existing = [file for file in both if file.is_dir()], [file for file in both if file.exists()]
+    real = {source.resolve() for source in read}
+    problems = [Problem("page", f'"{folder}" is a folder', FIX) for folder in folders]
+    problems += [Problem("page", f'"{file}" is an input file, and would be overwritten', FIX) for file in both if file.resolve() in real]
+    if not problems and len(existing) == 1:
+        what = f'"{existing[0]}" exists without the other file of a page, so no page wrote it: it would be overwritten'
+        problems = [Problem("page", what, "name another OUT.html, or move it away")]
+    refuse(problems)
     return path
 
 
@@ -215,6 +215,6 @@ def write_page(html: str, figures: Any, path: Path) -> None:
         JobError: if they cannot be written.
     """
     texts = html, json_text(figures) + "\n"
-    with whole_file(path) as one, whole_file(path.with_suffix(".json")) as other:
-        for text, partial in zip(texts, (one, other), strict=True):
+    with whole_file(path) as page_file, whole_file(path.with_suffix(".json")) as figures_file:
+        for text, partial in zip(texts, (page_file, figures_file), strict=True):
             partial.write_text(text, encoding="utf-8", newline="\n")

@@ -38,30 +38,32 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     check_count("--requests", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None
     try_checks(read)
-    made = preview(read, path, n)
-    return replace(made, again=unused_answers(read, path, [path.parent]) if path else None)
+    estimated = preview(read, path, n)
+    return replace(estimated, again=unused_answers(read, path, [path.parent]) if path else None)
 
 
-def _shown(made: Preview, json: bool = False) -> int:
+def _shown(result: Preview, json: bool = False) -> int:
     if json:
-        requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
-        again = asdict(made.again) if made.again else None
-        print(json_text({"requests": requests, "stand_ins": made.placeholders, "estimates": estimates, "again": again}, ascii_only=True))
+        requests, estimates = requests_json(result.requests), [asdict(estimate) for estimate in result.estimates]
+        again = asdict(result.again) if result.again else None
+        print(json_text({"requests": requests, "stand_ins": result.placeholders, "estimates": estimates, "again": again}, ascii_only=True))
         return 0
-    print(estimate_table(made.estimates))
-    if made.again:
-        print(plain(str(made.again)))
-    print_requests(made.requests)
-    if made.placeholders:
-        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(made.placeholders)}")
-    if not made.requests:
+    print(estimate_table(result.estimates))
+    if result.again:
+        print(plain(str(result.again)))
+    print_requests(result.requests)
+    if result.placeholders:
+        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(result.placeholders)}")
+    if not result.requests:
         print("to see the requests, add --requests 1")
     return 0
 
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:
     """Requests as JSON values."""
-    return [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in requests]
+    return [
+        {"about": asdict(request.about), "key": request.key, "endpoint": request.endpoint, "body": request.body} for request in requests
+    ]
 
 
 def print_requests(requests: Sequence[Request]) -> None:
@@ -74,16 +76,19 @@ def print_requests(requests: Sequence[Request]) -> None:
 def estimate_table(estimates: tuple[RequestEstimate, ...]) -> str:
     """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
     rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
-    for one in estimates:
-        dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
-        tokens = f"{one.usage.input_tokens:,}", f"{one.usage.output_tokens:,}"
-        source = "the ledger's averages" if one.observed else "assumed sizes"
-        rows.append((one.kind, one.model[:22], f"{one.requests:,}", *tokens, dollars, f"{one.hours:.1f}", source))
-    known = [one.dollars for one in estimates if one.dollars is not None]
+    for estimate in estimates:
+        dollars = "no prices" if estimate.dollars is None else f"${estimate.dollars:,.2f}"
+        tokens = f"{estimate.usage.input_tokens:,}", f"{estimate.usage.output_tokens:,}"
+        source = "the ledger's averages" if estimate.observed else "assumed sizes"
+        rows.append((estimate.kind, estimate.model[:22], f"{estimate.requests:,}", *tokens, dollars, f"{estimate.hours:.1f}", source))
+    known = [estimate.dollars for estimate in estimates if estimate.dollars is not None]
     total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
-    tokens = f"{sum(one.usage.input_tokens for one in estimates):,}", f"{sum(one.usage.output_tokens for one in estimates):,}"
-    hours = sum(one.hours for one in estimates)
-    rows.append(("total", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
+    tokens = (
+        f"{sum(estimate.usage.input_tokens for estimate in estimates):,}",
+        f"{sum(estimate.usage.output_tokens for estimate in estimates):,}",
+    )
+    hours = sum(estimate.hours for estimate in estimates)
+    rows.append(("total", "", f"{sum(estimate.requests for estimate in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
     return "\n".join(aligned(rows, right=range(2, 7)))
 
 

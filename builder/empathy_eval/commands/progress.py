@@ -69,7 +69,7 @@ class Display(logging.Handler):
             self._look(self._clock())
 
     def _look(self, at: float) -> None:
-        notices = [(one.key, one.words) for one in self._work.notices_at(at)]
+        notices = [(notice.key, notice.words) for notice in self._work.notices_at(at)]
         if self._terminal:
             self._picture(at, notices)
             return
@@ -136,20 +136,20 @@ class RunDisplay:
             return READY
         ended, answered, replayed = sum(summary.status.values()), counts["answered"], min(counts["replayed"], counts["answered"])
         about = "about " if ended < summary.total else ""
-        told = [f"{ended:,} of {summary.total:,} {summary.things}"]
+        parts = [f"{ended:,} of {summary.total:,} {summary.things}"]
         # They end in the order of the plan, so that most of a short run is over before the first one ends.
-        told[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
+        parts[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
         if expected:
-            told.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
+            parts.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
         rate = self._rate(at, answered, replayed)
-        told += [f"{rate:.3g} a second" if rate >= 1 else f"{rate * 60:.3g} a minute"] if rate else []
-        told += self._cost()
-        told += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
-        told += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
+        parts += [f"{rate:.3g} a second" if rate >= 1 else f"{rate * 60:.3g} a minute"] if rate else []
+        parts += self._cost()
+        parts += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
+        parts += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
         many, reason = course.retrying(at)
-        told += [f"{many:,} sent again ({reason})"] if many else []
-        told += [f"{duration_text((expected - answered) / rate)} left"] if rate and expected > answered else []
-        return ", ".join(told)
+        parts += [f"{many:,} sent again ({reason})"] if many else []
+        parts += [f"{duration_text((expected - answered) / rate)} left"] if rate and expected > answered else []
+        return ", ".join(parts)
 
     def _rate(self, at: float, answered: int, replayed: int) -> float:
         """Answers a second in the last minute: new ones, or where there are none what the ledger gives."""
@@ -191,12 +191,12 @@ class StageDisplay:
         if self._number != stages.number:
             self._number, self._began = stages.number, at
         done, total, passed = stages.done, stages.total, at - self._began
-        told = [stages.name] if stages.name else []
-        if told and (total or done):
-            told.append(f"{done:,} of {total:,} {stages.things}" if total else f"{done:,} {stages.things}")
-        told += [duration_text(passed)] if told and passed >= UNKNOWN else []
-        told += [f"{duration_text(passed * (total - done) / done)} left"] if told and total > done > 0 and passed >= UNKNOWN else []
-        return ", ".join(told)
+        parts = [stages.name] if stages.name else []
+        if parts and (total or done):
+            parts.append(f"{done:,} of {total:,} {stages.things}" if total else f"{done:,} {stages.things}")
+        parts += [duration_text(passed)] if parts and passed >= UNKNOWN else []
+        parts += [f"{duration_text(passed * (total - done) / done)} left"] if parts and total > done > 0 and passed >= UNKNOWN else []
+        return ", ".join(parts)
 
 
 def shortened(row: str, width: int) -> str:

@@ -41,8 +41,8 @@ def publish(
 
 
 def _shown(published: PublishedRelease, repo: str | None = None) -> int:
-    for one in published.left:
-        print(one, file=sys.stderr)
+    for finding in published.left:
+        print(finding, file=sys.stderr)
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
     done = f"published as {repo} v{published.version}, commit {published.commit}"

@@ -24,28 +24,32 @@ def inversion_table(report: Report) -> TableText:
     from empathy_eval.reports.claims import claims, line_of, ranked
 
     measured, about = report.measured, report.about
-    (contrast, found), line = ranked(measured), line_of(measured)
+    (contrast, differences), line = ranked(measured), line_of(measured)
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
     of = "at equal closeness" if contrast == STANCE else "as released"
     rows = [("metric", f"accuracy {of}", "line", "difference at equal closeness", "difference as released")]
     for row in measured.inversion:
-        accuracy = found[row.metric].accuracy if row.metric in found else None
-        beside = line.beside.get(row.metric, "") if line else ""
+        accuracy = differences[row.metric].accuracy if row.metric in differences else None
+        place = line.beside.get(row.metric, "") if line else ""
         released = f"{_figure(row.differences[RAW], '+.4f')}{', forced' * row.differences[RAW].forced}"
-        rows.append((row.metric, _figure(accuracy, ".3f"), beside, _figure(alone.get(row.metric), "+.4f"), released))
+        rows.append((row.metric, _figure(accuracy, ".3f"), place, _figure(alone.get(row.metric), "+.4f"), released))
     lines: list[str] = [*aligned(rows, len(rows[0]))]
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(
             f"shortcut line {of}: {_figure(line.accuracy, '.3f')}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
-    told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
-    return table_text([*lines, "", *told])
+    sentences = [f"{claim.name}: {claim.said}".replace("\N{NO-BREAK SPACE}", " ") for claim in claims(measured)]
+    return table_text([*lines, "", *sentences])
 
 
-def _figure(one: Estimate | None, form: str) -> str:
+def _figure(estimate: Estimate | None, form: str) -> str:
     """A figure with its interval, where there is one."""
-    return "" if one is None else f"{one.value:{form}}" + ("" if one.low is None else f" [{one.low:{form}}, {one.high:{form}}]")
+    return (
+        ""
+        if estimate is None
+        else f"{estimate.value:{form}}" + ("" if estimate.low is None else f" [{estimate.low:{form}}, {estimate.high:{form}}]")
+    )
 
 
 @takes_paths
@@ -79,7 +83,7 @@ def release(
     with scoring_with(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
-            annotations=[Path(one) for one in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
+            annotations=[Path(annotation) for annotation in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
             previous=before, replace=replace,
         )  # fmt: skip
 

@@ -37,13 +37,13 @@ def report(
         return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
 
 
-def _shown(made: Report, out: Path, json: bool = False) -> int:
-    for one in made.left:
-        print(one, file=sys.stderr)
-    printed(made, json)
+def _shown(result: Report, out: Path, json: bool = False) -> int:
+    for finding in result.left:
+        print(finding, file=sys.stderr)
+    printed(result, json)
     if not json:
         print(f"\nreport: {out / 'index.html'}")
-    return told_of(made.measured.faults)
+    return told_of(result.measured.faults)
 
 
 COMMAND = Command(

@@ -109,30 +109,32 @@ def _export(options: Namespace) -> int:
     names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
     with staged("review export"):
-        made = review_export(options.release, options.out, replies=options.replies, **design)
+        exported = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
-        papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
-        print(json_text({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, ascii_only=True))
+        papers = {"minutes": exported.papers.minutes, "to_fill_in": exported.papers.open} if exported.papers else {}
+        print(
+            json_text(
+                {"review": exported.key["review"], "loads": exported.loads, "notes": exported.sample.notes, **papers}, ascii_only=True
+            )
+        )
         return 0
-    for note in made.sample.notes:
+    for note in exported.sample.notes:
         print(note)
-    least, most = min(made.loads.values()), max(made.loads.values())
-    print(f"{_drawn(made)} for {len(made.loads)} raters")
+    least, most = min(exported.loads.values()), max(exported.loads.values())
+    print(f"{_drawn(exported)} for {len(exported.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
-    if made.papers:
-        print(_to_do(made.papers, options.out))
+    if exported.papers:
+        print(_to_do(exported.papers, options.out))
     return 0
 
 
-def _drawn(made: Exported) -> str:
+def _drawn(exported: Exported) -> str:
     """What is rated, in words."""
-    count, settings = made.sample.count, made.key["settings"]
-    groups = len(made.sample.units[0].cells)
+    count, settings = exported.sample.count, exported.key["settings"]
+    groups = len(exported.sample.units[0].cells)
     if "design" in settings:
-        return (
-            f"{len(made.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
-        )
+        return f"{len(exported.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
     more = {"reply": "contexts with replies", "crossed": "crossed items"}
     also = "".join(f", {count(kind)} {what}" for kind, what in more.items() if count(kind))
     return f"{count('variant')} turns and {count('dialogue')} dialogues{also}"
@@ -145,8 +147,8 @@ def _to_do(papers: PackDocuments, out: Path) -> str:
     from empathy_eval.raters.review.export import CHECKLIST
 
     open_in = ", ".join(f"{count} in {out / file}" for file, count in Counter(file for file, _ in papers.open).items())
-    told = f"about {papers.minutes} minutes each, with guidance and practice"
-    return f"{told}\nnot ready to send: {len(papers.open)} places must be filled in: {open_in}\nstart with {out / CHECKLIST}"
+    time = f"about {papers.minutes} minutes each, with guidance and practice"
+    return f"{time}\nnot ready to send: {len(papers.open)} places must be filled in: {open_in}\nstart with {out / CHECKLIST}"
 
 
 def _imported(done: Imported, reviews: Path, json: bool = False) -> int:

@@ -61,15 +61,15 @@ def run_plan(options: argparse.Namespace) -> int:
     """
     # A seed of 0 was given, too.
     stray = [name for name in OF_RATINGS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
-    problems = [Problem(_option(one), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for one in stray]
+    problems = [Problem(_option(name), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for name in stray]
     problems += [
-        Problem(_option(one), "is missing", f"add it: {EXAMPLE}") for one in ("groups", "categories") if getattr(options, one) is None
+        Problem(_option(name), "is missing", f"add it: {EXAMPLE}") for name in ("groups", "categories") if getattr(options, name) is None
     ]
     refuse(problems)
     from empathy_eval.raters.study.power import study_plan
 
-    found = study_plan(**given(options, study_plan))
-    print(json_text(found.to_json(), ascii_only=True) if options.json else found)
+    plan = study_plan(**given(options, study_plan))
+    print(json_text(plan.to_json(), ascii_only=True) if options.json else plan)
     return 0
 
 
@@ -114,10 +114,10 @@ class StudyCall:
 
     def texts(self, name: str, value: object, *, commas: bool = False) -> tuple[str, ...]:
         """Texts; a single one is itself, or with ``commas`` what stands between its commas, as on the command line."""
-        found = value.split(",") if commas and isinstance(value, str) and value else _several(value)
-        if odd := [one for one in found if not isinstance(one, str)]:
+        values = value.split(",") if commas and isinstance(value, str) and value else _several(value)
+        if odd := [text for text in values if not isinstance(text, str)]:
             self._odd(name, odd[0], "a text, or a list of them")
-        return tuple(one.strip() for one in found if isinstance(one, str))
+        return tuple(text.strip() for text in values if isinstance(text, str))
 
     def path(self, name: str, value: object) -> Path:
         """A path that must be there."""
@@ -126,12 +126,12 @@ class StudyCall:
 
     def paths(self, name: str, value: object) -> list[Path]:
         """Paths; a single one is itself."""
-        return [self.path(name, one) for one in _several(value)]
+        return [self.path(name, item) for item in _several(value)]
 
-    def _odd(self, name: str, value: object, wanted: str) -> str:
+    def _odd(self, name: str, value: object, expected: str) -> str:
         """Notes what is no such value; stands for it until all are refused."""
         kind = "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
-        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {wanted}"))
+        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {expected}"))
         return ""
 
     def refuse(self) -> None:
@@ -144,18 +144,18 @@ def _several(value: object) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
 
 
-def command_of(tables: Sequence[Path], reading: ReadOptions, asked: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
+def command_of(tables: Sequence[Path], reading: ReadOptions, options: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
     """The command that reckons the same; ``files`` by option. None where there is none: it cannot name labels with commas."""
     if any("," in label for label in reading.labels):
         return None
-    found = ["empathy-eval", "study", *map(str, tables), f"--baseline={reading.baseline}"]
-    found += [f"--labels={','.join(reading.labels)}"] if reading.labels else []
-    found += [f"--criterion={reading.criterion}"] if reading.criterion is not None else []
-    found += [f"--by={one}" for one in asked.by or ()]
-    for one in fields(asked):
-        value = getattr(asked, one.name)
-        found += [f"--{one.name}={value}"] if one.name != "by" and value != one.default else []
-    return shlex.join(found + [f"--{option}={path}" for option, paths in files.items() for path in paths])
+    words = ["empathy-eval", "study", *map(str, tables), f"--baseline={reading.baseline}"]
+    words += [f"--labels={','.join(reading.labels)}"] if reading.labels else []
+    words += [f"--criterion={reading.criterion}"] if reading.criterion is not None else []
+    words += [f"--by={column}" for column in options.by or ()]
+    for field in fields(options):
+        value = getattr(options, field.name)
+        words += [f"--{field.name}={value}"] if field.name != "by" and value != field.default else []
+    return shlex.join(words + [f"--{option}={path}" for option, paths in files.items() for path in paths])
 
 
 EXAMPLES = """\
@@ -200,40 +200,40 @@ def study(
     from empathy_eval.raters.study.ratings import ReadOptions
     from empathy_eval.raters.study.study import StudyOptions
 
-    taken = StudyCall()
-    tables, later = taken.paths("table", table), taken.paths("add", add)
+    call = StudyCall()
+    tables, later = call.paths("table", table), call.paths("add", add)
     if not tables:
-        taken.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
+        call.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
     # Of the raters there is one table or none, and one page or none.
-    people, pages = ([] if one is None else [taken.path(name, one)] for name, one in (("raters", raters), ("page", page)))
-    names, chosen = taken.texts("labels", labels or (), commas=True), None if criterion is None else taken.text("criterion", criterion)
-    reading = ReadOptions(taken.text("baseline", baseline), names, chosen)
-    asked = StudyOptions(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
-    refuse(taken.problems)
+    people, pages = ([] if file is None else [call.path(name, file)] for name, file in (("raters", raters), ("page", page)))
+    names, chosen = call.texts("labels", labels or (), commas=True), None if criterion is None else call.text("criterion", criterion)
+    reading = ReadOptions(call.text("baseline", baseline), names, chosen)
+    options = StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
+    refuse(call.problems)
     out = page_place(pages[0], [*tables, *later, *people]) if pages else None
-    found = _studied(tables, later, people, reading, asked)
+    result = _studied(tables, later, people, reading, options)
     if out:
         from empathy_eval.reports.study_page import page as page_of
 
-        command = command_of(tables, reading, asked, {"add": later, "raters": people, "page": pages})
-        write_page(page_of(found, command), found.to_json(), out)
-    return found
+        command = command_of(tables, reading, options, {"add": later, "raters": people, "page": pages})
+        write_page(page_of(result, command), result.to_json(), out)
+    return result
 
 
 def _studied(
-    tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: ReadOptions, asked: StudyOptions
+    tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: ReadOptions, options: StudyOptions
 ) -> StudyReport:
     from empathy_eval.raters.study.ratings import read_study
     from empathy_eval.raters.study.study import study as studied_of
 
     ratings = read_study(tables, reading, later)
     if not people:
-        return studied_of(ratings, asked)
+        return studied_of(ratings, options)
     from empathy_eval.raters.study.balance import with_raters
     from empathy_eval.raters.study.raters_table import read_raters
 
     known = read_raters(people[0], ratings)
-    return with_raters(studied_of(ratings, asked), ratings, known)
+    return with_raters(studied_of(ratings, options), ratings, known)
 
 
 def _run(options: Namespace) -> int:
@@ -243,11 +243,11 @@ def _run(options: Namespace) -> int:
     if not options.table or options.baseline is None:
         what = "no ratings are named" if not options.table else "no baseline is named"
         raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
-    found = study(**COMMAND.given(options))
+    result = study(**COMMAND.given(options))
     if options.json:
-        print(json_text(found.to_json()))
+        print(json_text(result.to_json()))
     else:
-        print(score_csv(found)) if options.csv else printed(found, latex=options.latex, markdown=options.markdown)
+        print(score_csv(result)) if options.csv else printed(result, latex=options.latex, markdown=options.markdown)
         if options.page and not (options.csv or options.latex or options.markdown):
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0

@@ -71,13 +71,13 @@ def train(
     from empathy_eval.training.task import stray, task_of
     from empathy_eval.training.train import train
 
-    pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
-    asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
-    told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
-    refuse(stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}))
+    pairs, splits = ((value,) if isinstance(value, str) else value for value in (contrasts, split))
+    schedule: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
+    sources: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
+    refuse(stray(kind, {name: value for name, value in {**sources, **schedule}.items() if value is not None}))
     task = task_of(release_folder(release), pairs, splits, partial(_done, progress or (lambda pairs: None)))
-    course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
-    task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
+    course = replace(task.course, **{name: value for name, value in schedule.items() if value is not None})
+    task = replace(task, course=course, **{name: value for name, value in sources.items() if value is not None})
     return train(task, kind, Path(out))
 
 
@@ -137,6 +137,6 @@ def _lines(model: TrainedModel) -> Iterator[str]:
 
 
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
-    bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
-    cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
+    bounds = {name: "" if row["low"] is None else f"[{row['low']:.3f}, {row['high']:.3f}]" for name, row in rows.items()}
+    cells = [(f"  {name}", f"{row['accuracy']:.3f}", bounds[name]) for name, row in rows.items()]
     yield from aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))

@@ -44,17 +44,17 @@ def verify(
     key = read_public_key(signer) if signer is not None else None
     with scoring_with(cache=False, progress=progress) as scoring:
         return verify(
-            release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(one) for one in ledgers], signer=key, scoring=scoring
+            release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(ledger) for ledger in ledgers], signer=key, scoring=scoring
         )
 
 
 def _shown(problems: list[Finding], release: str, strict: bool = False, json: bool = False) -> int:
-    severities = {one.severity for one in problems}
+    severities = {problem.severity for problem in problems}
     faulty, left = "fault" in severities, "unchecked" in severities
     if json:
-        told = [{name: value for name, value in asdict(one).items() if name != "traceback"} for one in problems]
+        rows = [{name: value for name, value in asdict(problem).items() if name != "traceback"} for problem in problems]
         # The name of a file may hold what is no sign; as an escape it is JSON again.
-        print(json_text(told).encode(errors="backslashreplace").decode())
+        print(json_text(rows).encode(errors="backslashreplace").decode())
     else:
         claim = f"{release}: is what it claims" + (", except for what was not recomputed" if left else "")
         print("\n".join([*map(str, problems), *([] if faulty else [claim])]))

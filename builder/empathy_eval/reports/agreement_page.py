@@ -114,26 +114,34 @@ def dots(
     line: float | None = None,
 ) -> DotChart | None:
     """The chart of figures of each row; None where none is defined."""
-    lanes = {(one.kind, one.name): one for one in series}
-    found: dict[DotSeries, list[Estimate]] = {one: [] for one in series}
+    lanes = {(lane.kind, lane.name): lane for lane in series}
+    figures_by_series: dict[DotSeries, list[Estimate]] = {lane: [] for lane in series}
     for row in _rows(frameworks):
-        for one in figures(row):
-            if of := _of(lanes, one):
-                found[of].append(one.of)
-    drawn = [key for key, some in found.items() if any(one.value is not None for one in some)]
+        for figure in figures(row):
+            if of := _of(lanes, figure):
+                figures_by_series[of].append(figure.of)
+    drawn = [key for key, some in figures_by_series.items() if any(estimate.value is not None for estimate in some)]
     if not drawn:
         return None
-    absent = tuple((key, tuple(dict.fromkeys(str(one.reason) for one in some))) for key, some in found.items() if key not in drawn)
+    absent = tuple(
+        (key, tuple(dict.fromkeys(str(estimate.reason) for estimate in some)))
+        for key, some in figures_by_series.items()
+        if key not in drawn
+    )
     groups = tuple(
-        (part.framework.title, tuple(_dots(row.criterion, drawn, [(_of(lanes, one), one) for one in figures(row)]) for row in part.rows))
+        (part.framework.title, tuple(_dots(row.criterion, drawn, [(_of(lanes, mark), mark) for mark in figures(row)]) for row in part.rows))
         for part in frameworks
     )
-    ends = [*(end for some in found.values() for one in some for end in (one.value, one.low, one.high)), middle, line]
+    ends = [
+        *(end for some in figures_by_series.values() for estimate in some for end in (estimate.value, estimate.low, estimate.high)),
+        middle,
+        line,
+    ]
     return DotChart(tuple(drawn), absent, groups, ticks([end for end in ends if end is not None]), middle, line)
 
 
 def _rows(frameworks: Iterable[FrameworkRows]) -> Iterator[ReliabilityRow]:
-    return (row for one in frameworks for row in one.rows)
+    return (row for framework in frameworks for row in framework.rows)
 
 
 def _of(lanes: Mapping[tuple[str, str | None], DotSeries], figure: DotFigure) -> DotSeries | None:
@@ -143,10 +151,10 @@ def _of(lanes: Mapping[tuple[str, str | None], DotSeries], figure: DotFigure) ->
 
 def _dots(name: str, drawn: Sequence[DotSeries], figures: Sequence[tuple[DotSeries | None, DotFigure]]) -> DotRow:
     undefined = dict[str, list[DotFigure]]()
-    for of, one in figures:
-        if of in drawn and one.of.value is None:
-            undefined.setdefault(str(one.of.reason), []).append(one)
-    marks = tuple((drawn.index(of), one) for of, one in figures if of in drawn and one.of.value is not None)
+    for of, mark in figures:
+        if of in drawn and mark.of.value is None:
+            undefined.setdefault(str(mark.of.reason), []).append(mark)
+    marks = tuple((drawn.index(of), mark) for of, mark in figures if of in drawn and mark.of.value is not None)
     return DotRow(name, marks, tuple((why, tuple(some)) for why, some in undefined.items()))
 
 
@@ -162,15 +170,15 @@ def planes(
     frameworks: Sequence[FrameworkRows], series: Sequence[DotSeries], value: Callable[[ReliabilityRow, DotSeries], float | None]
 ) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
     """A plane a series, all with the same axes; criteria are numbered through in their order."""
-    rows = [(place, row) for place, one in enumerate(frameworks) for row in one.rows]
-    found = [(one, [(row.experts.value, value(row, one)) for _, row in rows]) for one in series]
-    ends = [end for _, places in found for x, y in places if x is not None and y is not None for end in (x, y)]
+    rows = [(place, row) for place, framework in enumerate(frameworks) for row in framework.rows]
+    coordinates = [(lane, [(row.experts.value, value(row, lane)) for _, row in rows]) for lane in series]
+    ends = [end for _, places in coordinates for x, y in places if x is not None and y is not None for end in (x, y)]
     if not ends:
         return (), ()
     axis = ticks([*ends, 1.0])
     size = axis[-1] - axis[0]
     drawn = list[AgreementPlane]()
-    for one, places in found:
+    for lane, places in coordinates:
         points = [
             (number, framework, x, y)
             for number, ((framework, _), (x, y)) in enumerate(zip(rows, places, strict=True), start=1)
@@ -178,17 +186,17 @@ def planes(
         ]
         labels = _labels([(number, (x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for number, _, x, y in points])
         missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
-        drawn.append(AgreementPlane(one, tuple(PlanePoint(*point, label) for point, label in zip(points, labels, strict=True)), missing))
+        drawn.append(AgreementPlane(lane, tuple(PlanePoint(*point, label) for point, label in zip(points, labels, strict=True)), missing))
     return tuple(drawn), axis
 
 
 def _labels(points: Sequence[tuple[int, float, float]]) -> Iterator[tuple[int, int]]:
     """Where beside each point its number stands: where it covers least of points and of the numbers before it, the best of equals."""
-    taken: list[Box] = [(x - POINT, y - POINT, x + POINT, y + POINT) for _, x, y in points]
+    covered: list[Box] = [(x - POINT, y - POINT, x + POINT, y + POINT) for _, x, y in points]
     for written, x, y in points:
         boxes = {place: _box(len(str(written)), x, y, place) for place in BESIDE}
-        best = min(BESIDE, key=lambda place, boxes=boxes: _covered(boxes[place], taken))  # type: ignore[misc]
-        taken.append(boxes[best])
+        best = min(BESIDE, key=lambda place, boxes=boxes: _covered(boxes[place], covered))  # type: ignore[misc]
+        covered.append(boxes[best])
         yield best
 
 
@@ -199,11 +207,14 @@ def _box(letters: int, x: float, y: float, place: tuple[int, int]) -> Box:
     return left, y + down - LETTER[1], left + width, y + down
 
 
-def _covered(one: Box, others: Iterable[Box]) -> float:
+def _covered(box: Box, boxes: Iterable[Box]) -> float:
     """The area that a box shares with others, in whole dots (less does not disturb), and what it costs to lie outside of the plane."""
-    sides = ((min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])) for other in others)
+    sides = (
+        (min(box[2], neighbour[2]) - max(box[0], neighbour[0]), min(box[3], neighbour[3]) - max(box[1], neighbour[1]))
+        for neighbour in boxes
+    )
     shared = sum(round(wide * high) for wide, high in sides if wide > 0 and high > 0)
-    return shared + (0 if min(one) >= -POINT and max(one) <= PLANE + POINT else PLANE)
+    return shared + (0 if min(box) >= -POINT and max(box) <= PLANE + POINT else PLANE)
 
 
 def page(of: Reliability, command: str | None = None) -> str:
@@ -233,14 +244,14 @@ def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str,
     def kappas(row: ReliabilityRow) -> Iterator[DotFigure]:
         placed = row.judges | ({CROWD: row.crowd} if row.crowd else {})
         yield DotFigure("experts", None, row.experts)
-        yield from others(row, {name: one.kappa for name, one in placed.items()})
+        yield from others(row, {name: against.kappa for name, against in placed.items()})
 
     return {
         "kappas": dots(of.frameworks, (EXPERTS, *drawn, *last), kappas, line=of.overall.benchmark),
         "alphas": dots(
             of.frameworks,
             (EXPERTS, *((JUDGES,) if judges else ())),
-            lambda row: [DotFigure(name, None, one) for name, one in row.alpha.items()],
+            lambda row: [DotFigure(name, None, estimate) for name, estimate in row.alpha.items()],
         ),
         "inflations": dots(of.frameworks, (*drawn, *last), lambda row: others(row, row.inflation), middle=0),
     }
@@ -250,8 +261,8 @@ def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tup
     each = tuple(DotSeries("judge", f"judge-{place % len(judges_drawn(judges))}", name) for place, name in enumerate(judges))
 
     def value(row: ReliabilityRow, series: DotSeries) -> float | None:
-        found = row.crowd if series.name is None else row.judges.get(series.name)
-        return found.kappa.value if found else None
+        against = row.crowd if series.name is None else row.judges.get(series.name)
+        return against.kappa.value if against else None
 
     return planes(of.frameworks, (*each, *((OF_CROWD,) if crowd else ())), value)
 
@@ -259,10 +270,10 @@ def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tup
 def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, int]]:
     """On how many criteria the whole interval of a judge (None: the crowd) minus the criterion's own benchmark is above or below 0."""
 
-    def sides(found: Sequence[AgainstBenchmark | None]) -> dict[str, int]:
-        apart = [one.minus_benchmark for one in found if one and one.minus_benchmark.value is not None]
-        above = sum(one.low is not None and one.low > 0 for one in apart)
-        below = sum(one.high is not None and one.high < 0 for one in apart)
+    def sides(criteria: Sequence[AgainstBenchmark | None]) -> dict[str, int]:
+        apart = [criterion.minus_benchmark for criterion in criteria if criterion and criterion.minus_benchmark.value is not None]
+        above = sum(estimate.low is not None and estimate.low > 0 for estimate in apart)
+        below = sum(estimate.high is not None and estimate.high < 0 for estimate in apart)
         return {"above": above, "below": below, "neither": len(apart) - above - below}
 
     rows = list(_rows(of.frameworks))
@@ -271,14 +282,14 @@ def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, 
 
 def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
     """The settings of every kind of figure, each with the criteria that have them."""
-    found: dict[str, dict[str, list[str]]] = {}
+    names_by_signature: dict[str, dict[str, list[str]]] = {}
     for criterion, figures in _signed(of):
         for what, some in figures.items():
-            for one in filter(None, some):
-                names = found.setdefault(what, {}).setdefault(one.signature, [])
+            for estimate in filter(None, some):
+                names = names_by_signature.setdefault(what, {}).setdefault(estimate.signature, [])
                 if criterion not in names:
                     names.append(criterion)
-    return found
+    return names_by_signature
 
 
 def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estimate | None]]]]:
@@ -288,20 +299,23 @@ def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estima
         yield (
             row.criterion,
             {
-                "pairs of experts": [one.kappa for one in row.pairs],
+                "pairs of experts": [pair.kappa for pair in row.pairs],
                 "median of the pairs": [row.experts],
-                "with the median expert": [one.kappa for one in placed],
-                "minus own": [one.minus_benchmark for one in placed],
+                "with the median expert": [against.kappa for against in placed],
+                "minus own": [against.minus_benchmark for against in placed],
                 "crowd with judges": [*row.crowd_with_judge.values()],
                 "alpha": [*row.alpha.values(), row.crowd_alpha],
-                "F1": [some for one in row.f1.values() for some in (one.macro, one.mean)],
-                "guessing": [some for one in row.f1.values() for some in (one.guess_macro, one.guess_binary)],
+                "F1": [some for score in row.f1.values() for some in (score.macro, score.mean)],
+                "guessing": [some for score in row.f1.values() for some in (score.guess_macro, score.guess_binary)],
                 "difference in points": [*row.inflation.values()],
                 "variance inflation": [row.vif],
             },
         )
-    yield from ((one.criterion, {"judges asked again": [one.same, one.alpha, one.kappa, one.range]}) for one in of.stability)
-    yield from ((one.high.criterion, {"contradictions": [one.share]}) for one in of.contradictions)
+    yield from (
+        (repeated.criterion, {"judges asked again": [repeated.same, repeated.alpha, repeated.kappa, repeated.range]})
+        for repeated in of.stability
+    )
+    yield from ((contradiction.high.criterion, {"contradictions": [contradiction.share]}) for contradiction in of.contradictions)
 
 
 def figure(value: float, places: int) -> str:

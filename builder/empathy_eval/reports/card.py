@@ -28,35 +28,40 @@ GROUP = 1000
 
 def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
     """What ``README.md`` says: the dataset card, its YAML head naming configs and splits."""
-    told = {"claims": claims(report.measured), "line": line_of(report.measured), "canary": notice_of(facts)}
+    figures = {"claims": claims(report.measured), "line": line_of(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
-    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers, "terms": terms()}
-    values["crossed"] = _crossed(folder) if "crossed" in configs else None
-    return _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder))
+    context = {"facts": facts, "report": report, **figures, "configs": list(configs), "splits": SPLITS, "papers": papers, "terms": terms()}
+    context["crossed"] = _crossed(folder) if "crossed" in configs else None
+    return _render("card.md.j2", **context, columns=_columns(configs), example=_example(folder))
 
 
 def _crossed(folder: Path) -> dict[str, Any]:
     """How many crossed items are curated, how many of those are not the project's own, and how many are of models, with who wrote and
     judged these."""
     source, writers, judges = (list(cells(folder, "crossed", name)) for name in ("source", "writer", "judge"))
-    named = {what: sorted({one for one in names if one}) for what, names in (("writers", writers), ("judges", judges))}
-    own = {_said(one) for some in load_crossed(data_folder("scenarios"), {})[0].values() for one in some}
+    named = {what: sorted({name for name in names if name}) for what, names in (("writers", writers), ("judges", judges))}
+    own = {_said(item) for some in load_crossed(data_folder("scenarios"), {})[0].values() for item in some}
     texts = (cells(folder, "crossed", name) for name in ("source", "context_2", "reply_1", "reply_2", "reason"))
     brought = sum(of == "seed" and (turns[-1]["text"], *rest) not in own for of, turns, *rest in zip(*texts, strict=True))
     return {"curated": source.count("seed"), "brought": brought, "modelled": source.count("model"), **named}
 
 
-def _said(one: CrossedItem) -> tuple[str, str, str, str]:
-    return one.twin, one.reply_1, one.reply_2, one.reason
+def _said(item: CrossedItem) -> tuple[str, str, str, str]:
+    return item.twin, item.reply_1, item.reply_2, item.reason
 
 
 def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:
     """Every column once, with its type, what it holds and the configs that have it."""
-    told = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    descriptions = read_yaml(data_folder("release") / "columns.yaml", "columns")
     kinds = {column.name: _kind(column.type) for schema in configs.values() for column in schema}
     return [
-        {"name": name, "type": kind, "what": told[name], "configs": [config for config, schema in configs.items() if name in schema.names]}
+        {
+            "name": name,
+            "type": kind,
+            "what": descriptions[name],
+            "configs": [config for config, schema in configs.items() if name in schema.names],
+        }
         for name, kind in kinds.items()
     ]
 
@@ -66,7 +71,7 @@ def _kind(kind: pa.DataType) -> str:
     if pa.types.is_list(kind):
         return f"list of {_kind(kind.value_type)}"
     if pa.types.is_struct(kind):
-        return "{" + ", ".join(one.name for one in kind) + "}"
+        return "{" + ", ".join(field.name for field in kind) + "}"
     return {"int64": "integer", "double": "number", "bool": "true or false"}.get(str(kind), "string")
 
 
@@ -81,16 +86,16 @@ def _example(folder: Path) -> str:
     shortest = min(((bool(row["flags"]), row["turn"], row["pair_id"]) for row in rows), default=None)
     if shortest is None:
         return "{}"
-    found = (row for batch in batches() for row in batch.filter(pc.equal(batch.column("pair_id"), shortest[2])).to_pylist())
-    return json_text(_cut(next(found)))
+    matching = (row for batch in batches() for row in batch.filter(pc.equal(batch.column("pair_id"), shortest[2])).to_pylist())
+    return json_text(_cut(next(matching)))
 
 
 def _cut(value: Any) -> Any:
     """A JSON value with long texts cut at a word."""
     if isinstance(value, dict):
-        return {name: _cut(one) for name, one in value.items()}
+        return {name: _cut(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_cut(one) for one in value]
+        return [_cut(item) for item in value]
     return shorten(value, 160, placeholder=" …") if isinstance(value, str) else value
 
 

@@ -68,7 +68,7 @@ def charts_of(measured: ReleaseTables) -> list[Chart]:
 
 def accuracies(measured: ReleaseTables) -> Chart | None:
     """How often each metric is right at equal closeness, beside what shortcuts reach there."""
-    rows = [(name, [Mark(STANCE, one.accuracy)]) for name, one in measured.equal_closeness.items() if one.accuracy]
+    rows = [(name, [Mark(STANCE, difference.accuracy)]) for name, difference in measured.equal_closeness.items() if difference.accuracy]
     line = line_of(measured)
     drawn = (line.accuracy.number, line.shortcut) if line and line.contrast == STANCE else None
     return accuracy_chart("accuracies", rows, drawn)
@@ -79,7 +79,7 @@ def accuracy_chart(name: str, rows: Sequence[tuple[str, list[Mark]]], line: tupl
     label = "share of comparisons with the empathetic reply rated better"
     ends = [end for _, (mark,) in rows for end in (mark.of.value, mark.of.low) if end is not None] + [line[0] if line else 1.0]
     # From a little below chance on, or from 0 where something lies lower.
-    ticks = [one / 10 for one in (range(4, 11) if min(ends) >= 0.4 else range(0, 11, 2))]
+    ticks = [tenth / 10 for tenth in (range(4, 11) if min(ends) >= 0.4 else range(0, 11, 2))]
     chart = _chart(name, ACCURACY, rows, 0.5, label)
     return replace(chart, ticks=ticks, line=line) if chart else None
 
@@ -94,7 +94,7 @@ def ranks(measured: ReleaseTables) -> Chart | None:
     """How often each metric ranks the empathetic reply higher: as released, and within closeness."""
     rows = []
     for row, marks in _marks(measured, RANKS):
-        ranked = [Mark(one.series, found) for one in marks if (found := getattr(one.of, "accuracy", None)) is not None]
+        ranked = [Mark(mark.series, accuracy) for mark in marks if (accuracy := getattr(mark.of, "accuracy", None)) is not None]
         if ranked and row.higher_is_better is not None:
             rows.append((row.metric, ranked))
     return _chart("ranks", RANKS, rows, 0.5, "share of turns with the empathetic reply ranked higher", (0.0, 1.0))
@@ -102,13 +102,13 @@ def ranks(measured: ReleaseTables) -> Chart | None:
 
 def scenarios(measured: ReleaseTables) -> Chart | None:
     """The accuracy of each metric in each scenario: at equal closeness, or as released where no metric has scores of controls."""
-    found: dict[str, list[Mark]] = {}
+    marks: dict[str, list[Mark]] = {}
     for row in (row for rows in by_scenario(measured).values() for row in rows):
         accuracy = row.only.accuracy
         if accuracy and row.higher_is_better is not None:
-            found.setdefault(row.metric, []).append(Mark(SCENARIO, Estimate(accuracy.value)))
+            marks.setdefault(row.metric, []).append(Mark(SCENARIO, Estimate(accuracy.value)))
     label = "share of comparisons with the empathetic reply rated better"
-    return _chart("scenarios", {SCENARIO: "one scenario"}, list(found.items()), 0.5, label, (0.0, 1.0))
+    return _chart("scenarios", {SCENARIO: "one scenario"}, list(marks.items()), 0.5, label, (0.0, 1.0))
 
 
 def by_scenario(measured: ReleaseTables) -> dict[str, list[MetricRow]]:
@@ -118,15 +118,15 @@ def by_scenario(measured: ReleaseTables) -> dict[str, list[MetricRow]]:
 
 def on_scale(row: MetricRow) -> bool:
     """Whether a metric has a better direction and gives scores between -1 and 1."""
-    return row.higher_is_better is not None and all(abs(one) <= 1 for one in row.scores.values())
+    return row.higher_is_better is not None and all(abs(score) <= 1 for score in row.scores.values())
 
 
 def _marks(measured: ReleaseTables, legend: dict[str, str]) -> Iterator[tuple[MetricRow, list[Mark]]]:
     """Each metric with its marks, of its pairs and of those with controls."""
     controls = {row.metric: row for row in measured.controls}
     for row in measured.inversion:
-        both = [one for one in (row, controls.get(row.metric)) if one]
-        yield row, [Mark(name, one.differences[name]) for one in both for name in legend if name in one.differences]
+        both = [present for present in (row, controls.get(row.metric)) if present]
+        yield row, [Mark(name, present.differences[name]) for present in both for name in legend if name in present.differences]
 
 
 def _chart(
@@ -142,8 +142,8 @@ def _chart(
     if low == high:  # nothing to show but the middle
         low, high = low - 0.1, high + 0.1
     ticks = [round(float(tick), 6) + 0.0 for tick in MaxNLocator(5).tick_values(low, high)]
-    there = {mark.series for mark in marks}
-    return Chart(name, {key: words for key, words in legend.items() if key in there}, list(rows), ticks, middle, label)
+    present = {mark.series for mark in marks}
+    return Chart(name, {key: words for key, words in legend.items() if key in present}, list(rows), ticks, middle, label)
 
 
 # The forms of figures: of a report, and for a paper; and what is left out of a file so that its bytes are the same on every run.
@@ -176,10 +176,10 @@ def draw_chart(chart: Chart, folder: Path, forms: Sequence[str] = PAGE) -> None:
             for mark in marks:
                 _draw(axes, mark, place + 0.2 * chart.shift(mark))
         if chart.line:
-            reach, told = chart.line
-            axes.axvline(reach, color=BLUE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False, label=f"shortcut line ({told})")
-        for name, told in chart.legend.items():
-            axes.scatter([], [], color=STYLES[name][0], marker=STYLES[name][1], s=36, label=told)
+            reach, words = chart.line
+            axes.axvline(reach, color=BLUE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False, label=f"shortcut line ({words})")
+        for name, words in chart.legend.items():
+            axes.scatter([], [], color=STYLES[name][0], marker=STYLES[name][1], s=36, label=words)
         # A dollar sign begins no formula.
         axes.set_yticks(range(len(chart.rows)), [name.replace("$", r"\$") for name, _ in chart.rows])
         axes.set_ylim(len(chart.rows) - 0.5, -0.5)
@@ -201,24 +201,26 @@ def draw_lengths(lengths: dict[str, Any], folder: Path) -> None:
     """How long the texts of each variant are: a histogram a variant, on one axis."""
     rows = lengths["variants"]
     with _figure(folder, "lengths", (7.2, 0.85 * len(rows) + 0.9), len(rows)) as (_, axes):
-        for row, one in zip(rows, np.atleast_1d(axes), strict=True):
+        for row, axis in zip(rows, np.atleast_1d(axes), strict=True):
             shares = np.array(row["counts"]) / row["texts"]
-            one.bar(np.arange(len(shares)) * lengths["bin"], shares, lengths["bin"] * 0.92, align="edge", color=BLUE)
-            one.axvline(row["median"], color=ORANGE, linewidth=1.6)
-            one.set_title(f"{row['variant'].replace('_', '-')}: median {row['median']:g}, mean {row['mean']:.1f}", loc="left", fontsize=9)
-            one.yaxis.set_visible(False)
-            _bare(one, "x")
-        one.set_xlabel(f"words (bins of {lengths['bin']})")
+            axis.bar(np.arange(len(shares)) * lengths["bin"], shares, lengths["bin"] * 0.92, align="edge", color=BLUE)
+            axis.axvline(row["median"], color=ORANGE, linewidth=1.6)
+            axis.set_title(f"{row['variant'].replace('_', '-')}: median {row['median']:g}, mean {row['mean']:.1f}", loc="left", fontsize=9)
+            axis.yaxis.set_visible(False)
+            _bare(axis, "x")
+        axis.set_xlabel(f"words (bins of {lengths['bin']})")
 
 
 def draw_course(course: dict[str, Any], folder: Path) -> None:
     """The share of each phase in each part of a dialogue."""
-    counts = np.array([one["counts"] for one in course["phases"]], dtype=float)
+    counts = np.array([phase["counts"] for phase in course["phases"]], dtype=float)
     shares = 100 * counts / np.maximum(counts.sum(axis=0), 1)
     with _figure(folder, "course", (7.2, 3.2)) as (figure, axes):
         under = np.zeros(course["parts"])
-        for one, share in zip(course["phases"], shares, strict=True):
-            axes.bar(np.arange(course["parts"]) + 0.5, share, 0.94, bottom=under, color=PHASES.get(one["name"], GREY), label=one["name"])
+        for phase, share in zip(course["phases"], shares, strict=True):
+            axes.bar(
+                np.arange(course["parts"]) + 0.5, share, 0.94, bottom=under, color=PHASES.get(phase["name"], GREY), label=phase["name"]
+            )
             under = under + share
         axes.set_xticks(range(course["parts"] + 1), [f"{100 * part // course['parts']} %" for part in range(course["parts"] + 1)])
         axes.set_xlabel("place among the helper turns of a dialogue")

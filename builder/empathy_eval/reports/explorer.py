@@ -128,8 +128,8 @@ def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: 
         "base": base,
         "files": list(_files(folder, facts)),
         "metrics": _metrics(folder),
-        "strategies": [{"phase": one, "names": [taxonomy[name].name for name in taxonomy.in_phase(one)]} for one in taxonomy.phases],
-        "scenarios": [{"id": int(number), "name": one["name"]} for number, one in sorted(facts["scenarios"].items())],
+        "strategies": [{"phase": phase, "names": [taxonomy[name].name for name in taxonomy.in_phase(phase)]} for phase in taxonomy.phases],
+        "scenarios": [{"id": int(number), "name": scenario["name"]} for number, scenario in sorted(facts["scenarios"].items())],
         "left_out": {
             **{name: summary[name] for name in ("planned", "accepted", "rejected", "missing", "rejected_by_reason", "samples_refused")},
             "withdrawn": facts["withdrawn"],
@@ -154,7 +154,7 @@ def _files(folder: Path, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _metrics(folder: Path) -> list[dict[str, Any]]:
     """The metrics that have a column of scores, with what the report says of them; none in a release of before."""
     path = folder / BESIDE["items"]
-    names = [one for one in schema_of(path).names if one not in UNSCORED] if path.is_file() else []
+    names = [name for name in schema_of(path).names if name not in UNSCORED] if path.is_file() else []
     rows = {row["metric"]: row for row in (read_tables(folder)["inversion"] if names else ())}
     known = [(name, rows.get(name, {})) for name in names]
     return [{"name": name, "signature": row.get("signature"), "higher is better": row.get("higher_is_better")} for name, row in known]
@@ -164,21 +164,21 @@ def sample_of(folder: Path, facts: dict[str, Any]) -> EmbeddedSample:
     """At most ``SAMPLED`` pairs of the test split, drawn by the seed of the build; of another one where that has none."""
     counts, seed = facts["counts"], facts["configuration"]["seed"]
     split = next((name for name in reversed(SPLITS) if counts["pairs"][name]), SPLITS[-1])
-    there = column(folder, "pairs", "pair_id", [split])
-    pairs = set(sorted(there, key=lambda one: digest_bytes(f"{seed}:{one}".encode()))[:SAMPLED])
-    dialogue_of = dict(zip(there, column(folder, "pairs", "dialogue_id", [split]), strict=True))
-    dialogues = {dialogue_of[one] for one in pairs}
+    ids = column(folder, "pairs", "pair_id", [split])
+    pairs = set(sorted(ids, key=lambda pair_id: digest_bytes(f"{seed}:{pair_id}".encode()))[:SAMPLED])
+    dialogue_of = dict(zip(ids, column(folder, "pairs", "dialogue_id", [split]), strict=True))
+    dialogues = {dialogue_of[pair] for pair in pairs}
     paths = [file_of(folder, config, split) for config in SHOWN if config in counts]
     paths += [folder / name for name in BESIDE.values() if (folder / name).is_file()]
     tables = {path.relative_to(folder).as_posix(): _chosen(path, pairs, dialogues) for path in paths}
-    return EmbeddedSample(split, len(pairs), len(there), tables)
+    return EmbeddedSample(split, len(pairs), len(ids), tables)
 
 
 def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> pa.Table:
     """The rows of a file that are of these pairs, or of their dialogues as a whole."""
     schema = schema_of(path)
-    ids = [one for one in schema if one.name in IDS]
-    if not ids or len({one.name for one in ids}) < len(ids) or any(one.type != TEXT for one in ids):
+    ids = [field for field in schema if field.name in IDS]
+    if not ids or len({field.name for field in ids}) < len(ids) or any(field.type != TEXT for field in ids):
         raise input_error(path, f'has no text column "{IDS[0]}" or "{IDS[1]}", or has one of them twice', WHOLE)
     chosen, whole = (pa.array(sorted(some), pa.string()) for some in (pairs, dialogues))
 

@@ -38,8 +38,8 @@ class JudgeHeadline:
     @property
     def right(self) -> Mapping[str, Any]:
         """How often the judge is right."""
-        found: Mapping[str, Any] = self.of["stance"][JUDGE]
-        return found
+        estimate: Mapping[str, Any] = self.of["stance"][JUDGE]
+        return estimate
 
 
 @dataclass(frozen=True)
@@ -62,44 +62,50 @@ def standings(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list
     """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
     line = judges_line(measured)
     return [
-        JudgeHeadline(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
-        for judge, worth in (judges["worth"] if judges else {}).items()
-        for name, one in worth["criteria"].items()
-        if (right := one["stance"].get(JUDGE)) and right["value"] is not None
+        JudgeHeadline(judge, name, criterion, place_beside(_estimate(right), line[0]) if line else None)
+        for judge, quality in (judges["worth"] if judges else {}).items()
+        for name, criterion in quality["criteria"].items()
+        if (right := criterion["stance"].get(JUDGE)) and right["value"] is not None
     ]
 
 
 def fooled(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
     """The answer of each judge that can be asked this."""
-    line, found = judges_line(measured), dict[str, list[JudgeHeadline]]()
-    for one in standings(judges, measured):
-        found.setdefault(one.judge, []).append(one)
-    return [_fooled(judge, some, line) for judge, some in found.items()]
+    line, headlines = judges_line(measured), dict[str, list[JudgeHeadline]]()
+    for standing in standings(judges, measured):
+        headlines.setdefault(standing.judge, []).append(standing)
+    return [_fooled(judge, some, line) for judge, some in headlines.items()]
 
 
 def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
-    ends = sorted(one.right["value"] for one in some)
-    shares = " to ".join(dict.fromkeys(percent(one) for one in (ends[0], ends[-1])))
-    count = max(one.of["pairs"] for one in some)
-    said = f"its accuracy over {counted(count, 'pair')} is {shares}"
+    ends = sorted(headline.right["value"] for headline in some)
+    shares = " to ".join(dict.fromkeys(percent(end) for end in (ends[0], ends[-1])))
+    count = max(headline.of["pairs"] for headline in some)
+    result = f"its accuracy over {counted(count, 'pair')} is {shares}"
     if line is None:
-        return JudgeVerdict(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
-    places = Counter(one.place for one in some)
-    parts = [f"{places[one]} {'is' if places[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
+        return JudgeVerdict(judge, "not known", f"{result}; no shortcut was measured to compare it with.")
+    places = Counter(headline.place for headline in some)
+    parts = [
+        f"{places[place]} {'is' if places[place] == 1 else 'are'} {PLACES_OF[place]}"
+        for place in (ABOVE, AT, BELOW, UNTESTED)
+        if places[place]
+    ]
     of = counted(len(some), "criterion", "criteria")
-    told = f"{said}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
+    reason = f"{result}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
     if places[UNTESTED]:
-        return JudgeVerdict(judge, "not known, because there are no intervals", told)
+        return JudgeVerdict(judge, "not known, because there are no intervals", reason)
     if places[ABOVE] == len(some):
-        return JudgeVerdict(judge, "no", told)
+        return JudgeVerdict(judge, "no", reason)
     if places[ABOVE]:
-        return JudgeVerdict(judge, "by some criteria", told)
-    return JudgeVerdict(judge, "yes" if places[BELOW] == len(some) else "not shown either way", told)
+        return JudgeVerdict(judge, "by some criteria", reason)
+    return JudgeVerdict(judge, "yes" if places[BELOW] == len(some) else "not shown either way", reason)
 
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
     """How often each criterion of each judge is right at equal closeness; none where none can be."""
-    rows = [(f"{one.judge}: {one.criterion}", [Mark(STANCE, _estimate(one.right))]) for one in standings(judges, measured)]
+    rows = [
+        (f"{standing.judge}: {standing.criterion}", [Mark(STANCE, _estimate(standing.right))]) for standing in standings(judges, measured)
+    ]
     chart = accuracy_chart("judges", rows, judges_line(measured))
     return [chart] if chart else []
 
@@ -112,7 +118,7 @@ def judged(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[st
     """All that the page says of judges beside the figures themselves; empty without judges."""
     if not judges:
         return {}
-    why = dict.fromkeys(one["why"] for _, one in _figures(judges["worth"], ()) if one["value"] is None)
+    why = dict.fromkeys(estimate["why"] for _, estimate in _figures(judges["worth"], ()) if estimate["value"] is None)
     return {
         "fooled": fooled(judges, measured), "standings": standings(judges, measured), "line": judges_line(measured),
         "why": list(why), "signatures": signatures(judges),
@@ -121,10 +127,10 @@ def judged(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[st
 
 def signatures(judges: Mapping[str, Any]) -> list[tuple[str, str]]:
     """(what, settings) of all figures on judges, in the order of the tables; those that share their settings are named together."""
-    found: dict[str, list[str]] = {}
+    names_by_signature: dict[str, list[str]] = {}
     for path, figure in _figures(judges, ()):
-        found.setdefault(figure["signature"], []).append(": ".join(path))
-    return [(listed(names), signature) for signature, names in found.items()]
+        names_by_signature.setdefault(figure["signature"], []).append(": ".join(path))
+    return [(listed(names), signature) for signature, names in names_by_signature.items()]
 
 
 def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
@@ -132,14 +138,14 @@ def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
     if isinstance(value, Mapping) and "signature" in value:
         yield path, value
     elif isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _figures(one, path if name in HIDDEN else (*path, name.replace("_", " ")))
+        for name, item in value.items():
+            yield from _figures(item, path if name in HIDDEN else (*path, name.replace("_", " ")))
 
 
 def terms() -> dict[str, str]:
     """Terms with their meanings, in the order in which pages list them."""
-    found: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
-    return found
+    glossary: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
+    return glossary
 
 
 MINUS = "\N{MINUS SIGN}"
@@ -152,7 +158,7 @@ def page(measured: ReleaseTables, about: dict[str, Any], told: dict[str, Any], c
     templates.filters |= FILTERS
     templates.globals["figures_of_contrasts"] = RANKED
     return templates.get_template("page.html.j2").render(
-        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
+        measured=measured, about=about, told=told, charts={chart.name: chart for chart in charts}, claims=claims(measured),
         line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
         by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
@@ -164,14 +170,14 @@ def rendered(name: str, filters: Mapping[str, Any], **values: Any) -> str:
     folder = data_folder("release")
     templates = environment(folder)
     templates.filters |= filters
-    style = "\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", name))
+    style = "\n".join((folder / name_ / "page.css").read_text(encoding="utf-8") for name_ in ("report", name))
     return templates.get_template(f"{name}/page.html.j2").render(**values, style=style) + "\n"
 
 
 def round_step(least: float) -> float:
     """The smallest round number that is no less: how far the numbers along an axis are apart."""
     power = 10.0 ** math.floor(math.log10(least))
-    return next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= least * (1 - 1e-9))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
 def closeness(measured: ReleaseTables) -> dict[str, Any]:
@@ -184,12 +190,12 @@ def closeness(measured: ReleaseTables) -> dict[str, Any]:
     alone = [row for row in measured.controls if row.metric in forced]
     times = [abs(row.differences[CLOSENESS].number / value) for row in alone if (value := row.differences[STANCE].value)]
     # What may be nothing is no measure: then there is no greatest one.
-    unsure = any(one.low is not None and not one.decided for one in (row.differences[STANCE] for row in alone))
-    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
+    unsure = any(difference.low is not None and not difference.decided for difference in (row.differences[STANCE] for row in alone))
+    even = [difference for row in measured.balance for name, difference in row.differences.items() if name.startswith(STANCE)]
     return {
         "of": len(alone),
         "times": (min(times), None if unsure else max(times)) if times and len(times) == len(alone) else None,
-        "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
+        "uneven": any(difference.decided for difference in even) if all(difference.low is not None for difference in even) else None,
     }
 
 
@@ -216,13 +222,13 @@ def place(value: float, span: tuple[float, float]) -> str:
 
 def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
     """The groups with the smallest and the largest accuracy, the first of equals."""
-    values = [(name, found.number) for name, row in rows if (found := row.only.accuracy)]
-    return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
+    values = [(name, accuracy.number) for name, row in rows if (accuracy := row.only.accuracy)]
+    return min(values, key=lambda value: value[1]), max(values, key=lambda value: value[1])
 
 
 def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
     """The part of a dialogue where a phase has its largest share of the turns, and that share; the first of equals."""
-    totals = [sum(column) for column in zip(*(one["counts"] for one in course["phases"]), strict=True)]
+    totals = [sum(column) for column in zip(*(part["counts"] for part in course["phases"]), strict=True)]
     shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
     return shares.index(max(shares)), max(shares)
 

@@ -54,8 +54,8 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
     Of one whose metric is left out only that is said: its weights need not be here.
     """
     settings = configuration["report"]
-    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
-    if not there:
+    models = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
+    if not models:
         return configuration
 
     def named(name: str, model: str) -> str:
@@ -64,15 +64,22 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
         listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
         return shown(model) if listed(model) or name not in without else "left-out"
 
-    return {**configuration, "report": {**settings, **{name: {**settings[name], "model": named(name, one)} for name, one in there.items()}}}
+    return {
+        **configuration,
+        "report": {**settings, **{name: {**settings[name], "model": named(name, model)} for name, model in models.items()}},
+    }
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
     ours = configuration["report"].get("bertscore", {})
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
-    same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
-    return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
+    same = [
+        figure
+        for figure in figures
+        if "model" not in figure or (figure["model"], figure["layer"]) == (ours.get("model"), ours.get("layer"))
+    ]
+    return {figure["metric"]: {name: figure[name] for name in PAIR_VARIANTS} for figure in same}
 
 
 # What stands for no model of a name of its own.
@@ -87,7 +94,7 @@ def family_of(model: str) -> str:
     known: dict[str, list[str]] = read_yaml(data_folder("release") / "model_families.yaml", "model_families")
     starts = [(start, family) for family, some in known.items() for start in some if re.match(rf"{re.escape(start)}(?![a-z])", name)]
     if starts:
-        return max(starts, key=lambda one: len(one[0]))[1]
+        return max(starts, key=lambda start: len(start[0]))[1]
     letters = re.match("[a-z]+", name)
     return letters.group() if letters else name
 
@@ -97,16 +104,16 @@ def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Each has its ``family``, the models that are its ``writers``, and by metric the models that are its ``judges``.
     """
-    wrote = [one for role, one in configuration["models"].items() if role in (*ROLES, CROSSED.role)]
-    writers = sorted({one.get("model", one["kind"]) for one in wrote})
-    named = {name: one.get("model") for name, one in configuration["report"].items() if isinstance(one, dict)}
+    wrote = [model for role, model in configuration["models"].items() if role in (*ROLES, CROSSED.role)]
+    writers = sorted({model.get("model", model["kind"]) for model in wrote})
+    named = {name: settings.get("model") for name, settings in configuration["report"].items() if isinstance(settings, dict)}
     judges = {name: model for name, model in named.items() if isinstance(model, str)}
-    families = {one: family_of(one) for one in (*writers, *judges.values())}
-    shared = {families[one] for one in writers} & {families[one] for one in judges.values()} - {""}
+    families = {writer: family_of(writer) for writer in (*writers, *judges.values())}
+    shared = {families[writer] for writer in writers} & {families[judge] for judge in judges.values()} - {""}
     return [
         {
             "family": family,
-            "writers": [one for one in writers if families[one] == family],
+            "writers": [writer for writer in writers if families[writer] == family],
             "judges": {name: model for name, model in judges.items() if families[model] == family},
         }
         for family in sorted(shared)
@@ -176,12 +183,12 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
     """
     manifest = read_manifest(release_dir)
-    found, left = metrics_of(manifest, trusted)
-    if not found.metrics and not found.diversities:
+    metrics, left = metrics_of(manifest, trusted)
+    if not metrics.metrics and not metrics.diversities:
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        report = replace(measure_release(release_dir, manifest, found, scoring), left=left)
+        report = replace(measure_release(release_dir, manifest, metrics, scoring), left=left)
         write_report(report, folder, manifest)
         provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(chance_of(manifest)))
         # Beside the tables, which are those of the release to the byte.
@@ -197,8 +204,8 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
-    taken = manifest_metrics(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
-    return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
+    selected = manifest_metrics(settings, trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
+    return _made(lambda: find(selected.names, settings, own=selected.own, language=language), settings, without), selected.left
 
 
 def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
@@ -214,33 +221,33 @@ def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) ->
 
 def _made(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
     """The metrics and the embedding; what keeps any of them from being made is told at once."""
-    problems, found, embedding = list[Problem](), MetricSelection((), ()), None
+    problems, selection, embedding = list[Problem](), MetricSelection((), ()), None
     with collecting(problems):
-        found = metrics()
+        selection = metrics()
     with collecting(problems):
-        embedding = embedding_of(settings, without, found.metrics)
+        embedding = embedding_of(settings, without, selection.metrics)
     refuse(problems)
-    return ReportMetrics(**vars(found), embedding=embedding)
+    return ReportMetrics(**vars(selection), embedding=embedding)
 
 
-def pinned(found: MetricSelection) -> list[dict[str, str]]:
+def pinned(metrics: MetricSelection) -> list[dict[str, str]]:
     """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
-    return [{"metric": name, "signature": signature} for name, signature in found.signatures.items()]
+    return [{"metric": name, "signature": signature} for name, signature in metrics.signatures.items()]
 
 
-def otherwise(found: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def otherwise(metrics: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(metric, what) of metrics whose settings here are not those that a manifest pins."""
-    for one in manifest.get("metrics", ()):
-        here = found.signatures.get(one["metric"], one["signature"])
-        if here != one["signature"]:
-            yield one["metric"], f'was measured with "{one["signature"]}", but here its signature is "{here}"'
+    for metric in manifest.get("metrics", ()):
+        signature = metrics.signatures.get(metric["metric"], metric["signature"])
+        if signature != metric["signature"]:
+            yield metric["metric"], f'was measured with "{metric["signature"]}", but here its signature is "{signature}"'
 
 
 def newer(manifest: Mapping[str, Any]) -> list[str]:
     """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
-    settings, taken = manifest["configuration"]["report"], {one["metric"] for one in manifest.get("metrics", ())}
-    known = default_names(settings) if taken and not settings.get("metrics") else []
-    return [name for name in known if name not in taken and name not in manifest.get("without", ())]
+    settings, pinned_names = manifest["configuration"]["report"], {metric["metric"] for metric in manifest.get("metrics", ())}
+    known = default_names(settings) if pinned_names and not settings.get("metrics") else []
+    return [name for name in known if name not in pinned_names and name not in manifest.get("without", ())]
 
 
 def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
@@ -277,32 +284,32 @@ def _charts(report: Report) -> list[Chart]:
     return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
 
 
-def measure_release(release_dir: Path, facts: dict[str, Any], found: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
+def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
     """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the built-in attacks, and fairness.
 
     Raises:
         InputError: if the folder holds no pairs.
     """
     configuration = facts["configuration"]
-    stand = Evaluation(release_dir, found, chance_of(facts), scoring)
-    if not len(stand.pairs):
+    evaluation = Evaluation(release_dir, metrics, chance_of(facts), scoring)
+    if not len(evaluation.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
-    told = {
-        "lengths": lengths(stand.pairs, stand.controls),
-        **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
+    sections = {
+        "lengths": lengths(evaluation.pairs, evaluation.controls),
+        **({"ways": counts} if (counts := ways(evaluation.pairs, evaluation.controls)) else {}),
         "course": course(release_dir),
-        "examples": examples(release_dir, found.language),
+        "examples": examples(release_dir, metrics.language),
         "making": making(facts),
         **judge_section(release_dir, facts),
     }
-    attacks, fairness = find_attacks(language=found.language, hint=ONLY_SCORED), FairnessTest(stand, hint=ONLY_SCORED)
-    beside = ExtraMeasurements(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)
-    references, scores = of_references(stand), stand.scores()
-    of_every_text = text_scores(references, stand.pairs, stand.controls, scores.rated)
-    tables = of_scores(stand, scores, beside)
+    attacks, fairness = find_attacks(language=metrics.language, hint=ONLY_SCORED), FairnessTest(evaluation, hint=ONLY_SCORED)
+    extra = ExtraMeasurements(attacks, few_of(len(evaluation.pairs)), fairness, embedding=metrics.embedding)
+    references, scores = of_references(evaluation), evaluation.scores()
+    of_every_text = text_scores(references, evaluation.pairs, evaluation.controls, scores.rated)
+    tables = of_scores(evaluation, scores, extra)
     del scores  # the audit needs their memory
-    measured = ReleaseTables(**of_texts(stand, tables, beside))
-    return Report(measured, _about(stand, configuration), told, replace(of_every_text, word_margins=measured.word_margins))
+    measured = ReleaseTables(**of_texts(evaluation, tables, extra))
+    return Report(measured, _about(evaluation, configuration), sections, replace(of_every_text, word_margins=measured.word_margins))
 
 
 def chance_of(facts: dict[str, Any]) -> ResamplingSettings:
@@ -310,13 +317,13 @@ def chance_of(facts: dict[str, Any]) -> ResamplingSettings:
     return ResamplingSettings(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
 
 
-def _about(stand: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
+def _about(evaluation: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
     """What the tables are over, and what stands beside them."""
     return {
-        "pairs": len(stand.pairs),
-        "dialogues": len(set(stand.pairs.dialogues)),
-        "controls": len(stand.controls),
-        "sources": sorted(set(column(stand.folder, "pairs", "source"))),
+        "pairs": len(evaluation.pairs),
+        "dialogues": len(set(evaluation.pairs.dialogues)),
+        "controls": len(evaluation.controls),
+        "sources": sorted(set(column(evaluation.folder, "pairs", "source"))),
         "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
         "overlap_at_most": configuration["checks"]["overlap_at_most"],
         "length_within": LENGTH_WITHIN,
@@ -340,21 +347,21 @@ def retold(tables: Mapping[str, Any]) -> Report:
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"they lack or misuse a part of a report: {error}") from error
     known = {"about", *map(json_name, fields(ReleaseTables))}
-    found = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
-    if json.loads(json.dumps(found.to_json())) != tables:
+    report = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
+    if json.loads(json.dumps(report.to_json())) != tables:
         raise ValueError("they hold other or more values than the tables of a report")
-    return found
+    return report
 
 
-def _row(told: Mapping[str, Any]) -> MetricRow:
-    found: MetricRow = fields_from_json(MetricRow, {**told, "left_out": told["coverage"]["left_out"]}, FORMS)
-    return found
+def _row(values: Mapping[str, Any]) -> MetricRow:
+    row: MetricRow = fields_from_json(MetricRow, {**values, "left_out": values["coverage"]["left_out"]}, FORMS)
+    return row
 
 
-def _fault(told: str) -> MetricFault:
-    if not (found := FAULT.fullmatch(told)):
-        raise TypeError(f'"{told[:80]}" is not a fault of a metric')
-    metric, texts, of, where, what = found.groups()
+def _fault(text: str) -> MetricFault:
+    if not (match := FAULT.fullmatch(text)):
+        raise TypeError(f'"{text[:80]}" is not a fault of a metric')
+    metric, texts, of, where, what = match.groups()
     return MetricFault(metric, where, what, int(texts or 0), int(of or 0))
 
 

@@ -29,15 +29,15 @@ class StudyAxis:
 
 def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> StudyAxis:
     """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
-    known = [one for one in gains if one.value is not None]
-    sizes = [abs(one.value) for one in known if one.value is not None] or [0.0]
+    known = [gain for gain in gains if gain.value is not None]
+    sizes = [abs(gain.value) for gain in known if gain.value is not None] or [0.0]
     far = max(beyond * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
     ends = [0.0, -LEAST, LEAST]
-    ends += [end for one in known for end in (one.value, one.low, one.high) if end is not None]
+    ends += [end for gain in known for end in (gain.value, gain.low, gain.high) if end is not None]
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
     step = round_step((high - low) / most_ticks)
     ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return StudyAxis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
+    return StudyAxis((low, high), tuple(round(tick, 9) + 0.0 for tick in ticks))
 
 
 def kept(value: float, axis: StudyAxis) -> float:
@@ -60,8 +60,8 @@ def page(studied: StudyReport, command: str | None = None) -> str:
     # By column of how many tests of its parts the two p say different things, and of how many both say something.
     torn_parts = {
         name: {
-            "torn": sum(len(torn(one, alpha)) for one in parts),
-            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test, _ in one.tests()),
+            "torn": sum(len(torn(part, alpha)) for part in parts),
+            "of": sum(test.p is not None and test.permutation is not None for part in parts for _, _, test, _ in part.tests()),
         }
         for name, parts in studied.parts.items()
     }
@@ -80,10 +80,10 @@ def best(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
     corrected for the number of groups, is below ``alpha`` ("shown"); else of all with an interval.
     """
     gains = _gains((part,), label)
-    sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
+    sides = {name: [gain for gain in gains if side(gain) == name] for name in ("above", "below", "at", "none")}
     sure = sides["above"] + sides["below"]
-    shown = [one for one in sure if (p := corrected(one)) is not None and p < alpha]
-    largest = max(shown or sure or sides["at"], key=lambda one: abs(_logged(one.value or 0.0)), default=None)
+    shown = [gain for gain in sure if (p := corrected(gain)) is not None and p < alpha]
+    largest = max(shown or sure or sides["at"], key=lambda gain: abs(_logged(gain.value or 0.0)), default=None)
     counts = {name: len(some) for name, some in sides.items()}
     return {"gain": largest, "sure": bool(sure), "shown": bool(shown), "of": len(gains), **counts}
 
@@ -111,7 +111,7 @@ def torn(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
 
 def _gains(parts: Sequence[StudyPart], label: str) -> list[Gain]:
     """The gains in one category."""
-    return [one for part in parts for one in part.gains if one.category == label]
+    return [gain for part in parts for gain in part.gains if gain.category == label]
 
 
 def _logged(gain: float) -> float:
