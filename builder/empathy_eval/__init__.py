@@ -68,8 +68,8 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 }
 # What gives the table that a result prints as, by the name of its class.
 _TABLES = {
-    "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"),
-    "CustomTextResults": ("score_tables", "own_table"), "StudyPlan": ("study", "plan_table"),
+    "AgainstPeople": ("score_tables", "human_correlation_table"), "Agreement": ("agree", "agreement_table"),
+    "CustomTextResults": ("score_tables", "custom_text_table"), "StudyPlan": ("study", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
     "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
     "TrainedModel": ("train", "model_table"),

@@ -172,7 +172,7 @@ def test_every_option_is_a_parameter_of_the_call_or_of_what_prints_its_result() 
     for command in (one for one in commands if one.run is None):
         parser = argparse.ArgumentParser(add_help=False)
         add_options(parser, command.rows, command.call)
-        calls = [command.call, command.shown, *command.made.values()]
+        calls = [command.call, command.shown, *command.factories.values()]
         known = {name for call in calls for name in inspect.signature(call).parameters}
         assert {one.dest for one in parser._actions} <= known, command.call.__name__
 

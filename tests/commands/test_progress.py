@@ -24,7 +24,7 @@ from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_er
 from empathy_eval.base.stages import Stages, now, stage
 from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
-from empathy_eval.commands.progress import Display, RunDisplay, StageDisplay, shortened, shown, staged
+from empathy_eval.commands.progress import Display, RunDisplay, StageDisplay, truncated, display_progress, display_stages
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.endpoint_health import EndpointHealth
@@ -303,8 +303,8 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     wide = Terminal()
     Display("b", RunDisplay(RunProgress(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
     assert wide.screen() == ["b: getting ready", "b: " + "x" * 75 + "…"]
-    assert shortened("中" * 40, 81) == "中" * 40 and shortened("中" * 40, 80) == "中" * 39 + "…"
-    assert shortened("a中中中", 7) == "a中中…" and shortened("", 80) == ""
+    assert truncated("中" * 40, 81) == "中" * 40 and truncated("中" * 40, 80) == "中" * 39 + "…"
+    assert truncated("a中中中", 7) == "a中中…" and truncated("", 80) == ""
 
 
 def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
@@ -346,7 +346,7 @@ def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: py
             raise BrokenPipeError
 
     monkeypatch.setattr("sys.stderr", Closed())
-    with shown("build", RunDisplay(course(0, 1))):
+    with display_progress("build", RunDisplay(course(0, 1))):
         for _ in range(2):
             logging.getLogger("empathy_eval.x").warning("it is slower")
             time.sleep(0.2)
@@ -409,7 +409,7 @@ def test_stages_are_drawn_on_a_terminal_and_leave_nothing_behind() -> None:
 
 
 def test_in_a_pipe_a_job_of_stages_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with staged("verify"):
+    with display_stages("verify"):
         stage("looking for faults")
         assert not [one for one in threading.enumerate() if one.name == "empathy-eval progress"]
         time.sleep(0.3)

@@ -13,7 +13,7 @@ import pytest
 from empathy_eval.design.dataset import read_tables
 from empathy_eval.releases.verify import documents as verify_papers
 from empathy_eval.releases.verify.documents import paper_faults
-from empathy_eval.reports.report import retold
+from empathy_eval.reports.report import report_from_json
 
 PAGE, CARD = "report/index.html", "README.md"
 # No such version ever was: a forger may write what he likes.
@@ -29,7 +29,7 @@ def copy(released: tuple[Path, object], tmp_path_factory: pytest.TempPathFactory
 def made_once_here(copy: Path) -> Iterator[None]:
     """What is made again is the same for each forgery of what is compared with it."""
     made: dict[str, dict[str, str]] = {}
-    report = retold(read_tables(copy))
+    report = report_from_json(read_tables(copy))
 
     def kept(folder: Path, manifest: dict[str, Any], told: object) -> dict[str, str]:
         if (by := manifest["builder"]) not in made:
@@ -39,7 +39,7 @@ def made_once_here(copy: Path) -> Iterator[None]:
     again: Callable[..., dict[str, str]] = verify_papers._made_again  # noqa: SLF001
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify_papers, "_made_again", kept)
-        patch.setattr(verify_papers, "retold", lambda tables: report)
+        patch.setattr(verify_papers, "report_from_json", lambda tables: report)
         yield
 
 

@@ -318,7 +318,7 @@ def audited(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFa
     made = released[1].report
     measured = replace(made.measured, audit=an_audit(raw=0.95, **dict.fromkeys(("stance, near", "stance, far", "stance"), 0.9)))
     path = tmp_path_factory.mktemp("audited") / "audited.html"
-    path.write_text(page(measured, made.about, made.told, charts_of(measured)), encoding="utf-8")
+    path.write_text(page(measured, made.about, made.sections, charts_of(measured)), encoding="utf-8")
     return path
 
 

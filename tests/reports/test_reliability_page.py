@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from empathy_eval.raters.agreement.panel import JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, Reliability, ReliabilityRow
-from empathy_eval.reports.agreement_page import BESIDE, DotSeries, breakable, figure, page, planes, ticks
+from empathy_eval.reports.agreement_page import BESIDE, DotSeries, breakable, format_number, page, agreement_planes, ticks
 from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -356,14 +356,14 @@ def test_an_axis_holds_all_values_with_few_round_steps(values: list[float]) -> N
 
 
 def test_labels_of_points_that_are_close_go_to_different_sides(whole: Reliability) -> None:
-    (one,), _ = planes(whole.frameworks, [DotSeries("crowd", "crowd")], lambda row, _: row.experts.value)
+    (one,), _ = agreement_planes(whole.frameworks, [DotSeries("crowd", "crowd")], lambda row, _: row.experts.value)
     assert [point.number for point in one.points] == [1, 2, 3, 4] and one.left_out == ("safety",)
     at_once = [replace(row, experts=replace(row.experts, value=0.6)) for part in whole.frameworks for row in part.rows]
     places = iter([0.6] * 4 + [0.1])
-    (same,), _ = planes([replace(whole.frameworks[0], rows=tuple(at_once))], [DotSeries("crowd", "crowd")], lambda row, _: next(places))
+    (same,), _ = agreement_planes([replace(whole.frameworks[0], rows=tuple(at_once))], [DotSeries("crowd", "crowd")], lambda row, _: next(places))
     assert [point.label for point in same.points[:4]] == list(BESIDE[:4])
 
 
 def test_numbers_and_names_are_written_one_way() -> None:
-    assert [figure(one, 2) for one in (-0.004, -0.006, 0.0, 1.005)] == ["0.00", "−0.01", "0.00", "1.00"]
+    assert [format_number(one, 2) for one in (-0.004, -0.006, 0.0, 1.005)] == ["0.00", "−0.01", "0.00", "1.00"]
     assert breakable("a_b<c>\x00") == "a_<wbr>b&lt;c&gt;\\x00"

@@ -11,7 +11,7 @@ from empathy_eval.base.errors import Problem, plain, refuse
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableLine, TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, write_page
+from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_path, write_page
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, TagAudit
@@ -73,7 +73,7 @@ def agree(
     from empathy_eval.raters.judges.agreeing import PanelOptions, reliability_of
     from empathy_eval.reports import agreement_page as pages
 
-    out = page_place(page, [*tables, *map(Path, rubrics)])
+    out = page_path(page, [*tables, *map(Path, rubrics)])
     result, figures = reliability_of(tables, PanelOptions(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
@@ -123,7 +123,7 @@ COMMAND = Command(
 )
 
 
-def shown(agreement: Agreement) -> TableText:
+def agreement_table(agreement: Agreement) -> TableText:
     """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
     blocks = list[Iterable[str]]()
     if agreement.criteria:

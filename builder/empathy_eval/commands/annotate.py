@@ -15,8 +15,8 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, do, done
-from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole
+from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_job, run_command
+from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole_number
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
 
@@ -149,14 +149,14 @@ class AnnotateOptions:
 class AnnotationJobs:
     """The job of annotations in a folder, and beside it, over the same ledger, that of attacked texts where attacks are asked for.
 
-    ``told`` is what is left out of the attacks and why.
+    ``notes`` says what is left out of the attacks and why.
     """
 
     first: AnnotationJob
     out: Path
     release: Path
     attacked: AnnotationJob | None = None
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def done(self, run: RunOptions) -> HandedOut:
         """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
@@ -171,19 +171,19 @@ class AnnotationJobs:
             fix = "leave it out; or write the requests to a file with --requests-to, for a server that processes files"
             raise input_error("--batch", "no provider runs reward models in batches", fix)
         if self.attacked is None:
-            return do(self.first, self.out, run)
+            return run_job(self.first, self.out, run)
         ledger = Path(run.ledger or self.out / LEDGER)
-        second = partial(do, self.attacked, self.out / ATTACKS, replace(run, ledger=ledger))
-        begun = second() if run.batch and _under_way(ledger, self.attacked.config.identity) else None
+        second = partial(run_job, self.attacked, self.out / ATTACKS, replace(run, ledger=ledger))
+        begun = second() if run.batch and _has_open_batches(ledger, self.attacked.config.identity) else None
         if begun and begun.requests:
-            return _both(None, begun)
-        handed = do(self.first, self.out, run)
+            return _combined(None, begun)
+        handed = run_job(self.first, self.out, run)
         if handed.requests:
             return handed
         attacks = begun or second()
         if not (attacks.requests or run.part):
             self.table()
-        return _both(handed, attacks)
+        return _combined(handed, attacks)
 
     def table(self) -> AttackTable:
         """The table of attacks, which is kept beside what was said of attacked texts."""
@@ -191,12 +191,12 @@ class AnnotationJobs:
         from empathy_eval.raters.judges.annotations import ATTACKS
         from empathy_eval.raters.judges.attacking import attack_table
 
-        table = attack_table(self.out, self.release, self.told)
+        table = attack_table(self.out, self.release, self.notes)
         write_whole(self.out / ATTACKS / "figures.json", json_text(table.to_json()) + "\n")
         return table
 
 
-def _under_way(path: Path, identity: str) -> bool:
+def _has_open_batches(path: Path, identity: str) -> bool:
     """Whether a ledger has batches under way of the job of that identity."""
     from empathy_eval.completions.ledger import Ledger
 
@@ -206,7 +206,7 @@ def _under_way(path: Path, identity: str) -> bool:
         return any(batch.build == identity for batch in ledger.open_batches())
 
 
-def _both(first: HandedOut | None, second: HandedOut) -> HandedOut:
+def _combined(first: HandedOut | None, second: HandedOut) -> HandedOut:
     """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
     from empathy_eval.generation.summary import HandedOut
     from empathy_eval.raters.judges.annotations import ATTACKS
@@ -216,13 +216,13 @@ def _both(first: HandedOut | None, second: HandedOut) -> HandedOut:
 
 
 def _turns(text: str) -> int | None:
-    return None if text == "all" else whole(text, "of at least 1, or all")
+    return None if text == "all" else whole_number(text, "of at least 1, or all")
 
 
 def _run(options: Namespace) -> int:
     jobs = AnnotateOptions(**{field.name: getattr(options, field.name) for field in fields(AnnotateOptions)}).jobs()
     if options.preview:
-        return _previewed(jobs, options)
+        return _preview(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
     from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text, read_compared
 
@@ -248,10 +248,10 @@ def _run(options: Namespace) -> int:
         table = jobs.table()
         return ClosingMessage("\n".join([message.text, "", *attack_lines(table)]), {**message.json, "attacks": table.to_json()})
 
-    return done(options, "annotate", jobs.done, closing)
+    return run_command(options, "annotate", jobs.done, closing)
 
 
-def _previewed(jobs: AnnotationJobs, options: Namespace) -> int:
+def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
     """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview
@@ -317,7 +317,7 @@ COMMAND = Command(
             "done, and their averages are used",
             group=ONE_OF,
         ),
-        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole, default=0),
+        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole_number, default=0),
         "--attacks NAME": Option(
             "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
             "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",
@@ -329,6 +329,6 @@ COMMAND = Command(
         "--rules DIR": "with --attacks: the folder with attacks.yaml and names.yaml of the language",
     },
     EXAMPLES.format(rubrics=", ".join(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))),
-    made={"ways": RunOptions},
+    factories={"ways": RunOptions},
     run=_run,
 )  # fmt: skip

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, given
-from empathy_eval.commands.execution import RUN, RunOptions, do, done
+from empathy_eval.commands.command import Command, arguments_for
+from empathy_eval.commands.execution import RUN, RunOptions, run_job, run_command
 from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
 
 if TYPE_CHECKING:
@@ -50,12 +50,12 @@ def build(
 
 def _build(recipe: Recipe, out: Path, run: RunOptions) -> HandedOut:
     run.refuse_contradictions("build")
-    return do(recipe, out, run)
+    return run_job(recipe, out, run)
 
 
 def _run(options: Namespace) -> int:
-    recipe = recipe_of(**given(options, recipe_of))
-    return done(options, "build", lambda run: _build(recipe, options.out, run))
+    recipe = recipe_of(**arguments_for(options, recipe_of))
+    return run_command(options, "build", lambda run: _build(recipe, options.out, run))
 
 
 COMMAND = Command(
@@ -68,6 +68,6 @@ COMMAND = Command(
         "--out DIR": "the build folder; it belongs to one configuration",
         **RUN,
     },
-    made={"recipe": recipe_of},
+    factories={"recipe": recipe_of},
     run=_run,
 )

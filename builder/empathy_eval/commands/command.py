@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.options import Option, OptionGroup, Rows, whole
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.options import Option, OptionGroup, Rows, whole_number
+from empathy_eval.commands.progress import display_stages
 
 # How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
-TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": float}
+TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole_number, "float": float}
 # A parameter, flags, and choices or a name for the value.
 ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
@@ -31,7 +31,7 @@ def printed(result: Any, json: bool = False, latex: bool = False, markdown: bool
 class Command:
     """A verb: ``call`` does the work and ``shown`` prints what comes of it and gives the exit status; each takes the options of its names.
 
-    ``made`` has the parameters of the call that are made of other options, and what makes them. Where the work is ``staged``, its stages
+    ``factories`` has the parameters of the call that are made of other options, and what makes them. Where the work is ``staged``, its stages
     are shown. ``run`` stands in for all of this where more is to be done. The verb is called as the call is, or has a ``name``.
     """
 
@@ -41,7 +41,7 @@ class Command:
     rows: Rows
     epilog: str | None = None
     shown: Callable[..., int] = printed
-    made: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    factories: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     staged: bool = False
     run: Callable[[argparse.Namespace], int] | None = None
     name: str = ""
@@ -59,20 +59,20 @@ class Command:
         name, form = self.name or self.call.__name__, argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
         verb = verbs.add_parser(name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
         rows = {**self.rows, "--traceback": "print the full traceback when your own code fails"}
-        add_options(verb, rows, self.shown, self.call, *self.made.values())
+        add_options(verb, rows, self.shown, self.call, *self.factories.values())
         verb.set_defaults(run=self)
 
     def __call__(self, options: argparse.Namespace) -> int:
         """Does what the command line asks for; returns the exit status."""
         if self.run:
             return self.run(options)
-        with staged(self.name or self.call.__name__) if self.staged else nullcontext():
-            result = self.call(**self.given(options))
-        return self.shown(result, **given(options, self.shown))
+        with display_stages(self.name or self.call.__name__) if self.staged else nullcontext():
+            result = self.call(**self.arguments(options))
+        return self.shown(result, **arguments_for(options, self.shown))
 
-    def given(self, options: argparse.Namespace) -> dict[str, Any]:
+    def arguments(self, options: argparse.Namespace) -> dict[str, Any]:
         """The parameters of the call that the command line gives."""
-        return given(options, self.call) | {name: make(**given(options, make)) for name, make in self.made.items()}
+        return arguments_for(options, self.call) | {name: make(**arguments_for(options, make)) for name, make in self.factories.items()}
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class CommandGroup:
             command.add(inner)
 
 
-def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
+def arguments_for(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
     """The parameters of a call that the command line gives. An option that is not there is None, and the call has its default."""
     return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.command import given
-from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
-from empathy_eval.commands.progress import RunDisplay, shown
+from empathy_eval.commands.command import arguments_for
+from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, print_warnings
+from empathy_eval.commands.progress import RunDisplay, display_progress
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -58,7 +58,7 @@ class RunOptions:
             raise input_error("--no-wait", "needs --batch", "add --batch, or leave it out")
 
 
-def do(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
+def run_job(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     """Does a job in a folder. Works where an event loop is running too, as in a notebook.
 
     Raises:
@@ -69,11 +69,11 @@ def do(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     from empathy_eval.generation.build_folder import LEDGER
 
     ledger = Path(options.ledger) if options.ledger else folder / LEDGER
-    _answers_taken(what, ledger)
-    return run_beside_loops(lambda: _done(what if options.offline else _warned(what, folder, ledger, options), folder, options))
+    _import_packaged_answers(what, ledger)
+    return run_beside_loops(lambda: _execute(what if options.offline else _with_warnings(what, folder, ledger, options), folder, options))
 
 
-def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
+def _execute(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     from empathy_eval.generation.build import Run, build
     from empathy_eval.generation.summary import HandedOut, RunProgress
 
@@ -96,7 +96,7 @@ def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     return build_by_batch(what, folder, run, wait=options.wait, watch=options.watch)
 
 
-def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
+def _import_packaged_answers(what: Recipe | Job, ledger: Path) -> None:
     """Takes the answers that a configuration comes with into the ledger, unless an export of them is the ledger."""
     from empathy_eval.completions.ledger_file import is_export
     from empathy_eval.completions.merge import merge
@@ -107,7 +107,7 @@ def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
         merge(ledger, [answers])
 
 
-def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions) -> Recipe | Job:
+def _with_warnings(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions) -> Recipe | Job:
     """What is to be done, after it is said what a change asks again of answers that are there: before anything is sent.
 
     What that made of models of one's own is handed on with it, but not over Ray, where each task makes its own.
@@ -124,7 +124,7 @@ def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions)
     return resolved
 
 
-def part(text: str) -> tuple[int, int]:
+def parse_part(text: str) -> tuple[int, int]:
     """``3/16`` as two numbers.
 
     Raises:
@@ -150,7 +150,7 @@ RUN: Rows = {
     "--budget-tokens N": "use no more tokens than this, including those of answers in the ledger",
     "part=--slice K/N": Option(
         "only fill the ledger, with the K-th of N disjoint parts of the plan; then use `ledger merge`, and run once without --slice",
-        type=part,
+        type=parse_part,
     ),
     "--keep-going": "do not stop if the first 20 items all fail",
     **ENGINE,
@@ -166,7 +166,7 @@ class ClosingMessage:
     json: dict[str, Any]
 
 
-def done(
+def run_command(
     options: argparse.Namespace, verb: str, work: Callable[[RunOptions], HandedOut], closing: Callable[[], ClosingMessage] | None = None
 ) -> int:
     """Does the work as it is to be run, with progress, and prints what came of it; returns the exit status.
@@ -181,16 +181,16 @@ def done(
     def watch(done: int, total: int) -> None:
         course.batch = (done, total)
 
-    with shown(verb, RunDisplay(course)):
+    with display_progress(verb, RunDisplay(course)):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
         gc.freeze()
-        run = RunOptions(**given(options, RunOptions), watch=watch, course=course)
+        run = RunOptions(**arguments_for(options, RunOptions), watch=watch, course=course)
         handed = work(run)
     finished = not handed.requests and not run.part
     more, canary_warnings = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
-    warned_of(canary_warnings)
+    print_warnings(canary_warnings)
     if options.json:
         closing_values = more.json if more else {}
         parts = {name: {**summary.to_json(), **closing_values.get(name, {})} for name, summary in handed.beside.items()}

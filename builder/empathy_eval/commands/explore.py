@@ -61,7 +61,7 @@ def explore(
 def _run(options: Namespace) -> int:
     if options.port and not options.serve:
         raise input_error("--port", "needs --serve", "add --serve, or leave it out")
-    if page := explore(**COMMAND.given(options), address=lambda url: print(f"{url}\npress Ctrl-C to stop", flush=True)):
+    if page := explore(**COMMAND.arguments(options), address=lambda url: print(f"{url}\npress Ctrl-C to stop", flush=True)):
         print(f"page: {page}")
     return 0
 

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from empathy_eval.completions.merge import Merged
 
 # Things that did not fit and are shown.
-SHOWN = 10
+MOST_MISMATCHES = 10
 # What is another in every line: what JSON quotes in a message, and numbers of places.
-OF_A_LINE = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
+VARIABLE_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
 
 
 @takes_paths
@@ -142,21 +142,21 @@ def _imported(report: dict[str, ImportedAnswers], json: bool = False) -> int:
             f"{path}: {answers.stored:,} answers stored, {answers.already:,} already there, {answers.unanswered.total():,} without an answer"
         )
         for reason, count in sorted(answers.unanswered.items()):
-            print(f"  {signs(reason)} ({count:,})")
-        for line in _unfit(path, answers.problems):
+            print(f"  {printable(reason)} ({count:,})")
+        for line in _mismatches(path, answers.problems):
             print(line, file=sys.stderr)
     return 1 if any(answers.problems for answers in report.values()) else 0
 
 
-def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
+def _mismatches(path: str, problems: Sequence[Problem]) -> Iterator[str]:
     """What did not fit, each thing once with the number of lines that it is true of."""
     alike: dict[tuple[str, str], list[Problem]] = {}
     for problem in problems:
-        alike.setdefault((OF_A_LINE.sub("", problem.what), problem.fix), []).append(problem)
-    for some in list(alike.values())[:SHOWN]:
+        alike.setdefault((VARIABLE_PARTS.sub("", problem.what), problem.fix), []).append(problem)
+    for some in list(alike.values())[:MOST_MISMATCHES]:
         first, more = some[0], len(some) - 1
         yield str(replace(first, what=f"{first.what}; and {more:,} more {'lines' if more > 1 else 'line'} like it") if more else first)
-    if left := sum(map(len, list(alike.values())[SHOWN:])):
+    if left := sum(map(len, list(alike.values())[MOST_MISMATCHES:])):
         yield f"{plain(path)}: {left:,} more lines do not match; --json lists them all"
 
 
@@ -174,13 +174,13 @@ def spending_table(rows: Sequence[Spending]) -> str:
     return "\n".join(aligned(cells, 4))
 
 
-def signs(text: str) -> str:
+def printable(text: str) -> str:
     """A stranger's words as a terminal may have them: what is no sign is a question mark."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _cell(text: str, width: int) -> str:
-    return signs(text[: width - 2])
+    return printable(text[: width - 2])
 
 
 COMMAND = CommandGroup(

@@ -44,7 +44,7 @@ def _metrics() -> Iterator[ListedName]:
     for name, offers in known().items():
         place, settings = BUILT_IN.get(name, ("", {}))
         values = "".join(f" ({key}: {value})" for key, value in settings.items())
-        yield ListedName("metrics", name, _first_line(place) + values, tuple(offers), EXTRAS.get(name, ""))
+        yield ListedName("metrics", name, _summary_line(place) + values, tuple(offers), EXTRAS.get(name, ""))
 
 
 def _rubrics() -> Iterator[ListedName]:
@@ -59,7 +59,7 @@ def _attacks() -> Iterator[ListedName]:
     from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP
 
     for name, offers in known_names(GROUP, BUILT_IN).items():
-        yield ListedName("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))
+        yield ListedName("attacks", name, _summary_line(BUILT_IN.get(name, "")), tuple(offers))
 
 
 def _checks() -> Iterator[ListedName]:
@@ -73,7 +73,7 @@ def _checks() -> Iterator[ListedName]:
 KINDS: dict[str, Callable[[], Iterator[ListedName]]] = {"metrics": _metrics, "rubrics": _rubrics, "attacks": _attacks, "checks": _checks}
 
 
-def _first_line(place: str) -> str:
+def _summary_line(place: str) -> str:
     """What the first line of its docstring says of a built-in thing."""
     module, _, name = place.partition(":")
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""

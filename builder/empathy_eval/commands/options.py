@@ -54,17 +54,17 @@ PAPER: Rows = {
 # How a release that is read may be named.
 A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
 # No count or seed is beyond it; whatever takes fewer says so itself.
-MOST = 10**15
+LARGEST = 10**15
 
 
-def whole(text: str, such: str = "in digits") -> int:
+def whole_number(text: str, such: str = "in digits") -> int:
     """The type of every argument that is a whole number, ``such`` as it is to be written.
 
     Raises:
         argparse.ArgumentTypeError: for what is none, or is beyond bounds.
     """
-    if not re.fullmatch(r"[+-]?[0-9]{1,16}", text) or abs(int(text)) > MOST:
-        raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a whole number up to {MOST:,}; write one {such}')
+    if not re.fullmatch(r"[+-]?[0-9]{1,16}", text) or abs(int(text)) > LARGEST:
+        raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a whole number up to {LARGEST:,}; write one {such}')
     return int(text)
 
 
@@ -74,8 +74,8 @@ def check_count(name: str, count: int, least: int = 0) -> None:
     Raises:
         InputError: for it.
     """
-    if not least <= count <= MOST:
-        raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {MOST:,}")
+    if not least <= count <= LARGEST:
+        raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {LARGEST:,}")
 
 
 # A release that is read, by all verbs that read one.
@@ -146,7 +146,7 @@ def cache_of(cache: Path | None = None, no_cache: bool = False) -> Path | bool:
     return not no_cache and (cache or True)
 
 
-def told_of(faults: Sequence[MetricFault]) -> int:
+def report_faults(faults: Sequence[MetricFault]) -> int:
     """Tells of metrics that failed, on standard error; returns the exit status."""
     for fault in faults:
         print(fault, file=sys.stderr)
@@ -155,14 +155,14 @@ def told_of(faults: Sequence[MetricFault]) -> int:
     return 1 if faults else 0
 
 
-def warned_of(warnings: Iterable[str]) -> None:
+def print_warnings(warnings: Iterable[str]) -> None:
     """Tells of what the exit status says nothing of, on standard error."""
     for warning in warnings:
         print(f"warning: {plain(warning)}", file=sys.stderr)
 
 
 @contextmanager
-def scoring_with(
+def scoring_session(
     cache: str | Path | bool, engine: str = "local", ray_address: str | None = None, progress: Callable[[int], None] | None = None
 ) -> Iterator[Scoring]:
     """How texts are to be scored; ``cache`` as :func:`cache_of` gives it, ``progress`` is told of scored texts."""
@@ -183,7 +183,7 @@ def scoring_with(
 FIX = "name a file OUT.html; its figures are written beside it, as OUT.json"
 
 
-def page_place(page: str | Path, read: Sequence[Path]) -> Path:
+def page_path(page: str | Path, read: Sequence[Path]) -> Path:
     """Where a page goes, its figures beside it (``.json``); neither may be what is ``read``, or a file that no page wrote.
 
     Raises:

@@ -104,5 +104,5 @@ COMMAND = Command(
         "--json": "print everything as JSON",
     },
     shown=_shown,
-    made={"recipe": recipe_of},
+    factories={"recipe": recipe_of},
 )

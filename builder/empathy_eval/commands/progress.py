@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from empathy_eval.generation.summary import RunProgress
 
 # Seconds between two looks, between two pictures on a terminal, and between two lines of the same elsewhere.
-LOOK, PICTURE, LINE = 0.25, 1.0, 60.0
+REFRESH, REDRAW, REPEAT = 0.25, 1.0, 60.0
 # Seconds of which a rate is made, and after which it is said that there is nothing to tell yet.
 WINDOW, UNKNOWN = 60.0, 1.0
 READY = "getting ready"
@@ -77,7 +77,7 @@ class Display(logging.Handler):
         if state != READY or at - self._began >= UNKNOWN:
             notices = [(READY if state == READY else "state", state), *notices]
         for key, words in notices:
-            if at - self._told.get(key, -LINE) >= LINE:
+            if at - self._told.get(key, -REPEAT) >= REPEAT:
                 self._told[key] = at
                 self._stream.write(plain(f"{self._verb}: {words}\n"))
         self._stream.flush()
@@ -85,7 +85,7 @@ class Display(logging.Handler):
     def _picture(self, at: float, notices: list[tuple[str, str]]) -> None:
         """Draws the lines anew in the place of those before, once a second or when there is something else to tell."""
         keys = ", ".join(key for key, _ in notices)
-        if at - self._told.get(keys, -PICTURE) < PICTURE:
+        if at - self._told.get(keys, -REDRAW) < REDRAW:
             return
         self._told = {keys: at}
         width = 80
@@ -93,7 +93,7 @@ class Display(logging.Handler):
             width = os.get_terminal_size(self._stream.fileno()).columns
         rows = [plain(f"{self._verb}: {words}") for words in (self._work.state(at), *(words for _, words in notices)) if words]
         if rows or self._rows:  # another may be writing below
-            self._draw([shortened(row, width) for row in rows])
+            self._draw([truncated(row, width) for row in rows])
 
     def _draw(self, rows: list[str]) -> None:
         if not self._terminal:
@@ -154,7 +154,7 @@ class RunDisplay:
     def _rate(self, at: float, answered: int, replayed: int) -> float:
         """Answers a second in the last minute: new ones, or where there are none what the ledger gives."""
         seen = self._seen
-        if not seen or at - seen[-1][0] >= PICTURE:
+        if not seen or at - seen[-1][0] >= REDRAW:
             seen.append((at, answered, answered - replayed))
         while len(seen) > 2 and at - seen[0][0] > WINDOW:
             seen.popleft()
@@ -199,14 +199,14 @@ class StageDisplay:
         return ", ".join(parts)
 
 
-def shortened(row: str, width: int) -> str:
+def truncated(row: str, width: int) -> str:
     """A row that leaves the last of so many cells of a terminal free; a wide letter has two."""
     ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in row))
     return row if not ends or ends[-1] < width else row[: bisect.bisect_right(ends, width - 2)] + "…"
 
 
 @contextlib.contextmanager
-def shown(verb: str, work: ProgressTask) -> Iterator[None]:
+def display_progress(verb: str, work: ProgressTask) -> Iterator[None]:
     """Shows work on standard error, in a thread of its own: work that keeps this one busy does not hold it up."""
     terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if not (terminal or work.lasting):
@@ -217,7 +217,7 @@ def shown(verb: str, work: ProgressTask) -> Iterator[None]:
 
     def look() -> None:
         with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
-            while not over.wait(LOOK):
+            while not over.wait(REFRESH):
                 display.look()
 
     thread = threading.Thread(target=look, name="empathy-eval progress", daemon=True)
@@ -234,7 +234,7 @@ def shown(verb: str, work: ProgressTask) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def staged(verb: str) -> Iterator[None]:
+def display_stages(verb: str) -> Iterator[None]:
     """Shows the stages of the job that is done within, on a terminal alone."""
-    with track_stages() as stages, shown(verb, StageDisplay(stages)):
+    with track_stages() as stages, display_progress(verb, StageDisplay(stages)):
         yield

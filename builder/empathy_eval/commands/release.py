@@ -10,7 +10,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import A_RELEASE, Option, scoring_with, told_of
+from empathy_eval.commands.options import A_RELEASE, Option, scoring_session, report_faults
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 def inversion_table(report: Report) -> TableText:
     """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
-    from empathy_eval.reports.claims import claims, line_of, ranked
+    from empathy_eval.reports.claims import claims, shortcut_line, headline_differences
 
     measured, about = report.measured, report.about
-    (contrast, differences), line = ranked(measured), line_of(measured)
+    (contrast, differences), line = headline_differences(measured), shortcut_line(measured)
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
     of = "at equal closeness" if contrast == STANCE else "as released"
     rows = [("metric", f"accuracy {of}", "line", "difference at equal closeness", "difference as released")]
     for row in measured.inversion:
         accuracy = differences[row.metric].accuracy if row.metric in differences else None
-        place = line.beside.get(row.metric, "") if line else ""
+        place = line.places.get(row.metric, "") if line else ""
         released = f"{_figure(row.differences[RAW], '+.4f')}{', forced' * row.differences[RAW].forced}"
         rows.append((row.metric, _figure(accuracy, ".3f"), place, _figure(alone.get(row.metric), "+.4f"), released))
     lines: list[str] = [*aligned(rows, len(rows[0]))]
@@ -39,7 +39,7 @@ def inversion_table(report: Report) -> TableText:
         lines.append(
             f"shortcut line {of}: {_figure(line.accuracy, '.3f')}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
-    sentences = [f"{claim.name}: {claim.said}".replace("\N{NO-BREAK SPACE}", " ") for claim in claims(measured)]
+    sentences = [f"{claim.name}: {claim.text}".replace("\N{NO-BREAK SPACE}", " ") for claim in claims(measured)]
     return table_text([*lines, "", *sentences])
 
 
@@ -80,7 +80,7 @@ def release(
     from empathy_eval.releases.hub.fetch import release_folder
 
     before = release_folder(previous) if previous is not None else None
-    with scoring_with(cache=False, progress=progress) as scoring:
+    with scoring_session(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
             annotations=[Path(annotation) for annotation in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
@@ -100,13 +100,13 @@ def _shown(released: Released, out: Path, json: bool = False) -> int:
     faults = released.report.measured.faults
     if json:
         print(json_text(released.manifest))
-        return told_of(faults)
+        return report_faults(faults)
     print(inversion_table(released.report))
     for line in withdrawn_lines(released.manifest):
         print(line)
     print(f"\nrelease: {out}\nreport:  {out / 'report' / 'index.html'}")
     print(f'load it: datasets.load_dataset("{out}", "pairs")')
-    return told_of(faults)
+    return report_faults(faults)
 
 
 COMMAND = Command(

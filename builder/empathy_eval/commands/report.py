@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, scoring_with, told_of
+from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, scoring_session, report_faults
 
 if TYPE_CHECKING:
     from empathy_eval.reports.report import Report
@@ -33,7 +33,7 @@ def report(
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.reports.report import report
 
-    with scoring_with(cache, engine, ray_address, progress) as scoring:
+    with scoring_session(cache, engine, ray_address, progress) as scoring:
         return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
 
 
@@ -43,7 +43,7 @@ def _shown(result: Report, out: Path, json: bool = False) -> int:
     printed(result, json)
     if not json:
         print(f"\nreport: {out / 'index.html'}")
-    return told_of(result.measured.faults)
+    return report_faults(result.measured.faults)
 
 
 COMMAND = Command(
@@ -60,6 +60,6 @@ COMMAND = Command(
         "--json": "print the tables as JSON",
     },
     shown=_shown,
-    made={"cache": cache_of},
+    factories={"cache": cache_of},
     staged=True,
 )

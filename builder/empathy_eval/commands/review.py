@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, CommandGroup
-from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole_number
+from empathy_eval.commands.progress import display_stages
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported, PackDocuments
@@ -108,7 +108,7 @@ def _export(options: Namespace) -> int:
 
     names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with staged("review export"):
+    with display_stages("review export"):
         exported = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
         papers = {"minutes": exported.papers.minutes, "to_fill_in": exported.papers.open} if exported.papers else {}
@@ -121,15 +121,15 @@ def _export(options: Namespace) -> int:
     for note in exported.sample.notes:
         print(note)
     least, most = min(exported.loads.values()), max(exported.loads.values())
-    print(f"{_drawn(exported)} for {len(exported.loads)} raters")
+    print(f"{_sample_summary(exported)} for {len(exported.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
     if exported.papers:
-        print(_to_do(exported.papers, options.out))
+        print(_open_steps(exported.papers, options.out))
     return 0
 
 
-def _drawn(exported: Exported) -> str:
+def _sample_summary(exported: Exported) -> str:
     """What is rated, in words."""
     count, settings = exported.sample.count, exported.key["settings"]
     groups = len(exported.sample.units[0].cells)
@@ -140,7 +140,7 @@ def _drawn(exported: Exported) -> str:
     return f"{count('variant')} turns and {count('dialogue')} dialogues{also}"
 
 
-def _to_do(papers: PackDocuments, out: Path) -> str:
+def _open_steps(papers: PackDocuments, out: Path) -> str:
     """What has to be done before a pack is sent."""
     from collections import Counter
 
@@ -167,7 +167,7 @@ EXPORT = Command(
     {
         **RELEASE,
         "--out DIR": "where the folders and the key are written",
-        **{f"--{name} N": Option(f"{what} (default: {default})", type=whole) for name, (default, what) in COUNTS.items()},
+        **{f"--{name} N": Option(f"{what} (default: {default})", type=whole_number) for name, (default, what) in COUNTS.items()},
         "--replies FILE": "rate replies of systems to contexts of the release, instead of its variants: CSV, TSV or JSONL with pair_id, "
         "system and text. Contexts without a reply of every system are left out; --cells adds turns whose cells are rated too",
         "--design {within,between}": Option(

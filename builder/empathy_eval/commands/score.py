@@ -23,11 +23,11 @@ from empathy_eval.commands.options import (
     Option,
     cache_of,
     check_count,
-    scoring_with,
-    told_of,
-    warned_of,
+    scoring_session,
+    report_faults,
+    print_warnings,
 )
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.progress import display_stages
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def score(
         Path(rules) if rules else None, limit, Path(figure) if figure else None,
     )  # fmt: skip
     options.refuse_unfit()
-    with scoring_with(cache, engine, ray_address, progress) as scoring:
+    with scoring_session(cache, engine, ray_address, progress) as scoring:
         result = _scored(options, scoring)
     options.tell_canary(leaked)
     return result
@@ -215,14 +215,14 @@ def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotat
 
 def _run(options: Namespace) -> int:
     canary_warnings: list[str] = []
-    with staged("score"):
-        measured = score(**COMMAND.given(options), leaked=canary_warnings.append)
+    with display_stages("score"):
+        measured = score(**COMMAND.arguments(options), leaked=canary_warnings.append)
     if options.json:
         print(json_text({**measured.to_json(), "canary": canary_warnings}))
     else:
         print(score_csv(measured)) if options.csv else printed(measured, latex=options.latex, markdown=options.markdown)
-    warned_of(canary_warnings)
-    return told_of(measured.faults)
+    print_warnings(canary_warnings)
+    return report_faults(measured.faults)
 
 
 COMMAND = Command(
@@ -269,6 +269,6 @@ COMMAND = Command(
         "--figure PATH": "also draw the accuracies at equal closeness beside the shortcut line, as PATH.svg and PATH.pdf",
     },
     EXAMPLES,
-    made={"cache": cache_of},
+    factories={"cache": cache_of},
     run=_run,
 )  # fmt: skip

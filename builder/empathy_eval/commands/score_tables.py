@@ -25,7 +25,7 @@ def _indented(row: FairnessRow) -> str:
     return f"  {row.name}"
 
 
-def _minus(row: MetricComparison | CorrelationDifference) -> str:
+def _difference_name(row: MetricComparison | CorrelationDifference) -> str:
     return f"{row.one} - {row.other}"
 
 
@@ -124,10 +124,10 @@ HEADLINE = (
 
 def _headline(measured: ReleaseTables) -> Iterator[str]:
     """The number to report of each metric: its accuracy at equal closeness."""
-    from empathy_eval.reports.claims import line_of
+    from empathy_eval.reports.claims import shortcut_line
 
-    line = line_of(measured)
-    places = line.beside if line else {}
+    line = shortcut_line(measured)
+    places = line.places if line else {}
     rows: list[Mapping[str, object]] = [
         {**row.differences, "name": row.metric, "line": places.get(row.metric)}
         for row in measured.controls
@@ -166,7 +166,7 @@ def _comparisons(measured: ReleaseTables) -> Iterator[str]:
     """Every two metrics, at equal closeness where that was measured, else as released."""
     first = next((comparison.contrast for comparison in measured.comparisons), "")
     some = [comparison for comparison in measured.comparisons if comparison.contrast == first]
-    yield from table([Column(f"first minus second, {first}", _minus), *COMPARED], some)
+    yield from table([Column(f"first minus second, {first}", _difference_name), *COMPARED], some)
 
 
 MEANS = (
@@ -180,7 +180,7 @@ GAPS = (
 )  # fmt: skip
 
 
-def own_table(measured: CustomTextResults) -> TableText:
+def custom_text_table(measured: CustomTextResults) -> TableText:
     """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
     lines = [*table(MEANS, measured.means), "", *table(GAPS, measured.comparisons), ""]
     return table_text([*lines, *(f"warning: {warning}" for warning in measured.outside)])
@@ -190,10 +190,10 @@ def own_table(measured: CustomTextResults) -> TableText:
 SCREEN = 40
 TITLES = {"r": "Pearson's r", "rho": "Spearman's rho", "tau_b": "Kendall's tau-b"}
 # What is shown where the screen has room for it, the first before the others.
-MORE = ("other forms", "differences", "means of systems")
+OPTIONAL_PARTS = ("other forms", "differences", "means of systems")
 
 
-def people_table(result: AgainstPeople) -> TableText:
+def human_correlation_table(result: AgainstPeople) -> TableText:
     """The first form of every criterion; the other forms, differences from the first row and means of systems where they fit."""
     before = [f"{name} has no score for the texts of {count} ratings" for name, count in result.lacking.items()]
     if result.left_out:
@@ -201,21 +201,21 @@ def people_table(result: AgainstPeople) -> TableText:
         before.append(f"{result.left_out} of {of} ratings are left out: not every row has a score for their texts")
     blocks = [[*before, *result.told], *(list(_ensemble(ensemble)) for ensemble in result.ensembles)]
     after = [list(_on_pairs(result.on_pairs)), [f"warning: {warning}" for warning in result.outside]]
-    used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(len(_first(criterion)) + 1 for criterion in result.criteria)
+    used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(len(_main_rows(criterion)) + 1 for criterion in result.criteria)
     shown = list[str]()
-    for name in MORE:
-        lines = sum(len(_more(criterion, name)) for criterion in result.criteria)
+    for name in OPTIONAL_PARTS:
+        lines = sum(len(_further_rows(criterion, name)) for criterion in result.criteria)
         if used + lines <= SCREEN:
             shown.append(name)
             used += lines
     for criterion in result.criteria:
-        blocks.append([*_first(criterion), *(line for name in shown for line in _more(criterion, name))])
-    left = [name for name in MORE if name not in shown]
+        blocks.append([*_main_rows(criterion), *(line for name in shown for line in _further_rows(criterion, name))])
+    left = [name for name in OPTIONAL_PARTS if name not in shown]
     after.append([f"--json and --csv also have: {', '.join([*left, 'differences of every two rows', 'all settings'])}"])
     return table_text(line for block in (*blocks, *after) for line in (*block, ""))
 
 
-def _first(criterion: CriterionCorrelations) -> list[str]:
+def _main_rows(criterion: CriterionCorrelations) -> list[str]:
     head = f"{criterion.criterion}: {criterion.ratings} ratings of {criterion.texts} texts ({criterion.units} {criterion.unit}s) by {criterion.raters} raters"
     if not criterion.rows:
         return [head]
@@ -223,7 +223,7 @@ def _first(criterion: CriterionCorrelations) -> list[str]:
     return [head, *_form(criterion, criterion.rows[0].form), *([f"  interval:{interval}"] if interval else [])]
 
 
-def _more(criterion: CriterionCorrelations, name: str) -> list[str]:
+def _further_rows(criterion: CriterionCorrelations, name: str) -> list[str]:
     if name == "other forms":
         return [line for form in list(dict.fromkeys(row.form for row in criterion.rows))[1:] for line in _form(criterion, form)]
     return list(_differences(criterion) if name == "differences" else _systems(criterion))
@@ -231,21 +231,21 @@ def _more(criterion: CriterionCorrelations, name: str) -> list[str]:
 
 def _form(criterion: CriterionCorrelations, form: str) -> Iterator[str]:
     rows = [row for row in criterion.rows if row.form == form]
-    whys = {row.metric: _never(row) for row in rows}
-    cells = [(row.metric, *(_measure(row.figures[name]) for name in TITLES)) for row in rows if not whys[row.metric]]
+    whys = {row.metric: _undefined_reason(row) for row in rows}
+    cells = [(row.metric, *(_estimate_cell(row.figures[name]) for name in TITLES)) for row in rows if not whys[row.metric]]
     yield from aligned([(form, *TITLES.values()), *cells], len(TITLES) + 1) if cells else [form]
     for why, names in groupby(sorted((why, name) for name, why in whys.items() if why), key=lambda known: known[0]):
         yield f"  not defined: {why} ({', '.join(name for _, name in names)})"
 
 
-def _never(row: CorrelationRow) -> str:
+def _undefined_reason(row: CorrelationRow) -> str:
     """Why a row has no figure at all, if it has none; where the reasons differ, all of them."""
     if any(measure.value is not None for measure in row.figures.values()):
         return ""
     return "; ".join(dict.fromkeys(measure.reason or "no reason is known" for measure in row.figures.values()))
 
 
-def _measure(estimate: Estimate) -> str:
+def _estimate_cell(estimate: Estimate) -> str:
     return str(estimate) if estimate.value is not None else "not defined"
 
 
@@ -253,7 +253,7 @@ def _differences(criterion: CriterionCorrelations) -> Iterator[str]:
     """The first row minus each other, in Pearson's r of the first form."""
     first = criterion.rows[0] if criterion.rows else None
     gaps = [gap for gap in criterion.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
-    columns = [Column(f"first minus second, {TITLES['r']}", _minus), *figure("value", "difference", tested=True)]
+    columns = [Column(f"first minus second, {TITLES['r']}", _difference_name), *figure("value", "difference", tested=True)]
     yield from table(columns, gaps)
 
 
@@ -275,9 +275,9 @@ def _ensemble(ensemble: Ensemble) -> Iterator[str]:
     yield from table(MEMBER, ensemble.members)
 
 
-WAYS = {True: "", False: ", reversed", None: ", no direction, used as it is"}
+DIRECTIONS = {True: "", False: ", reversed", None: ", no direction, used as it is"}
 MEMBER = (
-    Column("lowest r first", lambda row: f"{row.row}{WAYS[row.higher_is_better]}"), Column("r, validation", "r", ".3f"),
+    Column("lowest r first", lambda row: f"{row.row}{DIRECTIONS[row.higher_is_better]}"), Column("r, validation", "r", ".3f"),
     Column("weight", "weight", ".4f"), Column("0 at", "low", ".4f"), Column("1 at", "high", ".4f"),
     Column("clipped, test", "clipped", ".3f"),
 )  # fmt: skip

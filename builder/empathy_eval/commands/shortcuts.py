@@ -11,7 +11,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.printed import Printable
 from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_with
+from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import ContrastAudit, ShortcutAudit
@@ -48,7 +48,7 @@ def shortcuts(
     from empathy_eval.evaluation.shortcuts.shortcuts import audit, frozen
     from empathy_eval.releases.hub.fetch import release_folder
 
-    with scoring_with(cache=False, progress=progress) as scoring:
+    with scoring_session(cache=False, progress=progress) as scoring:
         folder = release_folder(release)
         result = audit(folder, by=by, without=without, scoring=scoring)
         if out is not None:

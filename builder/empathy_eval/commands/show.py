@@ -13,8 +13,8 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import run_beside_loops
-from empathy_eval.commands.command import Command, given
-from empathy_eval.commands.options import Option, check_count, whole
+from empathy_eval.commands.command import Command, arguments_for
+from empathy_eval.commands.options import Option, check_count, whole_number
 
 if TYPE_CHECKING:
     from empathy_eval.releases.inspect.show import InspectionInputs
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 WIDTH = 120
 # What --rejected prints where nothing else is asked for, and of one text in characters.
-MOST, LONGEST = 100, 4000
+MOST_SHOWN, MOST_CHARACTERS = 100, 4000
 EXAMPLES = """\
 examples:
   empathy-eval show build/demo 017-seed                   a dialogue: its requests, and the answers that were refused
@@ -56,7 +56,7 @@ def show(
     from empathy_eval.releases.inspect.show import show
 
     inputs = {"ledger": ledger, "reviews": reviews, "scenarios": scenarios, "templates": templates, "rules": rules}
-    return run_beside_loops(lambda: show(release_folder(where), name, _beside(**inputs)))
+    return run_beside_loops(lambda: show(release_folder(where), name, _inputs(**inputs)))
 
 
 @takes_paths
@@ -81,10 +81,10 @@ def _rejected(where: str | Path, reason: str | None = None, **inputs: str | Path
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import rejected
 
-    return rejected(release_folder(where), reason, _beside(**inputs))
+    return rejected(release_folder(where), reason, _inputs(**inputs))
 
 
-def _beside(**paths: str | Path | None) -> InspectionInputs:
+def _inputs(**paths: str | Path | None) -> InspectionInputs:
     from empathy_eval.releases.inspect.show import InspectionInputs
 
     return InspectionInputs(**{name: Path(path) for name, path in paths.items() if path})
@@ -94,17 +94,17 @@ def _run(options: Namespace) -> int:
     if (options.name is None) == (options.reason is None):
         raise input_error("show", "takes either an ID or --rejected", "give exactly one of them")
     if options.reason is None:
-        shown = show(**given(options, show))
+        shown = show(**arguments_for(options, show))
         print(_json(shown.to_json()) if options.json else plain("\n".join(_lines(shown))))
         return 0
     if options.limit is not None:
         check_count("--limit", options.limit, 1)
-    refused = _rejected(**given(options, show_rejected) | {"reason": options.reason or None})
+    refused = _rejected(**arguments_for(options, show_rejected) | {"reason": options.reason or None})
     if options.json:
         print(_json([text.to_json() for text in itertools.islice(refused, options.limit)]))
         return 0
     count = 0
-    for text in itertools.islice(refused, options.limit or MOST):
+    for text in itertools.islice(refused, options.limit or MOST_SHOWN):
         count += 1
         print(plain("\n".join(_refused(text))))
     print(f"{count:,} shown" if count else "nothing was refused or left out")
@@ -122,10 +122,10 @@ def _lines(shown: ShownItem) -> Iterator[str]:
     """All of it, in the order of a reader's questions."""
     yield f"{shown.name} in {shown.source}: {shown.status}"
     yield from (f"  {reason}" for reason in shown.why)
-    yield from _section("context", [line for turn in shown.before for line in _spoken(turn)])
+    yield from _section("context", [line for turn in shown.before for line in _turn(turn)])
     yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for text in shown.texts for line in _text(text)])
     yield from _section("texts that were not accepted", [line for text in shown.refused for line in _text(text)])
-    yield from _section("requests", [line for request in shown.asked for line in _asked(request)])
+    yield from _section("requests", [line for request in shown.asked for line in _request(request)])
     for name, rows in shown.said.items():
         yield from _section(name, [line for row in rows for line in _row(row)])
     yield from _section("notes", [line for note in shown.notes for line in _wrapped(note, "")])
@@ -143,13 +143,13 @@ def _wrapped(text: str, margin: str) -> Iterator[str]:
         yield from textwrap.wrap(line, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False) or [""]
 
 
-def _spoken(turn: ShownText) -> Iterator[str]:
+def _turn(turn: ShownText) -> Iterator[str]:
     yield from _wrapped(f"{turn.name}{f' ({turn.strategy})' if turn.strategy else ''}: {turn.text}", "")
 
 
 def _text(text: ShownText) -> Iterator[str]:
     if not text.made:
-        yield from _spoken(text)
+        yield from _turn(text)
         return
     details = [value for value in (text.strategy and f"strategy {text.strategy}", text.way) if value]
     yield text.name + (f" ({', '.join(details)})" if details else "")
@@ -165,7 +165,7 @@ def _figures(figures: tuple[CheckFigure, ...]) -> Iterator[str]:
         yield from _wrapped(f"{'passes' if figure.holds else 'FAILS '} {figure.name}: {figure.value} ({figure.bound})", "  ")
 
 
-def _asked(request: ShownRequest) -> Iterator[str]:
+def _request(request: ShownRequest) -> Iterator[str]:
     place = "" if request.turn is None else f" turn {request.turn}"
     sample = "" if request.sample is None else f", sample {request.sample}" + (", a repair" if request.repair else "")
     yield f"--- {request.kind}{place}{sample}: {request.verdict}"
@@ -208,8 +208,8 @@ def _refused(refused: RefusedText) -> Iterator[str]:
     yield from (f"  key {refused.request_key}",) if refused.request_key else ()
     yield from _wrapped(refused.detail, "  ") if refused.detail else ()
     if refused.text is not None:
-        yield from _wrapped(refused.text[:LONGEST], "    ")
-    if (more := len(refused.text or "") - LONGEST) > 0:
+        yield from _wrapped(refused.text[:MOST_CHARACTERS], "    ")
+    if (more := len(refused.text or "") - MOST_CHARACTERS) > 0:
         yield f"  {more:,} more characters are left out; --json prints them all"
 
 
@@ -226,7 +226,7 @@ COMMAND = Command(
             "list what was refused, for this reason or for any reason, and what was left out",
             nargs="?", const="",
         ),
-        "--limit N": Option("with --rejected: list at most N (default: 100, and a count of the rest)", type=whole),
+        "--limit N": Option("with --rejected: list at most N (default: 100, and a count of the rest)", type=whole_number),
         "--reviews FILE": "a record of review import: also show the judgements of raters",
         "--scenarios DIR": "a folder of scenarios of your own (default: those in WHERE)",
         "--templates DIR": "a folder of prompt templates of your own (default: those of the build)",

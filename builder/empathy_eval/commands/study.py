@@ -14,8 +14,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error, plain, re
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, given, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, Option, OptionGroup, Rows, page_place, whole, write_page
+from empathy_eval.commands.command import Command, arguments_for, printed
+from empathy_eval.commands.options import ONE_OF, PAPER, Option, OptionGroup, Rows, page_path, whole_number, write_page
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.study import StudyOptions
 
 # What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
-OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
-OF_RATINGS = ("table", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
+PLAN_OPTIONS = ("groups", "categories", "per_rater", "icc", "share")
+RATING_OPTIONS = ("table", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
 
 
 _GROUP = OptionGroup("planning a study", "these options go with --effect, --alpha, --power and --json")
 PLAN: Rows = {
     "--plan": Option("compute how many raters and items a study needs; takes no RATINGS", _GROUP),
-    "--groups N": Option("the number of groups, including the baseline", _GROUP, type=whole),
-    "--categories N": Option("the number of categories of a rating", _GROUP, type=whole),
-    "--per-rater N": Option("ratings per rater (default: 10)", _GROUP, type=whole),
+    "--groups N": Option("the number of groups, including the baseline", _GROUP, type=whole_number),
+    "--categories N": Option("the number of categories of a rating", _GROUP, type=whole_number),
+    "--per-rater N": Option("ratings per rater (default: 10)", _GROUP, type=whole_number),
     "--icc R": Option(
         "the intraclass correlation of a rater's ratings, 0 to 1 (default: 0.1); `study` reports yours", _GROUP, type=float
     ),
@@ -43,14 +43,14 @@ PLAN: Rows = {
 }  # fmt: skip
 
 
-def not_of_ratings(options: argparse.Namespace) -> None:
+def refuse_plan_options(options: argparse.Namespace) -> None:
     """Tells of options that ratings do not take.
 
     Raises:
         InputError: if there are such.
     """
-    if stray := [name for name in OF_PLANS if getattr(options, name) is not None]:
-        raise InputError(Problem(_option(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
+    if stray := [name for name in PLAN_OPTIONS if getattr(options, name) is not None]:
+        raise InputError(Problem(_flag(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -60,20 +60,20 @@ def run_plan(options: argparse.Namespace) -> int:
         InputError: for options of ratings, and what is missing or odd.
     """
     # A seed of 0 was given, too.
-    stray = [name for name in OF_RATINGS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
-    problems = [Problem(_option(name), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for name in stray]
+    stray = [name for name in RATING_OPTIONS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
+    problems = [Problem(_flag(name), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for name in stray]
     problems += [
-        Problem(_option(name), "is missing", f"add it: {EXAMPLE}") for name in ("groups", "categories") if getattr(options, name) is None
+        Problem(_flag(name), "is missing", f"add it: {EXAMPLE}") for name in ("groups", "categories") if getattr(options, name) is None
     ]
     refuse(problems)
     from empathy_eval.raters.study.power import study_plan
 
-    plan = study_plan(**given(options, study_plan))
+    plan = study_plan(**arguments_for(options, study_plan))
     print(json_text(plan.to_json(), ascii_only=True) if options.json else plan)
     return 0
 
 
-def _option(name: str) -> str:
+def _flag(name: str) -> str:
     return "RATINGS" if name == "table" else f"--{name.replace('_', '-')}"
 
 
@@ -114,7 +114,7 @@ class StudyCall:
 
     def texts(self, name: str, value: object, *, commas: bool = False) -> tuple[str, ...]:
         """Texts; a single one is itself, or with ``commas`` what stands between its commas, as on the command line."""
-        values = value.split(",") if commas and isinstance(value, str) and value else _several(value)
+        values = value.split(",") if commas and isinstance(value, str) and value else _as_list(value)
         if odd := [text for text in values if not isinstance(text, str)]:
             self._odd(name, odd[0], "a text, or a list of them")
         return tuple(text.strip() for text in values if isinstance(text, str))
@@ -126,7 +126,7 @@ class StudyCall:
 
     def paths(self, name: str, value: object) -> list[Path]:
         """Paths; a single one is itself."""
-        return [self.path(name, item) for item in _several(value)]
+        return [self.path(name, item) for item in _as_list(value)]
 
     def _odd(self, name: str, value: object, expected: str) -> str:
         """Notes what is no such value; stands for it until all are refused."""
@@ -140,11 +140,11 @@ class StudyCall:
             raise InputError(self.problems)
 
 
-def _several(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
 
 
-def command_of(tables: Sequence[Path], reading: ReadOptions, options: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
+def shell_command(tables: Sequence[Path], reading: ReadOptions, options: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
     """The command that reckons the same; ``files`` by option. None where there is none: it cannot name labels with commas."""
     if any("," in label for label in reading.labels):
         return None
@@ -210,12 +210,12 @@ def study(
     reading = ReadOptions(call.text("baseline", baseline), names, chosen)
     options = StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
     refuse(call.problems)
-    out = page_place(pages[0], [*tables, *later, *people]) if pages else None
+    out = page_path(pages[0], [*tables, *later, *people]) if pages else None
     result = _studied(tables, later, people, reading, options)
     if out:
         from empathy_eval.reports.study_page import page as page_of
 
-        command = command_of(tables, reading, options, {"add": later, "raters": people, "page": pages})
+        command = shell_command(tables, reading, options, {"add": later, "raters": people, "page": pages})
         write_page(page_of(result, command), result.to_json(), out)
     return result
 
@@ -239,11 +239,11 @@ def _studied(
 def _run(options: Namespace) -> int:
     if options.plan:
         return run_plan(options)
-    not_of_ratings(options)
+    refuse_plan_options(options)
     if not options.table or options.baseline is None:
         what = "no ratings are named" if not options.table else "no baseline is named"
         raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
-    result = study(**COMMAND.given(options))
+    result = study(**COMMAND.arguments(options))
     if options.json:
         print(json_text(result.to_json()))
     else:

@@ -68,7 +68,7 @@ def _attention(attention: AttentionChecks, draws: int) -> list[str]:
 
 
 def _rater_test(test: ChiSquaredTest, holm: float | None, draws: int) -> tuple[str, ...]:
-    corrected = p_of(holm, draws if test.p_by == "permutation" else 0, test.permutation)
+    corrected = p_cell(holm, draws if test.p_by == "permutation" else 0, test.permutation)
     return NAMES.get(test.p_by, "chi-squared"), *_test(test, draws), corrected
 
 
@@ -76,7 +76,7 @@ def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def p_of(value: float | None, draws: int = 0, of: float | None = None) -> str:
+def p_cell(value: float | None, draws: int = 0, of: float | None = None) -> str:
     """A p-value to four places; "<=" before one than which no smaller could be of so many draws, and what corrects it."""
     from empathy_eval.statistics.estimate import format_p
 
@@ -129,21 +129,21 @@ def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
     return [
         *aligned([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
-        *_told((name, test.why) for name, test in named),
+        *_reasons((name, test.why) for name, test in named),
     ]
 
 
 def _pairs(part: StudyPart, draws: int) -> list[str]:
     named = [(f"{pair.group} - {pair.other}", pair) for pair in part.pairwise]
     rows = [(name, *_test(pair.test, draws)[:3], *_corrected(pair.test, pair.corrected, draws)) for name, pair in named]
-    return [*aligned([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, pair.test.why) for name, pair in named)]
+    return [*aligned([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_reasons((name, pair.test.why) for name, pair in named)]
 
 
 def _gains(studied: StudyReport, part: StudyPart) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
     rows = [(f"{gain.category}, {gain.group}", *_gain(gain, studied.settings["permutations"])) for gain in part.gains]
-    return [*aligned([head, *rows]), *_told((f"{gain.category}, {gain.group}", gain.reason) for gain in part.gains)]
+    return [*aligned([head, *rows]), *_reasons((f"{gain.category}, {gain.group}", gain.reason) for gain in part.gains)]
 
 
 def _gain(gain: Gain, draws: int) -> tuple[str, ...]:
@@ -157,26 +157,26 @@ def _parts(column: str, parts: Sequence[StudyPart], draws: int) -> list[str]:
     rows = [(part.name or "", f"{part.omnibus.n:,}", *some) for part, some in zip(parts, cells, strict=True)]
     return [
         *aligned([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
-        *_told((part.name or "", part.omnibus.why) for part in parts),
+        *_reasons((part.name or "", part.omnibus.why) for part in parts),
     ]
 
 
 def _test(test: ChiSquaredTest, draws: int) -> tuple[str, ...]:
     statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((test.statistic, 2), (test.v, 3)))
     star = "*" if test.p_by == "permutation" else ""
-    return statistic, "" if test.df is None else str(test.df), v, p_of(test.p), p_of(test.permutation, draws) + star
+    return statistic, "" if test.df is None else str(test.df), v, p_cell(test.p), p_cell(test.permutation, draws) + star
 
 
 def _corrected(test: ChiSquaredTest, corrected: Corrected, draws: int) -> tuple[str, ...]:
     """Both p of a test, each with its corrections."""
     *_, p, by_rater = _test(test, draws)
     mixed = draws if test.p_by == "permutation" else 0
-    first = (p_of(value, mixed, test.permutation) for value in (corrected.holm, corrected.benjamini_hochberg))
-    second = (p_of(value, draws, test.permutation) for value in (corrected.holm_by_rater, corrected.benjamini_hochberg_by_rater))
+    first = (p_cell(value, mixed, test.permutation) for value in (corrected.holm, corrected.benjamini_hochberg))
+    second = (p_cell(value, draws, test.permutation) for value in (corrected.holm_by_rater, corrected.benjamini_hochberg_by_rater))
     return p, *first, by_rater, *second
 
 
-def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:
+def _reasons(named: Iterable[tuple[str, str | None]]) -> list[str]:
     """What is to be said of figures, one line for all of which the same is."""
     names_by_reason = dict[str, list[str]]()
     for name, why in named:
@@ -191,7 +191,7 @@ def _spreads(studied: StudyReport) -> list[str]:
     for spread in studied.spreads:
         values = ((spread.icc, 3), (spread.design_effect, 2), (spread.ratings_a_rater, 1))
         rows.append((f"{spread.group}, {spread.category}", *("" if value is None else f"{value:.{places}f}" for value, places in values)))
-    return [*aligned([head, *rows]), *_told((f"{spread.group}, {spread.category}", spread.why) for spread in studied.spreads)]
+    return [*aligned([head, *rows]), *_reasons((f"{spread.group}, {spread.category}", spread.why) for spread in studied.spreads)]
 
 
 def _power(studied: StudyReport) -> Iterator[str]:

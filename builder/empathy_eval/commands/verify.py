@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_with
+from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Finding
@@ -42,7 +42,7 @@ def verify(
     from empathy_eval.releases.verify.verify import verify
 
     key = read_public_key(signer) if signer is not None else None
-    with scoring_with(cache=False, progress=progress) as scoring:
+    with scoring_session(cache=False, progress=progress) as scoring:
         return verify(
             release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(ledger) for ledger in ledgers], signer=key, scoring=scoring
         )

@@ -12,7 +12,7 @@ from markupsafe import Markup, escape
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, FrameworkRows, Reliability, ReliabilityRow
-from empathy_eval.reports.page import number, place, rendered, round_step, signed, without_controls
+from empathy_eval.reports.page import number, axis_position, render_page, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import Estimate
 
 # So many judges are drawn one by one, with their intervals; of more each is a dot on one line.
@@ -97,16 +97,16 @@ class AgreementPlane:
     left_out: tuple[str, ...]
 
 
-EXPERTS, JUDGES, OF_CROWD = DotSeries("experts", "experts"), DotSeries("judges", "judge-0"), DotSeries(CROWD, CROWD)
+EXPERTS, JUDGES, CROWD_SERIES = DotSeries("experts", "experts"), DotSeries("judges", "judge-0"), DotSeries(CROWD, CROWD)
 
 
-def judges_drawn(judges: Sequence[str]) -> tuple[DotSeries, ...]:
+def judge_series(judges: Sequence[str]) -> tuple[DotSeries, ...]:
     """A series a judge, or all on one line if they are many."""
     each = tuple(DotSeries("judge", f"judge-{place}", name) for place, name in enumerate(judges))
     return each if len(judges) <= JUDGES_DRAWN else (JUDGES,)
 
 
-def dots(
+def dot_chart(
     frameworks: Sequence[FrameworkRows],
     series: Sequence[DotSeries],
     figures: Callable[[ReliabilityRow], Iterable[DotFigure]],
@@ -129,7 +129,7 @@ def dots(
         if key not in drawn
     )
     groups = tuple(
-        (part.framework.title, tuple(_dots(row.criterion, drawn, [(_of(lanes, mark), mark) for mark in figures(row)]) for row in part.rows))
+        (part.framework.title, tuple(_dot_row(row.criterion, drawn, [(_of(lanes, mark), mark) for mark in figures(row)]) for row in part.rows))
         for part in frameworks
     )
     ends = [
@@ -149,7 +149,7 @@ def _of(lanes: Mapping[tuple[str, str | None], DotSeries], figure: DotFigure) ->
     return lanes.get((figure.kind, figure.name), lanes.get(("judges", None)) if figure.kind == "judge" else None)
 
 
-def _dots(name: str, drawn: Sequence[DotSeries], figures: Sequence[tuple[DotSeries | None, DotFigure]]) -> DotRow:
+def _dot_row(name: str, drawn: Sequence[DotSeries], figures: Sequence[tuple[DotSeries | None, DotFigure]]) -> DotRow:
     undefined = dict[str, list[DotFigure]]()
     for of, mark in figures:
         if of in drawn and mark.of.value is None:
@@ -166,7 +166,7 @@ def ticks(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(round(step * place, 9) + 0.0 for place in range(first, max(last, first + 1) + 1))
 
 
-def planes(
+def agreement_planes(
     frameworks: Sequence[FrameworkRows], series: Sequence[DotSeries], value: Callable[[ReliabilityRow, DotSeries], float | None]
 ) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
     """A plane a series, all with the same axes; criteria are numbered through in their order."""
@@ -225,8 +225,8 @@ def page(of: Reliability, command: str | None = None) -> str:
     judges = list(dict.fromkeys(name for row in _rows(of.frameworks) for name in row.judges))
     crowd = any(row.crowd for row in _rows(of.frameworks))
     drawn, axis = _planes(of, judges, crowd=crowd)
-    return rendered(
-        "agreement", FILTERS, of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
+    return render_page(
+        "agreement", FILTERS, of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_decided_counts(of, judges),
         # Those at the benchmark on most criteria come first; equal ones stay in their order.
         best=sorted(judges, key=lambda name: -len(of.overall.judges[name].at_benchmark.so)),
         charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis, signatures=_signatures(of),
@@ -234,7 +234,7 @@ def page(of: Reliability, command: str | None = None) -> str:
 
 
 def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, DotChart | None]:
-    drawn, last = judges_drawn(judges), (OF_CROWD,) if crowd else ()
+    drawn, last = judge_series(judges), (CROWD_SERIES,) if crowd else ()
 
     def others(row: ReliabilityRow, figures: Mapping[str, Estimate]) -> Iterator[DotFigure]:
         yield from (DotFigure("judge", name, figures[name]) for name in row.judges)
@@ -247,27 +247,27 @@ def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str,
         yield from others(row, {name: against.kappa for name, against in placed.items()})
 
     return {
-        "kappas": dots(of.frameworks, (EXPERTS, *drawn, *last), kappas, line=of.overall.benchmark),
-        "alphas": dots(
+        "kappas": dot_chart(of.frameworks, (EXPERTS, *drawn, *last), kappas, line=of.overall.benchmark),
+        "alphas": dot_chart(
             of.frameworks,
             (EXPERTS, *((JUDGES,) if judges else ())),
             lambda row: [DotFigure(name, None, estimate) for name, estimate in row.alpha.items()],
         ),
-        "inflations": dots(of.frameworks, (*drawn, *last), lambda row: others(row, row.inflation), middle=0),
+        "inflations": dot_chart(of.frameworks, (*drawn, *last), lambda row: others(row, row.inflation), middle=0),
     }
 
 
 def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
-    each = tuple(DotSeries("judge", f"judge-{place % len(judges_drawn(judges))}", name) for place, name in enumerate(judges))
+    each = tuple(DotSeries("judge", f"judge-{place % len(judge_series(judges))}", name) for place, name in enumerate(judges))
 
     def value(row: ReliabilityRow, series: DotSeries) -> float | None:
         against = row.crowd if series.name is None else row.judges.get(series.name)
         return against.kappa.value if against else None
 
-    return planes(of.frameworks, (*each, *((OF_CROWD,) if crowd else ())), value)
+    return agreement_planes(of.frameworks, (*each, *((CROWD_SERIES,) if crowd else ())), value)
 
 
-def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, int]]:
+def _decided_counts(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, int]]:
     """On how many criteria the whole interval of a judge (None: the crowd) minus the criterion's own benchmark is above or below 0."""
 
     def sides(criteria: Sequence[AgainstBenchmark | None]) -> dict[str, int]:
@@ -318,7 +318,7 @@ def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estima
     yield from ((contradiction.high.criterion, {"contradictions": [contradiction.share]}) for contradiction in of.contradictions)
 
 
-def figure(value: float, places: int) -> str:
+def format_number(value: float, places: int) -> str:
     """A number that has no sign where it rounds to zero."""
     return number(abs(value) if abs(value) < 0.5 / 10**places else value, places)
 
@@ -334,6 +334,6 @@ def mean(counts: Sequence[float], scale: Sequence[float]) -> float | None:
 
 
 FILTERS: dict[str, Any] = {
-    "number": figure, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed,
+    "number": format_number, "signed": signed, "percent": percent, "counted": counted, "place": axis_position, "listed": listed,
     "plain": without_controls, "breakable": breakable, "mean": mean,
 }  # fmt: skip

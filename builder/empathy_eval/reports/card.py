@@ -19,19 +19,19 @@ from empathy_eval.design.canary import notice_of
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.design.errata import predecessor_of
 from empathy_eval.design.scenarios import CrossedItem, load_crossed
-from empathy_eval.reports.claims import claims, line_of
-from empathy_eval.reports.page import terms
+from empathy_eval.reports.claims import claims, shortcut_line
+from empathy_eval.reports.page import glossary_terms
 from empathy_eval.reports.report import Report
 
-GROUP = 1000
+ROWS_AT_ONCE = 1000
 
 
 def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
     """What ``README.md`` says: the dataset card, its YAML head naming configs and splits."""
-    figures = {"claims": claims(report.measured), "line": line_of(report.measured), "canary": notice_of(facts)}
+    figures = {"claims": claims(report.measured), "line": shortcut_line(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
-    context = {"facts": facts, "report": report, **figures, "configs": list(configs), "splits": SPLITS, "papers": papers, "terms": terms()}
+    context = {"facts": facts, "report": report, **figures, "configs": list(configs), "splits": SPLITS, "papers": papers, "terms": glossary_terms()}
     context["crossed"] = _crossed(folder) if "crossed" in configs else None
     return _render("card.md.j2", **context, columns=_columns(configs), example=_example(folder))
 
@@ -41,13 +41,13 @@ def _crossed(folder: Path) -> dict[str, Any]:
     judged these."""
     source, writers, judges = (list(cells(folder, "crossed", name)) for name in ("source", "writer", "judge"))
     named = {what: sorted({name for name in names if name}) for what, names in (("writers", writers), ("judges", judges))}
-    own = {_said(item) for some in load_crossed(data_folder("scenarios"), {})[0].values() for item in some}
+    own = {_item_texts(item) for some in load_crossed(data_folder("scenarios"), {})[0].values() for item in some}
     texts = (cells(folder, "crossed", name) for name in ("source", "context_2", "reply_1", "reply_2", "reason"))
     brought = sum(of == "seed" and (turns[-1]["text"], *rest) not in own for of, turns, *rest in zip(*texts, strict=True))
     return {"curated": source.count("seed"), "brought": brought, "modelled": source.count("model"), **named}
 
 
-def _said(item: CrossedItem) -> tuple[str, str, str, str]:
+def _item_texts(item: CrossedItem) -> tuple[str, str, str, str]:
     return item.twin, item.reply_1, item.reply_2, item.reason
 
 
@@ -80,7 +80,7 @@ def _example(folder: Path) -> str:
     files = files_of(folder, "pairs")
 
     def batches(columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        return (batch for path in files for batch in pq.ParquetFile(path).iter_batches(GROUP, columns=columns))
+        return (batch for path in files for batch in pq.ParquetFile(path).iter_batches(ROWS_AT_ONCE, columns=columns))
 
     rows = (row for batch in batches(["pair_id", "turn", "flags"]) for row in batch.to_pylist())
     shortest = min(((bool(row["flags"]), row["turn"], row["pair_id"]) for row in rows), default=None)

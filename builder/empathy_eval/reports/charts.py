@@ -18,7 +18,7 @@ from empathy_eval.base.files import room_for
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.evaluation.corpus.groupings import AS_RELEASED
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
-from empathy_eval.reports.claims import line_of
+from empathy_eval.reports.claims import shortcut_line
 from empathy_eval.statistics.estimate import Estimate
 
 SCENARIO = "scenario"
@@ -69,7 +69,7 @@ def charts_of(measured: ReleaseTables) -> list[Chart]:
 def accuracies(measured: ReleaseTables) -> Chart | None:
     """How often each metric is right at equal closeness, beside what shortcuts reach there."""
     rows = [(name, [Mark(STANCE, difference.accuracy)]) for name, difference in measured.equal_closeness.items() if difference.accuracy]
-    line = line_of(measured)
+    line = shortcut_line(measured)
     drawn = (line.accuracy.number, line.shortcut) if line and line.contrast == STANCE else None
     return accuracy_chart("accuracies", rows, drawn)
 
@@ -148,7 +148,7 @@ def _chart(
 
 # The forms of figures: of a report, and for a paper; and what is left out of a file so that its bytes are the same on every run.
 PAGE, PAPER = ("svg", "png"), ("svg", "pdf")
-UNTOLD = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
+OMITTED_METADATA = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
 # Of the Okabe-Ito palette, told apart by all common kinds of colour vision; markers and places differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
 STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), STANCE_NEAR: (ORANGE, "^"), STANCE_FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
@@ -238,7 +238,7 @@ def _figure(folder: Path, name: str, size: tuple[float, float], rows: int = 1, f
         figure = Figure(figsize=size, layout="constrained")
         yield figure, figure.subplots(rows, sharex=True)
         for form in forms:
-            figure.savefig(folder / f"{name}.{form}", dpi=200, metadata=dict.fromkeys(UNTOLD[form]))
+            figure.savefig(folder / f"{name}.{form}", dpi=200, metadata=dict.fromkeys(OMITTED_METADATA[form]))
 
 
 def _bare(axes: Any, grid: str) -> None:

@@ -27,14 +27,14 @@ class Claim:
 
     name: str
     figure: str
-    said: str
+    text: str
 
 
 @dataclass(frozen=True)
 class ShortcutLine:
     """The shortcut line of a contrast: the shortcut that is most often right, how often, and the same of words alone.
 
-    ``beside`` is by metric where its accuracy stands: ``above`` or ``below`` the line only with its whole interval, ``at`` it if the
+    ``places`` is by metric: ``above`` or ``below`` the line only with its whole interval, ``at`` it if the
     interval holds it, ``untested`` if there is none.
     """
 
@@ -42,31 +42,31 @@ class ShortcutLine:
     shortcut: str
     accuracy: Estimate
     words: Estimate | None
-    beside: dict[str, str]
+    places: dict[str, str]
 
 
-def audited(measured: ReleaseTables, contrast: str) -> ContrastAudit | None:
+def contrast_audit(measured: ReleaseTables, contrast: str) -> ContrastAudit | None:
     """The audit of a contrast; None where there is none."""
     return next((row for row in measured.audit.contrasts if row.contrast == contrast), None) if measured.audit else None
 
 
-def line_of(measured: ReleaseTables) -> ShortcutLine | None:
+def shortcut_line(measured: ReleaseTables) -> ShortcutLine | None:
     """The shortcut line of the contrast whose accuracies are to be reported; None where it was not measured."""
-    contrast, differences = ranked(measured)
-    audit = audited(measured, contrast)
+    contrast, differences = headline_differences(measured)
+    audit = contrast_audit(measured, contrast)
     best = audit.line if audit else None
     if audit is None or best is None or best.accuracy is None:
         return None
     words = next((shortcut.accuracy for shortcut in audit.shortcuts if shortcut.name == WORDS_ALONE), None)
     places = {
-        name: place_beside(difference.accuracy, best.accuracy.number)
+        name: compare_with_line(difference.accuracy, best.accuracy.number)
         for name, difference in differences.items()
         if difference.accuracy and not difference.forced
     }
     return ShortcutLine(contrast, best.name, best.accuracy, words, places)
 
 
-def ranked(measured: ReleaseTables) -> tuple[str, dict[str, Difference]]:
+def headline_differences(measured: ReleaseTables) -> tuple[str, dict[str, Difference]]:
     """The contrast whose accuracy is the number to report, and by metric that difference: as released where there are no controls."""
     if differences := measured.equal_closeness:
         return STANCE, differences
@@ -74,7 +74,7 @@ def ranked(measured: ReleaseTables) -> tuple[str, dict[str, Difference]]:
     return RAW, {row.metric: difference for row in rows if (difference := row.differences[RAW]).accuracy}
 
 
-def place_beside(accuracy: Estimate, line: float) -> str:
+def compare_with_line(accuracy: Estimate, line: float) -> str:
     """Where an accuracy stands beside a line: ``above`` or ``below`` it only with its whole interval."""
     if accuracy.low is None or accuracy.high is None:
         return UNTESTED
@@ -121,7 +121,7 @@ def _left(measured: ReleaseTables, reading: Mapping[str, Difference]) -> Claim:
 
 
 def _reached(measured: ReleaseTables) -> Claim:
-    name, line = "Shortcut line", line_of(measured)
+    name, line = "Shortcut line", shortcut_line(measured)
     if line is None:
         what = "was measured" if measured.audit is None else "could be measured"
         return Claim(name, "", f"No shortcut {what}, so it is not known whether a metric does better than words alone.")
@@ -132,15 +132,15 @@ def _reached(measured: ReleaseTables) -> Claim:
         sentence = f"{bag} reaches {percent(line.words.number)}, the best shortcut ({line.shortcut}) {reach}."
     else:
         sentence = f"the best shortcut ({line.shortcut}) reaches {reach}."
-    return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {sentence}", standing(line)])))
+    return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {sentence}", line_summary(line)])))
 
 
-def standing(line: ShortcutLine) -> str:
+def line_summary(line: ShortcutLine) -> str:
     """How many metrics are above, at and below the shortcut line; empty where none can be held against it."""
-    counts = Counter(line.beside.values())
-    of, what = len(line.beside) - counts[UNTESTED], "with an accuracy" if line.contrast == STANCE else "that the checks do not force"
+    counts = Counter(line.places.values())
+    of, what = len(line.places) - counts[UNTESTED], "with an accuracy" if line.contrast == STANCE else "that the checks do not force"
     if not of:
-        return "One dialogue is too few to compare metrics with this line." if line.beside else ""
+        return "One dialogue is too few to compare metrics with this line." if line.places else ""
     rest = [f"{counts[place]} {'is' if counts[place] == 1 else 'are'} {PLACES_OF[place]}" for place in (AT, BELOW) if counts[place]]
     if of == 1:
         sentence = f"The one metric {what} is {next(place for place in (ABOVE, AT, BELOW) if counts[place])} this line."

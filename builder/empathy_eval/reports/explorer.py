@@ -32,7 +32,7 @@ from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_o
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.inversion.text_scores import BESIDE as UNSCORED
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
-from empathy_eval.reports.page import terms
+from empathy_eval.reports.page import glossary_terms
 
 # Where a release carries its own, and how that one finds the release.
 PAGE, HOME = "explore/index.html", "../"
@@ -47,7 +47,7 @@ SCRIPTS = (
 # Preferences say of a pair what the pair says.
 SHOWN = ("pairs", "dialogues", "controls", "annotations", "comparisons", "strategies")
 BESIDE = {"candidates": "candidates.parquet", "items": f"report/{ITEMS}"}
-HELD = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
+EMBEDDED = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
 IDS = ("pair_id", "dialogue_id")
 
 
@@ -74,8 +74,8 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
     Raises:
         InputError: if a file of the release is not there or damaged.
     """
-    sample = sample_of(folder, facts)
-    about = about_of(folder, facts, sample, base)
+    sample = draw_sample(folder, facts)
+    about = page_metadata(folder, facts, sample, base)
     source = data_folder("release") / FOLDER
     templates = environment(source)
     templates.filters["csp"] = csp
@@ -86,7 +86,7 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
         sample_json=embedded_json({"files": files}),
         style=(source / "page.css").read_text(encoding="utf-8"),
         reader=(source / "reader.min.js").read_text(encoding="utf-8"),
-        terms=terms(),
+        terms=glossary_terms(),
         script="\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPTS),
     ) + "\n"  # fmt: skip
 
@@ -108,14 +108,14 @@ def write_page(folder: Path, out: Path, base: str | None = None) -> None:
         raise input_error(
             out, "lies in the release folder, and the manifest lists every file of that folder", "name another file with --out"
         )
-    if out.exists() and not (out.is_file() and HELD.search(out.read_text(encoding="utf-8", errors="replace"))):
+    if out.exists() and not (out.is_file() and EMBEDDED.search(out.read_text(encoding="utf-8", errors="replace"))):
         raise input_error(out, "exists, but is not an explorer page", "name another file with --out")
     here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
     # A name need not be UTF-8: its bytes are the address.
     write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/"))
 
 
-def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: str) -> dict[str, Any]:
+def page_metadata(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: str) -> dict[str, Any]:
     """What a page knows of its release before it reads a file of it."""
     summary, taxonomy = facts["summary"], load_taxonomy()
     return {
@@ -160,7 +160,7 @@ def _metrics(folder: Path) -> list[dict[str, Any]]:
     return [{"name": name, "signature": row.get("signature"), "higher is better": row.get("higher_is_better")} for name, row in known]
 
 
-def sample_of(folder: Path, facts: dict[str, Any]) -> EmbeddedSample:
+def draw_sample(folder: Path, facts: dict[str, Any]) -> EmbeddedSample:
     """At most ``SAMPLED`` pairs of the test split, drawn by the seed of the build; of another one where that has none."""
     counts, seed = facts["counts"], facts["configuration"]["seed"]
     split = next((name for name in reversed(SPLITS) if counts["pairs"][name]), SPLITS[-1])

@@ -18,12 +18,12 @@ from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
-from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, audited, claims, line_of, place_beside, ranked
+from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, contrast_audit, claims, shortcut_line, compare_with_line, headline_differences
 from empathy_eval.statistics.estimate import Estimate
 
 JUDGE = "judge"
 # Parts of the tables that no figure is called by.
-HIDDEN = ("worth", "criteria")
+UNNAMED_KEYS = ("worth", "criteria")
 
 
 @dataclass(frozen=True)
@@ -48,36 +48,36 @@ class JudgeVerdict:
 
     judge: str
     answer: str
-    said: str
+    reason: str
 
 
-def judges_line(measured: ReleaseTables) -> tuple[float, str] | None:
+def equal_closeness_line(measured: ReleaseTables) -> tuple[float, str] | None:
     """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
-    audit = audited(measured, STANCE)
+    audit = contrast_audit(measured, STANCE)
     best = audit.line if audit else None
     return (best.accuracy.number, best.name) if best and best.accuracy else None
 
 
-def standings(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
+def judge_headlines(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
     """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
-    line = judges_line(measured)
+    line = equal_closeness_line(measured)
     return [
-        JudgeHeadline(judge, name, criterion, place_beside(_estimate(right), line[0]) if line else None)
+        JudgeHeadline(judge, name, criterion, compare_with_line(_estimate(right), line[0]) if line else None)
         for judge, quality in (judges["worth"] if judges else {}).items()
         for name, criterion in quality["criteria"].items()
         if (right := criterion["stance"].get(JUDGE)) and right["value"] is not None
     ]
 
 
-def fooled(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
+def judge_verdicts(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
     """The answer of each judge that can be asked this."""
-    line, headlines = judges_line(measured), dict[str, list[JudgeHeadline]]()
-    for standing in standings(judges, measured):
+    line, headlines = equal_closeness_line(measured), dict[str, list[JudgeHeadline]]()
+    for standing in judge_headlines(judges, measured):
         headlines.setdefault(standing.judge, []).append(standing)
-    return [_fooled(judge, some, line) for judge, some in headlines.items()]
+    return [_judge_verdict(judge, some, line) for judge, some in headlines.items()]
 
 
-def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
+def _judge_verdict(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
     ends = sorted(headline.right["value"] for headline in some)
     shares = " to ".join(dict.fromkeys(percent(end) for end in (ends[0], ends[-1])))
     count = max(headline.of["pairs"] for headline in some)
@@ -104,9 +104,9 @@ def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | Non
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
     """How often each criterion of each judge is right at equal closeness; none where none can be."""
     rows = [
-        (f"{standing.judge}: {standing.criterion}", [Mark(STANCE, _estimate(standing.right))]) for standing in standings(judges, measured)
+        (f"{standing.judge}: {standing.criterion}", [Mark(STANCE, _estimate(standing.right))]) for standing in judge_headlines(judges, measured)
     ]
-    chart = accuracy_chart("judges", rows, judges_line(measured))
+    chart = accuracy_chart("judges", rows, equal_closeness_line(measured))
     return [chart] if chart else []
 
 
@@ -114,13 +114,13 @@ def _estimate(measure: Mapping[str, Any]) -> Estimate:
     return Estimate(measure["value"], measure["low"], measure["high"])
 
 
-def judged(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[str, Any]:
+def judge_values(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[str, Any]:
     """All that the page says of judges beside the figures themselves; empty without judges."""
     if not judges:
         return {}
     why = dict.fromkeys(estimate["why"] for _, estimate in _figures(judges["worth"], ()) if estimate["value"] is None)
     return {
-        "fooled": fooled(judges, measured), "standings": standings(judges, measured), "line": judges_line(measured),
+        "fooled": judge_verdicts(judges, measured), "standings": judge_headlines(judges, measured), "line": equal_closeness_line(measured),
         "why": list(why), "signatures": signatures(judges),
     }  # fmt: skip
 
@@ -139,10 +139,10 @@ def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
         yield path, value
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            yield from _figures(item, path if name in HIDDEN else (*path, name.replace("_", " ")))
+            yield from _figures(item, path if name in UNNAMED_KEYS else (*path, name.replace("_", " ")))
 
 
-def terms() -> dict[str, str]:
+def glossary_terms() -> dict[str, str]:
     """Terms with their meanings, in the order in which pages list them."""
     glossary: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
     return glossary
@@ -151,21 +151,21 @@ def terms() -> dict[str, str]:
 MINUS = "\N{MINUS SIGN}"
 
 
-def page(measured: ReleaseTables, about: dict[str, Any], told: dict[str, Any], charts: Sequence[Chart]) -> str:
+def page(measured: ReleaseTables, about: dict[str, Any], sections: dict[str, Any], charts: Sequence[Chart]) -> str:
     """The page as HTML; equal reports give equal pages. Texts of the data stay texts: all is escaped but our own style."""
     folder = data_folder("release") / "report"
     templates = environment(folder)
     templates.filters |= FILTERS
     templates.globals["figures_of_contrasts"] = RANKED
     return templates.get_template("page.html.j2").render(
-        measured=measured, about=about, told=told, charts={chart.name: chart for chart in charts}, claims=claims(measured),
-        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
-        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
+        measured=measured, about=about, sections=sections, charts={chart.name: chart for chart in charts}, claims=claims(measured),
+        line=shortcut_line(measured), ranked=headline_differences(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
+        by_scenario=by_scenario(measured), judged=judge_values(sections.get("judges"), measured), terms=glossary_terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 
 
-def rendered(name: str, filters: Mapping[str, Any], **values: Any) -> str:
+def render_page(name: str, filters: Mapping[str, Any], **values: Any) -> str:
     """The page of the templates in ``release/name/``, in the style of reports and its own."""
     folder = data_folder("release")
     templates = environment(folder)
@@ -215,7 +215,7 @@ def times(value: float) -> str:
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
-def place(value: float, span: tuple[float, float]) -> str:
+def axis_position(value: float, span: tuple[float, float]) -> str:
     """Where a value lies on a drawing, a little room at both ends left free."""
     return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
 
@@ -239,6 +239,6 @@ def without_controls(text: str) -> str:
 
 
 FILTERS: dict[str, Any] = {
-    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": json_text,
+    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": axis_position, "pretty": json_text,
     "listed": listed, "sides": sides, "whom": whom, "ends": ends, "peak": peak, "shift": Chart.shift, "beside": PLACES_OF.get,
 }  # fmt: skip

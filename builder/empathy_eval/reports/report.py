@@ -133,7 +133,7 @@ class ReportMetrics(MetricSelection):
 
 @dataclass(frozen=True, repr=False)
 class Report(Printable):
-    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
+    """The tables of a report, what they are over, and what is said of the texts in ``sections``: ``lengths``, ``course``, ``examples``, ``making``, and of
     the judges whose annotations the release holds: ``judges``.
 
     ``scores`` are those of every single text; a report that was made from its tables has none. ``left`` are the metrics of the manifest
@@ -142,7 +142,7 @@ class Report(Printable):
 
     measured: ReleaseTables
     about: dict[str, Any]
-    told: dict[str, Any]
+    sections: dict[str, Any]
     scores: TextScores | None = field(default=None, repr=False, compare=False)
     left: tuple[Finding, ...] = ()
 
@@ -167,7 +167,7 @@ class Report(Printable):
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return {"about": self.about, **self.measured.to_json(), **self.told}
+        return {"about": self.about, **self.measured.to_json(), **self.sections}
 
     def to_pandas(self) -> pd.DataFrame:
         """The tables in the long form, as :meth:`empathy_eval.evaluation.inversion.results.ReleaseTables.to_pandas`."""
@@ -183,20 +183,20 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
     """
     manifest = read_manifest(release_dir)
-    metrics, left = metrics_of(manifest, trusted)
+    metrics, left = release_metrics(manifest, trusted)
     if not metrics.metrics and not metrics.diversities:
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
         report = replace(measure_release(release_dir, manifest, metrics, scoring), left=left)
         write_report(report, folder, manifest)
-        provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(chance_of(manifest)))
+        provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(resampling_settings(manifest)))
         # Beside the tables, which are those of the release to the byte.
         write_whole(folder / PROVENANCE, json_text(provenance.to_json()) + "\n")
         return replace(report, measured=report.measured.of(provenance))
 
 
-def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[ReportMetrics, tuple[Finding, ...]]:
+def release_metrics(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[ReportMetrics, tuple[Finding, ...]]:
     """The metrics that a manifest may have run here, and those that it may not.
 
     Raises:
@@ -205,10 +205,10 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
     selected = manifest_metrics(settings, trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
-    return _made(lambda: find(selected.names, settings, own=selected.own, language=language), settings, without), selected.left
+    return _collect_metrics(lambda: find(selected.names, settings, own=selected.own, language=language), settings, without), selected.left
 
 
-def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
+def configured_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
     """The metrics of a configuration of one's own: whatever its part ``report`` names and is not to be left out.
 
     Raises:
@@ -216,10 +216,10 @@ def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) ->
     """
     settings, language = configuration["report"], language_of(configuration)
     names = names_of(settings, without, "--without")
-    return _made(lambda: find(names, settings, own=names, language=language), settings, without)
+    return _collect_metrics(lambda: find(names, settings, own=names, language=language), settings, without)
 
 
-def _made(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
+def _collect_metrics(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
     """The metrics and the embedding; what keeps any of them from being made is told at once."""
     problems, selection, embedding = list[Problem](), MetricSelection((), ()), None
     with collecting(problems):
@@ -230,12 +230,12 @@ def _made(metrics: Callable[[], MetricSelection], settings: dict[str, Any], with
     return ReportMetrics(**vars(selection), embedding=embedding)
 
 
-def pinned(metrics: MetricSelection) -> list[dict[str, str]]:
+def pinned_metrics(metrics: MetricSelection) -> list[dict[str, str]]:
     """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
     return [{"metric": name, "signature": signature} for name, signature in metrics.signatures.items()]
 
 
-def otherwise(metrics: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def changed_signatures(metrics: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(metric, what) of metrics whose settings here are not those that a manifest pins."""
     for metric in manifest.get("metrics", ()):
         signature = metrics.signatures.get(metric["metric"], metric["signature"])
@@ -243,7 +243,7 @@ def otherwise(metrics: MetricSelection, manifest: Mapping[str, Any]) -> Iterator
             yield metric["metric"], f'was measured with "{metric["signature"]}", but here its signature is "{signature}"'
 
 
-def newer(manifest: Mapping[str, Any]) -> list[str]:
+def unpinned_metrics(manifest: Mapping[str, Any]) -> list[str]:
     """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
     settings, pinned_names = manifest["configuration"]["report"], {metric["metric"] for metric in manifest.get("metrics", ())}
     known = default_names(settings) if pinned_names and not settings.get("metrics") else []
@@ -269,19 +269,19 @@ def tables_text(tables: dict[str, Any]) -> str:
 
 def page_text(report: Report) -> str:
     """The page of a report as HTML."""
-    return page(report.measured, report.about, report.told, _charts(report))
+    return page(report.measured, report.about, report.sections, _charts(report))
 
 
 def draw(report: Report, folder: Path) -> None:
     """Writes the figures of a report, each as SVG and PNG."""
     for chart in _charts(report):
         draw_chart(chart, folder)
-    draw_lengths(report.told["lengths"], folder)
-    draw_course(report.told["course"], folder)
+    draw_lengths(report.sections["lengths"], folder)
+    draw_course(report.sections["course"], folder)
 
 
 def _charts(report: Report) -> list[Chart]:
-    return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
+    return [*charts_of(report.measured), *judges_charts(report.sections.get("judges"), report.measured)]
 
 
 def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
@@ -291,7 +291,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
         InputError: if the folder holds no pairs.
     """
     configuration = facts["configuration"]
-    evaluation = Evaluation(release_dir, metrics, chance_of(facts), scoring)
+    evaluation = Evaluation(release_dir, metrics, resampling_settings(facts), scoring)
     if not len(evaluation.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     sections = {
@@ -312,7 +312,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
     return Report(measured, _about(evaluation, configuration), sections, replace(of_every_text, word_margins=measured.word_margins))
 
 
-def chance_of(facts: dict[str, Any]) -> ResamplingSettings:
+def resampling_settings(facts: dict[str, Any]) -> ResamplingSettings:
     """How the report of a release reckons with chance."""
     return ResamplingSettings(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
 
@@ -335,7 +335,7 @@ def _about(evaluation: Evaluation, configuration: dict[str, Any]) -> dict[str, A
 FAULT = re.compile(r"metric (.+?): (?:(\d+) of (\d+) texts, first )?(.+?): (.*)\n  Fix: .*", re.DOTALL)
 
 
-def retold(tables: Mapping[str, Any]) -> Report:
+def report_from_json(tables: Mapping[str, Any]) -> Report:
     """The report that these tables tell, without the scores of single texts and without the word margins of pairs.
 
     Raises:

@@ -10,7 +10,7 @@ from typing import Any
 
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.results import Gain, StudyPart, StudyReport
-from empathy_eval.reports.page import MINUS, number, place, rendered, round_step, signed, without_controls
+from empathy_eval.reports.page import MINUS, number, axis_position, render_page, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import format_p
 
 MOST_TICKS = 5
@@ -40,7 +40,7 @@ def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: i
     return StudyAxis((low, high), tuple(round(tick, 9) + 0.0 for tick in ticks))
 
 
-def kept(value: float, axis: StudyAxis) -> float:
+def clamped(value: float, axis: StudyAxis) -> float:
     """A value on the axis, or the end of the axis beyond which it lies."""
     return min(max(value, axis.span[0]), axis.span[1])
 
@@ -60,20 +60,20 @@ def page(studied: StudyReport, command: str | None = None) -> str:
     # By column of how many tests of its parts the two p say different things, and of how many both say something.
     torn_parts = {
         name: {
-            "torn": sum(len(torn(part, alpha)) for part in parts),
+            "torn": sum(len(conflicting_tests(part, alpha)) for part in parts),
             "of": sum(test.p is not None and test.permutation is not None for part in parts for _, _, test, _ in part.tests()),
         }
         for name, parts in studied.parts.items()
     }
-    return rendered(
+    return render_page(
         "study", FILTERS, of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, command=command,
-        best=best(studied.whole, label, alpha), unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
-        torn=torn(studied.whole, alpha), torn_parts=torn_parts, most_rows=MOST_ROWS,
+        best=largest_gain(studied.whole, label, alpha), unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
+        torn=conflicting_tests(studied.whole, alpha), torn_parts=torn_parts, most_rows=MOST_ROWS,
         axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
     )  # fmt: skip
 
 
-def best(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
+def largest_gain(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
     """The gain in a category that stands out, and how many are above, below, at and without an interval.
 
     The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0, before others those whose p,
@@ -83,7 +83,7 @@ def best(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
     sides = {name: [gain for gain in gains if side(gain) == name] for name in ("above", "below", "at", "none")}
     sure = sides["above"] + sides["below"]
     shown = [gain for gain in sure if (p := corrected(gain)) is not None and p < alpha]
-    largest = max(shown or sure or sides["at"], key=lambda gain: abs(_logged(gain.value or 0.0)), default=None)
+    largest = max(shown or sure or sides["at"], key=lambda gain: abs(_distance_from_none(gain.value or 0.0)), default=None)
     counts = {name: len(some) for name, some in sides.items()}
     return {"gain": largest, "sure": bool(sure), "shown": bool(shown), "of": len(gains), **counts}
 
@@ -100,7 +100,7 @@ def side(gain: Gain) -> str:
     return "above" if gain.low > 0 else "below" if gain.high < 0 else "at"
 
 
-def torn(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
+def conflicting_tests(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
     """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
     return [
         {"of": kind, "names": tuple(names.values()), "test": test}
@@ -114,13 +114,13 @@ def _gains(parts: Sequence[StudyPart], label: str) -> list[Gain]:
     return [gain for part in parts for gain in part.gains if gain.category == label]
 
 
-def _logged(gain: float) -> float:
+def _distance_from_none(gain: float) -> float:
     """A gain as far from none as its inverse is: doubled is as far as halved."""
     ratio = 1 + gain / 100
     return ratio if ratio >= 1 else 1 / ratio if ratio else float("inf")
 
 
-def percents(value: float) -> str:
+def signed_percent(value: float) -> str:
     """A gain in percent with its sign, to a tenth; whole where it is large."""
     return f"{value:+,.0f}".replace("-", MINUS) if abs(value) >= 999.95 else signed(value, 1)
 
@@ -130,18 +130,18 @@ def p_value(value: float | None, draws: int = 0, of: float | None = None) -> str
     return "–" if value is None else "".join(format_p(value, draws, of)).removeprefix("=")
 
 
-def p_said(value: float, draws: int = 0, of: float | None = None) -> str:
+def p_in_sentence(value: float, draws: int = 0, of: float | None = None) -> str:
     """A p-value in a sentence, after "p"."""
     return "\u00a0".join(format_p(value, draws, of))
 
 
-def about(value: float) -> str:
+def point_text(value: float) -> str:
     """A point of a distribution that is known from draws: whole, to a tenth where it is small."""
     return number(value, 0 if value >= 10 else 1)
 
 
 FILTERS: dict[str, Any] = {
-    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed, "p_value": p_value,
-    "p_said": p_said, "about": about, "corrected": corrected,
-    "plain": without_controls, "side": side, "gain": percents, "kept": kept,
+    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": axis_position, "listed": listed, "p_value": p_value,
+    "p_said": p_in_sentence, "about": point_text, "corrected": corrected,
+    "plain": without_controls, "side": side, "gain": signed_percent, "kept": clamped,
 }  # fmt: skip

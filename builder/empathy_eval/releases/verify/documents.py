@@ -24,8 +24,8 @@ from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
 from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.reports.explorer import FOLDER, FORMAT, HELD, HOME, PAGE, about_of, explore_page, sample_of
-from empathy_eval.reports.report import Report, page_text, retold, tables_text
+from empathy_eval.reports.explorer import FOLDER, FORMAT, EMBEDDED, HOME, PAGE, page_metadata, explore_page, draw_sample
+from empathy_eval.reports.report import Report, page_text, report_from_json, tables_text
 
 # However an element says that it has such an id; of several a browser takes the first.
 NAMES_ONE = re.compile(r"\bid\s*=\s*[\"']?(about|sample)\b", re.IGNORECASE)
@@ -71,7 +71,7 @@ def code_of(page: str) -> str:
 
 def _shell(page: str) -> str:
     """A page without its scripts, style, and what it says and embeds."""
-    return HELD.sub("", CODE.sub("", page))
+    return EMBEDDED.sub("", CODE.sub("", page))
 
 
 def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Finding]:
@@ -87,8 +87,8 @@ def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Fi
             yield Finding(str(path), what, fix, "unchecked", "explorer")
             return
         told = {name: pq.ParquetFile(pa.BufferReader(base64.b64decode(one))) for name, one in held["sample"]["files"].items()}
-        sample = sample_of(folder, facts)
-        about = about_of(folder, facts, sample, HOME)
+        sample = draw_sample(folder, facts)
+        about = page_metadata(folder, facts, sample, HOME)
         other = [name for name in told.keys() | sample.tables.keys() if not _same(path, told.get(name), sample.tables.get(name))]
         changed = [name for name in [*about, *(held["about"].keys() - about.keys())] if held["about"].get(name) != about.get(name)]
     except InputError as error:
@@ -105,7 +105,7 @@ def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Fi
 
 def _held(page: str) -> dict[str, Any]:
     """What a page says and embeds; a ValueError if a browser could take something else for it."""
-    held, around = HELD.findall(page), html.unescape(HELD.sub("", page))
+    held, around = EMBEDDED.findall(page), html.unescape(EMBEDDED.sub("", page))
     if sorted(name for name, _ in held) != ["about", "sample"] or NAMES_ONE.search(around):
         raise ValueError('it must have one script "about", one script "sample", and no other element with these ids')
     return {name: json_value(text) for name, text in held}
@@ -134,7 +134,7 @@ def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     path = folder / "report" / TABLES
     try:
         tables = read_tables(folder)
-        report = retold(tables)
+        report = report_from_json(tables)
         wanted = {f"report/{TABLES}": tables_text(tables), **_made_again(folder, manifest, report)}
     except InputError as error:
         yield from faults_of(error.problems)
