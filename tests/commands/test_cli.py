@@ -48,7 +48,7 @@ class Sad(ee.MeanMetric):
 
 
 @pytest.mark.parametrize("module", ["sad_metric", "no_metric"])
-def test_an_error_in_code_of_ones_own_is_told_with_its_line_and_all_of_it_where_that_is_asked_for(
+def test_an_error_in_code_of_ones_own_is_reported_with_its_line_and_all_of_it_where_that_is_asked_for(
     module: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = "" if module == "sad_metric" else 'raise OSError("no disk")\n'

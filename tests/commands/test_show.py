@@ -31,7 +31,7 @@ def say(marred: Path, capsys: pytest.CaptureFixture[str]) -> Say:
     return run
 
 
-def test_a_pair_is_told_in_the_order_of_a_readers_questions(say: Say) -> None:
+def test_a_pair_is_reported_in_the_order_of_a_readers_questions(say: Say) -> None:
     status, out, err = say("build", "017-seed-t01")
     assert (status, err) == (0, "") and out.startswith("017-seed-t01 in the build demo: accepted\n")
     places = [out.index(f"\n# {title}\n") for title in ("context", "the texts", "texts that were not accepted", "requests")]

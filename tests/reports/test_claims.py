@@ -53,7 +53,7 @@ def test_what_is_left_names_whom_they_prefer_and_how_often() -> None:
     assert said(a_measured([-0.5, -0.4], [-0.1, -0.1]))[1].startswith(f"All 2 {many} prefer the apathetic reply.")
 
 
-def test_without_controls_nothing_is_said_of_stance() -> None:
+def test_without_controls_nothing_is_claimed_of_stance() -> None:
     forced, left, reached = said(a_measured([-0.5], [], audit=an_audit(raw=0.93)))
     assert left == "This release has no controls, so it cannot show whether a metric measures stance or closeness."
     # The one metric is forced as released, so it is not held against the line.

@@ -215,7 +215,7 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: StudyR
     assert "was rated “Good” 40.0 % less often than human (95 % interval, not corrected for 3 groups, −60.0 to −10.0 %; p" in said
 
 
-def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied: StudyReport) -> None:
+def test_the_largest_gain_is_shown_after_correction_before_what_is_larger(studied: StudyReport) -> None:
     first, second, _ = (one for one in studied.whole.gains if one.category == "Good")
     large = replace(first, value=90.0, low=10.0, high=200.0, corrected=replace(first.corrected, holm_by_rater=0.2))
     shown = replace(second, value=30.0, low=10.0, high=50.0, corrected=replace(second.corrected, holm_by_rater=0.01))
@@ -225,7 +225,7 @@ def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied
     assert found["gain"] == large and found["sure"] and not found["shown"]
 
 
-def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: StudyReport, tmp_path: Path) -> None:
+def test_the_unit_of_an_interval_is_named_where_it_appears(table: Path, studied: StudyReport, tmp_path: Path) -> None:
     said = Page(page(studied)).said
     assert "interval by block" in said and "With 95 % intervals by block" in said and "with 95 % intervals by block" in said
     assert "intervals by rater" not in said and "95 % interval by rater" not in said
@@ -308,7 +308,7 @@ def test_of_tables_too_long_for_a_page_the_json_is_named(studied: StudyReport, m
     assert "36 rows are too many for this page; the JSON file beside it has them." in said and "12 rows are too many" not in said
 
 
-def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: StudyReport, table: Path) -> None:
+def test_what_is_known_of_raters_is_on_the_page_and_no_rater_is(studied: StudyReport, table: Path) -> None:
     said = Page(html := page(told_of_raters(studied))).said
     rows = cells_of(html)
     assert ["sex", "χ²", "1.50", "3", "0.6800", "0.7000", "0.180", "0.9000"] in rows

@@ -1,4 +1,4 @@
-"""``agree``: how far raters agree."""
+"""``agree``: agreement of raters."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ table may have the columns framework (of a criterion), role (expert, judge or cr
 counts as a judge, and its rubric says which criteria belong together.
 docs/agreement.md says what each figure means and when it is not defined.
 """
-# Of more pairs only the spread is shown; JSON has them all.
+# Above this number, pairs are only counted; JSON has them all.
 PAIRS_SHOWN = 45
 NO_INTERVAL = "(no interval): there are no resamples, or the figure is not defined in too many of them; --json says which"
 
@@ -47,17 +47,17 @@ def agree(
     release: str | Path | None = None, page: str | Path | None = None, crowd: Sequence[str] = (), crowd_as: str = "mean",
     rubrics: Sequence[str | Path] = (),
 ) -> Agreement:  # fmt: skip
-    """Agreement of the raters of a table, and of judges with them; intervals over ``resamples`` draws of items.
+    """Computes the agreement of raters with each other, and of judges with the experts; intervals resample items.
 
-    A table is CSV, TSV or JSONL, a folder of annotations, or the record of a review (``.json``); several are taken together. Where
-    strategies were named or raters judged tags, ``tags`` has their audit. The figures of a ``page`` lie beside it (``.json``); its crowd is
-    not in the result.
+    A table is CSV, TSV or JSONL, a folder of annotations, or the record of a review (``.json``); several are combined. ``tags`` of the
+    result is the audit of strategy tags, if strategies were named or tags judged. The figures of a ``page`` are written beside it
+    (``.json``); the crowd appears only on the page.
 
     Raises
     ------
     InputError
-        If a table cannot be read, a judge is not in it, strategies were named and ``release`` is not given, options of a page are
-        given without one, or a rating does not fit its rubric.
+        If a table cannot be read, a judge is not in it, strategies need a ``release``, page options are given without ``page``, or a
+        rating does not fit its rubric.
     JobError
         If the page cannot be written.
     """
@@ -83,7 +83,7 @@ def agree(
 
 
 def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
-    """Refuses what only a page has a use for."""
+    """Refuses page options without a page."""
     page_options = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
     what = "applies to the reliability page, but no page is written"
     refuse(Problem(name, what, "add --page OUT.html") for name, given in page_options.items() if given)
@@ -124,7 +124,7 @@ COMMAND = Command(
 
 
 def agreement_table(agreement: Agreement) -> TableText:
-    """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
+    """Returns all figures, one block per criterion with the settings of its intervals, then the audit of tags."""
     blocks = list[Iterable[str]]()
     if agreement.criteria:
         judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
@@ -137,13 +137,13 @@ def agreement_table(agreement: Agreement) -> TableText:
 
 
 def _table(title: str, figures: Iterable[tuple[str, Estimate]]) -> list[TableLine]:
-    """A figure a row, with the items that it is over."""
+    """Returns one row per figure, with its number of items."""
     rows = ((f"  {name}", str(estimate.n), str(estimate)) for name, estimate in figures)
     return aligned([(f"  {title}", "items", "value"), *rows], right=(1,))
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
-    """A line a strategy and who judged it, and before them who held how many right."""
+    """Yields the share of tags judged right, then one row per strategy and rater."""
     yield "strategy tags: how many were judged, how many of them right, and which strategies were named instead of the others"
     yield from _table("share judged right", audit.right.items())
     yield from (f"    {share.signature}" for share in audit.right.values())

@@ -1,4 +1,4 @@
-"""``annotate``: let a judge rate or compare the replies of a release or a build by a rubric."""
+"""``annotate``: annotation of a release or a build by a judge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_job, run_command
+from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
 from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole_number
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from empathy_eval.generation.summary import HandedOut, Summary
     from empathy_eval.raters.judges.annotating import AnnotationJob
 
-# Far more than any release has, and what a manifest takes.
+# Upper bounds, far above any release, that a manifest can hold.
 MOST_TURNS, MOST_SAMPLES, MOST_ATTACKED = 1_000_000_000, 10_000, 1_000_000
-# So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
+# Default number of attacked turns: each needs about twenty more requests.
 ATTACKED = 25
 EXAMPLES = """\
 examples:
@@ -51,19 +51,17 @@ def annotate(
     attacked_turns: int = ATTACKED, rules: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> HandedOut:  # fmt: skip
-    """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
+    """Annotates a release or a finished build with a judge, by a rubric. Sends only requests that its ledger cannot answer.
 
-    ``model`` is a name, the path of a YAML file, its content, or an object of one's own. ``turns`` of the sample are judged (None: all), of
-    each the texts of ``variants`` (None: all there are), each ``samples`` times. ``ways`` may hold what ``build`` takes of ``ledger``,
-    ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``, ``engine``, ``ray_address`` and
-    ``keep_going``.
-    With ``attacks`` (as of ``score``; an empty list for all) it is asked about attacked texts of ``attacked_turns`` turns too, into
-    ``out/attacks``; their fixed texts are English, or those of the folder ``rules``.
+    ``model`` is a name, the path of a YAML file, its content, or a model object. ``turns`` and ``variants`` may be None, for all. ``ways``
+    holds options of ``build``: ``ledger``, ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``,
+    ``engine``, ``ray_address`` and ``keep_going``. With ``attacks`` (as in ``score``; an empty list means all), attacked texts of
+    ``attacked_turns`` turns are judged too, in ``out/attacks``. Their fixed texts are English, or those of the folder ``rules``.
 
     Raises
     ------
     InputError
-        If something is wrong with what is given, or the folder holds other annotations.
+        If an argument is not valid, or the folder holds other annotations.
     JobError
         If the job could not finish; every answer so far is in the ledger.
     """
@@ -76,7 +74,7 @@ def annotate(
 
 @dataclass(frozen=True)
 class AnnotateOptions:
-    """What is to be judged, into which folder, and how; the names are those of the command line."""
+    """Options of an annotation job, named as on the command line."""
 
     release: str | Path
     out: Path
@@ -92,14 +90,13 @@ class AnnotateOptions:
     rules: str | Path | None
 
     def jobs(self) -> AnnotationJobs:
-        """What is asked of a judge: about texts, and where attacks are asked for about attacked ones.
+        """Returns the job for texts, and the job for attacked texts if attacks are requested.
 
         Raises:
-            InputError: if something is wrong with what is given; if there is nothing to attack, an attack is unknown, or there are rules
-                for no attacks.
+            InputError: if an option is not valid, there is nothing to attack, an attack is unknown, or rules are given without attacks.
         """
         if Path(self.release).is_dir() and self.out.resolve().is_relative_to(Path(self.release).resolve()):
-            # It would no more be what its manifest says.
+            # Extra files would contradict the manifest.
             raise input_error("--out", f'"{self.out}" is inside the folder that is judged', "name a folder outside it")
         job, folder = self._job()
         if self.attacks is None:
@@ -115,7 +112,7 @@ class AnnotateOptions:
         return AnnotationJobs(job, self.out, folder, *attacking(job, folder, selection))
 
     def _job(self) -> tuple[AnnotationJob, Path]:
-        """The job of annotations, and the folder of what is judged."""
+        """Returns the annotation job and the folder that is judged."""
         from empathy_eval.design.rubrics import load_rubric
         from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
         from empathy_eval.raters.judges.cases import TEXTS
@@ -147,10 +144,7 @@ class AnnotateOptions:
 
 @dataclass(frozen=True)
 class AnnotationJobs:
-    """The job of annotations in a folder, and beside it, over the same ledger, that of attacked texts where attacks are asked for.
-
-    ``notes`` says what is left out of the attacks and why.
-    """
+    """The annotation job and, over the same ledger, the job for attacked texts; ``notes`` list what the attacks leave out, and why."""
 
     first: AnnotationJob
     out: Path
@@ -159,9 +153,9 @@ class AnnotationJobs:
     notes: tuple[str, ...] = ()
 
     def done(self, run: RunOptions) -> HandedOut:
-        """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
+        """Runs the first job, then the second; writes the figures of attacks once both are complete.
 
-        Batches of the second that are under way are taken in before: no other job may open their ledger.
+        Open batches of the second job are imported first, because no other job may open their ledger.
         """
         from empathy_eval.generation.build_folder import LEDGER
         from empathy_eval.raters.judges.annotations import ATTACKS
@@ -186,7 +180,7 @@ class AnnotationJobs:
         return _combined(handed, attacks)
 
     def table(self) -> AttackTable:
-        """The table of attacks, which is kept beside what was said of attacked texts."""
+        """Computes the table of attacks, and writes it beside the annotations of attacked texts."""
         from empathy_eval.base.files import write_whole
         from empathy_eval.raters.judges.annotations import ATTACKS
         from empathy_eval.raters.judges.attacking import attack_table
@@ -197,7 +191,7 @@ class AnnotationJobs:
 
 
 def _has_open_batches(path: Path, identity: str) -> bool:
-    """Whether a ledger has batches under way of the job of that identity."""
+    """Returns whether a ledger has open batches of the job of that identity."""
     from empathy_eval.completions.ledger import Ledger
 
     if not path.is_file():
@@ -207,7 +201,7 @@ def _has_open_batches(path: Path, identity: str) -> bool:
 
 
 def _combined(first: HandedOut | None, second: HandedOut) -> HandedOut:
-    """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
+    """Combines both results, the second summary beside the first. The first has no requests that are handed out."""
     from empathy_eval.generation.summary import HandedOut
     from empathy_eval.raters.judges.annotations import ATTACKS
 
@@ -233,7 +227,7 @@ def _run(options: Namespace) -> int:
         raise input_error(
             "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         )
-    # What it is held against is read before anything is asked: a wrong name costs nothing.
+    # Read before any request is sent, so that a wrong name costs nothing.
     compared = read_compared(config, options.out, options.beside, options.reviews)
 
     def closing() -> ClosingMessage:
@@ -252,7 +246,7 @@ def _run(options: Namespace) -> int:
 
 
 def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
-    """Prints what would be asked for, of attacked texts too; returns the exit status."""
+    """Prints the estimate and the first requests, also for attacked texts; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview
 

@@ -1,4 +1,4 @@
-"""Commands of the command line: a public call, the words for its parameters, and how its result is printed."""
+"""Commands: a public call, the help of its parameters, and the printer of its result."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.options import Option, OptionGroup, Rows, whole_number
 from empathy_eval.commands.progress import display_stages
 
-# How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
+# Parser of an argument by a word in the annotation of its parameter; others stay strings.
 TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole_number, "float": float}
-# A parameter, flags, and choices or a name for the value.
+# Of a row: a parameter, flags, and choices or a metavar.
 ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
 
 def printed(result: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    """Prints a result as its table, in one of the forms of it, or as JSON; returns the exit status."""
+    """Prints a result as a table, LaTeX, Markdown or JSON; returns the exit status."""
     print(json_text(result.to_json()) if json else result.to_latex() if latex else result.to_markdown() if markdown else result)
     return 0
 
 
 @dataclass(frozen=True)
 class Command:
-    """A verb: ``call`` does the work and ``shown`` prints what comes of it and gives the exit status; each takes the options of its names.
+    """A verb: ``call`` does the work, ``shown`` prints the result and returns the exit status; both receive the options they name.
 
-    ``factories`` has the parameters of the call that are made of other options, and what makes them. Where the work is ``staged``, its stages
-    are shown. ``run`` stands in for all of this where more is to be done. The verb is called as the call is, or has a ``name``.
+    ``factories`` build parameters of the call from several options. ``staged`` shows the stages of the work. ``run`` replaces all of this.
+    ``name`` is the name of the verb, if it is not that of the call.
     """
 
     call: Callable[..., Any]
@@ -47,7 +47,7 @@ class Command:
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Adds to the call's docstring, in numpy's style, the words for its options, which are written once, and its type."""
+        """Adds "Parameters" and "Returns" to the docstring of the call, from the option rows and the annotation."""
         lead, mark, rest = (inspect.getdoc(self.call) or "").partition("\n\nRaises\n")
         returns = inspect.signature(self.call).return_annotation
         sections = {"Parameters": "\n".join(parameter_docs(self.call, self.rows)), "Returns": returns}
@@ -63,7 +63,7 @@ class Command:
         verb.set_defaults(run=self)
 
     def __call__(self, options: argparse.Namespace) -> int:
-        """Does what the command line asks for; returns the exit status."""
+        """Runs the verb; returns the exit status."""
         if self.run:
             return self.run(options)
         with display_stages(self.name or self.call.__name__) if self.staged else nullcontext():
@@ -71,13 +71,13 @@ class Command:
         return self.shown(result, **arguments_for(options, self.shown))
 
     def arguments(self, options: argparse.Namespace) -> dict[str, Any]:
-        """The parameters of the call that the command line gives."""
+        """Returns the arguments of the call that the command line gives."""
         return arguments_for(options, self.call) | {name: make(**arguments_for(options, make)) for name, make in self.factories.items()}
 
 
 @dataclass(frozen=True)
 class CommandGroup:
-    """A verb that has verbs."""
+    """A verb with sub-verbs."""
 
     name: str
     help: str
@@ -93,12 +93,12 @@ class CommandGroup:
 
 
 def arguments_for(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a call that the command line gives. An option that is not there is None, and the call has its default."""
+    """Returns the arguments of a call that the command line gives; an option that is None is left to the call's default."""
     return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
 
 
 def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> None:
-    """Adds the rows of parameters of these calls, the last of which says how it is read."""
+    """Adds option rows to a parser; the annotation of a parameter in the last of these calls decides how it is read."""
     parameters = {name: parameter for call in calls for name, parameter in inspect.signature(call).parameters.items()}
     groups: dict[OptionGroup | None, Any] = {None: parser}
     for row, words in rows.items():
@@ -115,7 +115,7 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
 
 
 def parameter_docs(call: Callable[..., Any], rows: Rows) -> Iterator[str]:
-    """The parameters of a call with the help of their rows, as a numpy docstring lists them."""
+    """Yields the parameters of a call as a numpy docstring lists them, with the help of their rows."""
     helps = {}
     for row, words in rows.items():
         named, flags, _, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]
@@ -134,7 +134,7 @@ def _group(parser: argparse.ArgumentParser, group: OptionGroup | None) -> Any:
 
 
 def _settings(parameter: inspect.Parameter | None, *, placed: bool, switch: bool) -> dict[str, Any]:
-    """How argparse reads a parameter: its type by its annotation, and whether there may be several, or need not be one."""
+    """Returns the argparse settings of a parameter: type, number of values, and whether it is required."""
     if switch:
         return {"action": "store_false" if parameter and parameter.default is True else "store_true", "default": None}
     if parameter is None:

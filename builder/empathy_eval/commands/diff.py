@@ -1,4 +1,4 @@
-"""``diff``: compare two releases."""
+"""``diff``: comparison of two releases."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @takes_paths
 def diff(before: str | Path, after: str | Path) -> Diff:
-    """What lies between two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
+    """Compares two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
 
     Raises
     ------
     InputError
-        If one of them is no release, or cannot be had.
+        If one of them is no release, or cannot be fetched.
     """
     from empathy_eval.releases.compare.diff import diff
     from empathy_eval.releases.hub.fetch import release_folder

@@ -1,4 +1,4 @@
-"""How a job that asks models is run: live, from the ledger alone, by hand, by batch, a part of it, or over a Ray cluster."""
+"""Execution of jobs that call models: live, offline from the ledger, by hand, by batch, one part of the plan, or over Ray."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a job that asks models is run; none of it changes what comes of it. The options ``RUN`` of the command line have its names."""
+    """Options of a job that calls models, named as in ``RUN``; none of them changes the result."""
 
     ledger: str | Path | None = None
     offline: bool = False
@@ -46,7 +46,7 @@ class RunOptions:
     keep_going: bool = False
 
     def refuse_contradictions(self, verb: str) -> None:
-        """Raises an :class:`InputError` for ways that do not go together."""
+        """Raises an :class:`InputError` for options that cannot be combined."""
         check_engine(self.engine, self.ray_address)
         modes = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
         if len(modes) > 1:
@@ -59,10 +59,10 @@ class RunOptions:
 
 
 def run_job(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
-    """Does a job in a folder. Works where an event loop is running too, as in a notebook.
+    """Runs a job in a folder. It also works inside a running event loop, as in a notebook.
 
     Raises:
-        InputError: if the folder holds another job, or a model or a scorer cannot be had.
+        InputError: if the folder holds another job, or a model or a scorer is not available.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     from empathy_eval.base.stopping import run_beside_loops
@@ -97,7 +97,7 @@ def _execute(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut
 
 
 def _import_packaged_answers(what: Recipe | Job, ledger: Path) -> None:
-    """Takes the answers that a configuration comes with into the ledger, unless an export of them is the ledger."""
+    """Imports the packaged answers of a configuration into the ledger, unless the ledger is an export."""
     from empathy_eval.completions.ledger_file import is_export
     from empathy_eval.completions.merge import merge
     from empathy_eval.design.recipe import Recipe
@@ -108,9 +108,9 @@ def _import_packaged_answers(what: Recipe | Job, ledger: Path) -> None:
 
 
 def _with_warnings(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions) -> Recipe | Job:
-    """What is to be done, after it is said what a change asks again of answers that are there: before anything is sent.
+    """Warns, before anything is sent, of answers in the ledger that a change has made unusable; returns the job.
 
-    What that made of models of one's own is handed on with it, but not over Ray, where each task makes its own.
+    Resolved custom models are returned with it, except over Ray, where each task resolves its own.
     """
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.job import Dialogues
@@ -125,10 +125,10 @@ def _with_warnings(what: Recipe | Job, folder: Path, ledger: Path, options: RunO
 
 
 def parse_part(text: str) -> tuple[int, int]:
-    """``3/16`` as two numbers.
+    """Parses ``3/16`` into two numbers.
 
     Raises:
-        argparse.ArgumentTypeError: for anything else, and for a part that there is not.
+        argparse.ArgumentTypeError: if the text has another form, or K is not from 1 to N.
     """
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
@@ -160,7 +160,7 @@ RUN: Rows = {
 
 @dataclass(frozen=True)
 class ClosingMessage:
-    """What is said once a job is finished, beside its summary: in words, and by name as JSON values."""
+    """Message after the summary of a finished job, as text and as JSON values by name."""
 
     text: str
     json: dict[str, Any]
@@ -169,9 +169,9 @@ class ClosingMessage:
 def run_command(
     options: argparse.Namespace, verb: str, work: Callable[[RunOptions], HandedOut], closing: Callable[[], ClosingMessage] | None = None
 ) -> int:
-    """Does the work as it is to be run, with progress, and prints what came of it; returns the exit status.
+    """Runs a job with progress, and prints its result; returns the exit status.
 
-    ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
+    ``closing`` is called only if the job is finished: no requests are handed out, and it was not one part of the plan.
     """
     from empathy_eval.generation.build_folder import folder_canary_warnings
     from empathy_eval.generation.summary import RunProgress
@@ -182,23 +182,19 @@ def run_command(
         course.batch = (done, total)
 
     with display_progress(verb, RunDisplay(course)):
-        import empathy_eval.generation.build  # noqa: F401  # what such work loads
+        import empathy_eval.generation.build  # noqa: F401  # loads what a job needs, for the next line
 
-        # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
+        # Loaded modules live as long as the process: the garbage collector need not scan them again.
         gc.freeze()
         run = RunOptions(**arguments_for(options, RunOptions), watch=watch, course=course)
         handed = work(run)
     finished = not handed.requests and not run.part
-    more, canary_warnings = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
-    print_warnings(canary_warnings)
+    more, canary = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
+    print_warnings(canary)
     if options.json:
-        closing_values = more.json if more else {}
-        parts = {name: {**summary.to_json(), **closing_values.get(name, {})} for name, summary in handed.beside.items()}
-        print(
-            json_text(
-                {**handed.to_json(), **closing_values, **parts, **({"canary": canary_warnings} if canary_warnings else {})}, ascii_only=True
-            )
-        )
+        added = more.json if more else {}
+        parts = {name: {**summary.to_json(), **added.get(name, {})} for name, summary in handed.beside.items()}
+        print(json_text({**handed.to_json(), **added, **parts, **({"canary": canary} if canary else {})}, ascii_only=True))
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")
@@ -211,7 +207,7 @@ def run_command(
 
 
 def _next_step(run: RunOptions, out: Path, requests: Mapping[str, int]) -> str:
-    """What was given out, and what to do now."""
+    """Returns the counts of requests that were handed out, and the next step."""
     listed = [f"  {name}: {count:,} requests" for name, count in requests.items()]
     if run.batch:
         return "\n".join(["batches are under way:", *listed, "run the same command again to import them, until every request is answered"])

@@ -1,4 +1,4 @@
-"""``list``: the names that other verbs take, from the registries they are looked up in."""
+"""``list``: names that other verbs take, from their registries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from empathy_eval.commands.command import Command
 
 @dataclass(frozen=True)
 class ListedName:
-    """A name that a verb takes: of which ``kind``, what it is in a line, the packages that offer it, and the extra that it needs."""
+    """A name that a verb takes: its kind, its description, the packages that provide it, and the extra that it needs."""
 
     kind: str
     name: str
@@ -24,14 +24,14 @@ class ListedName:
 
 
 def names(kind: str | None = None) -> list[ListedName]:
-    """The names of all metrics, rubrics, attacks and checks that are packaged or installed, or those of one kind.
+    """Lists the names of packaged and installed metrics, rubrics, attacks and checks, or those of one kind.
 
-    Only what is built in is loaded to be described: a stranger's module runs where it is used.
+    Only built-in ones are loaded to be described: code of other packages runs only where it is used.
 
     Raises
     ------
     InputError
-        For a kind that there is not.
+        If the kind is not known.
     """
     if kind is not None and kind not in KINDS:
         raise input_error("list", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
@@ -74,7 +74,7 @@ KINDS: dict[str, Callable[[], Iterator[ListedName]]] = {"metrics": _metrics, "ru
 
 
 def _summary_line(place: str) -> str:
-    """What the first line of its docstring says of a built-in thing."""
+    """Returns the first line of the docstring of a built-in class or function."""
     module, _, name = place.partition(":")
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""
 

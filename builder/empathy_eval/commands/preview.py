@@ -1,4 +1,4 @@
-"""``preview``: an estimate and the first requests."""
+"""``preview``: estimate and first requests of a build."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @takes_paths
 def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n: int = 1) -> Preview:
-    """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
+    """Estimates a build, and renders the exact requests of its first ``n`` items; sends nothing.
 
     The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages, and
-    ``again`` says what of its answers would not be used. Checks of one's own are tried on seed dialogues.
+    ``again`` counts its answers that would not be used. Custom checks are tried on seed dialogues.
 
     Raises
     ------
     InputError
-        For a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
+        If the recipe is not valid, a custom check fails, or the ledger cannot be opened.
     """
     from empathy_eval.generation.job import try_checks
     from empathy_eval.generation.preview import preview, unused_answers
@@ -60,7 +60,7 @@ def _shown(result: Preview, json: bool = False) -> int:
 
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Requests as JSON values."""
+    """Returns requests as JSON values."""
     return [
         {"about": asdict(request.about), "key": request.key, "endpoint": request.endpoint, "body": request.body} for request in requests
     ]
@@ -74,7 +74,7 @@ def print_requests(requests: Sequence[Request]) -> None:
 
 
 def estimate_table(estimates: tuple[RequestEstimate, ...]) -> str:
-    """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
+    """Returns the estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
     rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
     for estimate in estimates:
         dollars = "no prices" if estimate.dollars is None else f"${estimate.dollars:,.2f}"

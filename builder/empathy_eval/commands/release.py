@@ -1,4 +1,4 @@
-"""``release``: a folder for datasets.load_dataset."""
+"""``release``: release folder for datasets.load_dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import A_RELEASE, Option, scoring_session, report_faults
+from empathy_eval.commands.options import A_RELEASE, Option, report_faults, scoring_session
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 
 def inversion_table(report: Report) -> TableText:
-    """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
-    from empathy_eval.reports.claims import claims, shortcut_line, headline_differences
+    """Returns the figures of each metric and the claims of a report, as lines of text for a terminal."""
+    from empathy_eval.reports.claims import claims, headline_differences, shortcut_line
 
     measured, about = report.measured, report.about
     (contrast, differences), line = headline_differences(measured), shortcut_line(measured)
@@ -44,7 +44,7 @@ def inversion_table(report: Report) -> TableText:
 
 
 def _figure(estimate: Estimate | None, form: str) -> str:
-    """A figure with its interval, where there is one."""
+    """Formats an estimate with its interval, if it has one."""
     return (
         ""
         if estimate is None
@@ -59,20 +59,15 @@ def release(
     sign: str | Path | None = None, previous: str | Path | None = None, replace: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Released:  # fmt: skip
-    """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
+    """Writes a finished build as a release: a folder that can be uploaded to the Hub as it is. Writes it completely or not at all.
 
-    ``reviews`` is a record of :func:`empathy_eval.review_import`: what raters removed is left out. ``without`` are metrics of the
-    configuration that the report leaves out, or "embedding"; ``annotations`` are folders of :func:`empathy_eval.annotate`, which become
-    the configs "annotations", "comparisons" and "strategies", ``trusted`` the judges that they name as ``module:name`` and that may be
-    run; ``partial`` releases although items are missing; ``sign`` is a secret key of minisign without a password, by which the manifest
-    is signed; ``previous`` is the release before this one, a folder or a Hub name, which manifest and changelog name with its seal;
-    ``replace`` overwrites a release of another version in ``out``; ``progress`` is told of scored texts.
+    ``reviews`` is a record of :func:`empathy_eval.review_import`. ``annotations`` are folders of :func:`empathy_eval.annotate`, which
+    become the configs "annotations", "comparisons" and "strategies". ``progress`` is called with the number of scored texts.
 
     Raises
     ------
     InputError
-        If the build is not finished or was changed, something that is given is not valid, or ``out`` holds a release of
-            another version.
+        If the build is not finished or was changed, an argument is not valid, or ``out`` holds a release of another version.
     JobError
         If the folder cannot be written.
     """
@@ -83,13 +78,13 @@ def release(
     with scoring_session(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
-            annotations=[Path(annotation) for annotation in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
-            previous=before, replace=replace,
+            annotations=[Path(annotation) for annotation in annotations], trusted=trusted, scoring=scoring,
+            key=Path(sign) if sign else None, previous=before, replace=replace,
         )  # fmt: skip
 
 
 def withdrawn_lines(manifest: dict[str, Any]) -> list[str]:
-    """What withdrawals took out of a release, in words; nothing where there are none."""
+    """Returns a line that counts withdrawn dialogues and pairs; no line without withdrawals."""
     if not (counts := manifest.get("withdrawn_counts")):
         return []
     some = (f"{counts[name]:,} {name if counts[name] != 1 else name[:-1]}" for name in ("dialogues", "pairs"))

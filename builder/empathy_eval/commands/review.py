@@ -1,4 +1,4 @@
-"""``review``: send a release out to raters, and take back what they judged."""
+"""``review``: export of a release to raters, and import of their judgements."""
 
 from __future__ import annotations
 
@@ -40,17 +40,16 @@ def review_export(
     progress: Callable[[str], None] = lambda rater: None,
     **design: int | str,
 ) -> Exported:
-    """Writes a folder for each rater and the key into ``out``.
+    """Writes a folder for each rater, and the key, into ``out``.
 
     ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
-    ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``replies`` is a file of what systems replied to
-    its contexts. ``progress`` is told of each rater whose folder is written.
+    ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``progress`` is called with each finished rater.
 
     Raises
     ------
     InputError
-        If the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
-            error if the raters cannot be given so many turns, one of a dialogue each.
+        If it is no release, replies are faulty, or the release is too small for the design: an explicit count is an error if the raters
+        cannot get so many turns, at most one per dialogue.
     """
     from empathy_eval.raters.review.export import design_of, export_review
     from empathy_eval.releases.hub.fetch import release_folder
@@ -63,12 +62,12 @@ def review_export(
 def review_import(
     release: str | Path, files: Sequence[str | Path], *, key: str | Path, reviews: str | Path, replace: bool = False
 ) -> Imported:
-    """Takes what raters judged into the record ``reviews``, all files or none; ``replace`` lets them replace what they said before.
+    """Imports the judgements of raters into the record ``reviews``, all files or none; ``replace`` replaces earlier judgements.
 
     Raises
     ------
     InputError
-        If a file is faulty; all problems of all files at once.
+        If a file is faulty; lists all problems of all files.
     """
     from empathy_eval.raters.review.import_reviews import import_reviews
     from empathy_eval.releases.hub.fetch import release_folder
@@ -76,7 +75,7 @@ def review_import(
     return import_reviews(release_folder(release), [Path(file) for file in files], Path(key), Path(reviews), replace=replace)
 
 
-# How much of what is rated by how many: by option what it is by default, and what it counts.
+# Default and help of each count, by option.
 COUNTS = {
     "pairs": (
         "500, with --pack 60",
@@ -130,18 +129,19 @@ def _export(options: Namespace) -> int:
 
 
 def _sample_summary(exported: Exported) -> str:
-    """What is rated, in words."""
+    """Describes the sample."""
     count, settings = exported.sample.count, exported.key["settings"]
-    groups = len(exported.sample.units[0].cells)
+    units = exported.sample.units
+    groups = len(units[0].cells)
     if "design" in settings:
-        return f"{len(exported.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
+        return f"{len(units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
     more = {"reply": "contexts with replies", "crossed": "crossed items"}
     also = "".join(f", {count(kind)} {what}" for kind, what in more.items() if count(kind))
     return f"{count('variant')} turns and {count('dialogue')} dialogues{also}"
 
 
 def _open_steps(papers: PackDocuments, out: Path) -> str:
-    """What has to be done before a pack is sent."""
+    """Describes the open steps before a pack is sent."""
     from collections import Counter
 
     from empathy_eval.raters.review.export import CHECKLIST

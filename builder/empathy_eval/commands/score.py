@@ -1,4 +1,4 @@
-"""``score``: put a metric or a judge's scores on the stand of the report, over texts of one's own, or beside what people rated."""
+"""``score``: evaluation of metrics, score files and judges on a release, on custom texts, or against people's ratings."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from empathy_eval.commands.options import (
     Option,
     cache_of,
     check_count,
-    scoring_session,
-    report_faults,
     print_warnings,
+    report_faults,
+    scoring_session,
 )
 from empathy_eval.commands.progress import display_stages
 from empathy_eval.commands.score_tables import score_csv
@@ -83,11 +83,11 @@ def score(
     Raises
     ------
     InputError
-        If it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
+        If it is no release or cannot be fetched, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
     """
     options = ScoreOptions(
-        release, metrics, [Path(path) for path in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts, judges,
-        [Path(annotation) for annotation in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
+        release, metrics, [Path(path) for path in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts,
+        judges, [Path(annotation) for annotation in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
         Path(rules) if rules else None, limit, Path(figure) if figure else None,
     )  # fmt: skip
     options.refuse_unfit()
@@ -99,7 +99,7 @@ def score(
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """What is scored by what, as in the parameters of :func:`score`."""
+    """Options of a scoring job, as in the parameters of :func:`score`."""
 
     release: str | Path
     metrics: Sequence[Any]
@@ -121,11 +121,11 @@ class ScoreOptions:
 
     @property
     def of_texts(self) -> bool:
-        """Whether it is a file of texts that is scored, and no release."""
+        """Whether a file of custom texts is scored, not a release."""
         return Path(self.release).suffix.lower() == ".jsonl"
 
     def tell_canary(self, leaked: Callable[[str], object]) -> None:
-        """Tells of scored outputs that hold the canary; they were scored, so that nothing of them is faulty."""
+        """Calls ``leaked`` with a warning for each scored output that holds the canary; the scan follows scoring, so files are valid."""
         from empathy_eval.raters.judges.annotations import canary_scan
         from empathy_eval.releases.hub.fetch import release_folder
 
@@ -134,7 +134,7 @@ class ScoreOptions:
             leaked(warning)
 
     def refuse_unfit(self) -> None:
-        """Refuses what does not go together, such as what only a release has with texts of one's own, and splits that there are not."""
+        """Refuses options that cannot be combined, such as options of a release with custom texts, and unknown splits."""
         from empathy_eval.design.dataset import SPLITS
         from empathy_eval.evaluation.measure import ALL
 
@@ -166,7 +166,7 @@ class ScoreOptions:
 
 
 def _scored(options: ScoreOptions, scoring: Scoring) -> Scored:
-    """What is asked for: of texts of one's own, of a release beside what people rated, or of a release."""
+    """Scores custom texts, a release against people's ratings, or a release."""
     from empathy_eval.design.provenance import file_of
     from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.annotations import annotations_in
@@ -184,8 +184,9 @@ def _scored(options: ScoreOptions, scoring: Scoring) -> Scored:
     if options.ratings is None:
         return _of_release(options, folder, annotations, scoring).beside(read_too)
     return score_rated(
-        folder, options.metrics, options.scores, scoring, ratings=options.ratings, split=options.split, lower_is_better=options.lower_is_better,
-        items=options.items, shortcuts=options.shortcuts, judges=options.judges, annotations=annotations, ensembles=options.ensembles,
+        folder, options.metrics, options.scores, scoring, ratings=options.ratings, split=options.split,
+        lower_is_better=options.lower_is_better, items=options.items, shortcuts=options.shortcuts, judges=options.judges,
+        annotations=annotations, ensembles=options.ensembles,
     ).beside(read_too)  # fmt: skip
 
 
@@ -197,7 +198,7 @@ def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotat
 
     attacks = None if options.attacks is None else partial(find_attacks, list(options.attacks), rules=options.rules)
     fairness = partial(FairnessTest, rules=options.rules) if options.fairness else None
-    # Judges are looked at before anything is scored: that may take hours.
+    # Judges are read before scoring, which may take hours.
     judges = AttackedJudges.of(options.annotations, folder, attacks) if attacks else None
     measured = score(
         folder, options.metrics, options.scores, split=options.split, lower_is_better=options.lower_is_better, strict=options.strict,

@@ -1,4 +1,4 @@
-"""What ``score`` prints: the stand of a release, and texts of one's own."""
+"""Tables that ``score`` prints: evaluation of a release, custom texts, correlations with people."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ FAIRNESS = (
 
 
 def fairness_lines(table_of: FairnessTable) -> Iterator[str]:
-    """Both tables as lines of text, a block a scorer; what was left out comes last."""
+    """Yields both tables as lines of text, one block per scorer; notes on what is left out come last."""
     for title, rows in (
         ("by group of scenarios: the value in the group, and its gap: the group minus all other scenarios", table_of.groups),
         ("other names: the value with other names, and its gap: other names minus names as released", table_of.names),
@@ -63,7 +63,7 @@ ATTACKED = (
 
 
 def attack_lines(table_of: AttackTable) -> Iterator[str]:
-    """The table of attacks as lines of text, a block a scorer, and none without one; what was left out comes last."""
+    """Yields the table of attacks as lines of text, one block per scorer; notes on what is left out come last."""
     if table_of.rows:
         over = f"{table_of.replies} replies of {table_of.pairs} pairs, {table_of.dialogues} dialogues"
         yield f"under attack: {over}; if rises is 0, the attack never fools the scorer"
@@ -81,7 +81,7 @@ def attack_lines(table_of: AttackTable) -> Iterator[str]:
 
 
 def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport) -> str:
-    """Everything that was measured, a line a figure, comparison, shortcut, warning or fault."""
+    """Returns all results as CSV, one line per figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")
     writer.writeheader()
@@ -90,7 +90,7 @@ def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | Stud
 
 
 def score_table(measured: ReleaseTables) -> TableText:
-    """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
+    """Returns the results of a release as lines of text, without groups; what score files leave out comes first."""
     from empathy_eval.evaluation.inversion.results import RANKED
 
     ranked = (Column(title, f"1.{name}.value", form) for name, (title, form) in RANKED.items() if form)
@@ -123,7 +123,7 @@ HEADLINE = (
 
 
 def _headline(measured: ReleaseTables) -> Iterator[str]:
-    """The number to report of each metric: its accuracy at equal closeness."""
+    """Yields the headline of each metric: its accuracy at equal closeness."""
     from empathy_eval.reports.claims import shortcut_line
 
     line = shortcut_line(measured)
@@ -146,7 +146,7 @@ CROSSED = (
 
 
 def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
-    """What metrics and shortcuts make of crossed items."""
+    """Yields the results of metrics and shortcuts on crossed items."""
     if crossed is None:
         return
     rows = (*crossed.metrics, *crossed.shortcuts)
@@ -163,7 +163,7 @@ COMPARED = (
 
 
 def _comparisons(measured: ReleaseTables) -> Iterator[str]:
-    """Every two metrics, at equal closeness where that was measured, else as released."""
+    """Yields comparisons of every two metrics, at equal closeness if it was measured, else as released."""
     first = next((comparison.contrast for comparison in measured.comparisons), "")
     some = [comparison for comparison in measured.comparisons if comparison.contrast == first]
     yield from table([Column(f"first minus second, {first}", _difference_name), *COMPARED], some)
@@ -181,27 +181,29 @@ GAPS = (
 
 
 def custom_text_table(measured: CustomTextResults) -> TableText:
-    """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
+    """Returns the results of custom texts: means, comparisons of systems, warnings of metrics."""
     lines = [*table(MEANS, measured.means), "", *table(GAPS, measured.comparisons), ""]
     return table_text([*lines, *(f"warning: {warning}" for warning in measured.outside)])
 
 
-# So many lines are a screen: what is beyond is in JSON and CSV.
+# Lines of a screen; further lines are in JSON and CSV.
 SCREEN = 40
 TITLES = {"r": "Pearson's r", "rho": "Spearman's rho", "tau_b": "Kendall's tau-b"}
-# What is shown where the screen has room for it, the first before the others.
+# Parts that are shown while the screen has room, in this order.
 OPTIONAL_PARTS = ("other forms", "differences", "means of systems")
 
 
 def human_correlation_table(result: AgainstPeople) -> TableText:
-    """The first form of every criterion; the other forms, differences from the first row and means of systems where they fit."""
+    """Returns the first form of every criterion, then other forms, differences from the first row and means of systems if they fit."""
     before = [f"{name} has no score for the texts of {count} ratings" for name, count in result.lacking.items()]
     if result.left_out:
         of = result.left_out + result.ratings
         before.append(f"{result.left_out} of {of} ratings are left out: not every row has a score for their texts")
     blocks = [[*before, *result.told], *(list(_ensemble(ensemble)) for ensemble in result.ensembles)]
     after = [list(_on_pairs(result.on_pairs)), [f"warning: {warning}" for warning in result.outside]]
-    used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(len(_main_rows(criterion)) + 1 for criterion in result.criteria)
+    used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(
+        len(_main_rows(criterion)) + 1 for criterion in result.criteria
+    )
     shown = list[str]()
     for name in OPTIONAL_PARTS:
         lines = sum(len(_further_rows(criterion, name)) for criterion in result.criteria)
@@ -216,7 +218,8 @@ def human_correlation_table(result: AgainstPeople) -> TableText:
 
 
 def _main_rows(criterion: CriterionCorrelations) -> list[str]:
-    head = f"{criterion.criterion}: {criterion.ratings} ratings of {criterion.texts} texts ({criterion.units} {criterion.unit}s) by {criterion.raters} raters"
+    texts = f"{criterion.texts} texts ({criterion.units} {criterion.unit}s)"
+    head = f"{criterion.criterion}: {criterion.ratings} ratings of {texts} by {criterion.raters} raters"
     if not criterion.rows:
         return [head]
     interval = criterion.rows[0].figures["r"].signature.partition("|interval:")[2]
@@ -239,7 +242,7 @@ def _form(criterion: CriterionCorrelations, form: str) -> Iterator[str]:
 
 
 def _undefined_reason(row: CorrelationRow) -> str:
-    """Why a row has no figure at all, if it has none; where the reasons differ, all of them."""
+    """Returns all reasons why a row has no figure; empty if it has one."""
     if any(measure.value is not None for measure in row.figures.values()):
         return ""
     return "; ".join(dict.fromkeys(measure.reason or "no reason is known" for measure in row.figures.values()))
@@ -250,7 +253,7 @@ def _estimate_cell(estimate: Estimate) -> str:
 
 
 def _differences(criterion: CriterionCorrelations) -> Iterator[str]:
-    """The first row minus each other, in Pearson's r of the first form."""
+    """Yields the first row minus each other row, in Pearson's r of the first form."""
     first = criterion.rows[0] if criterion.rows else None
     gaps = [gap for gap in criterion.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
     columns = [Column(f"first minus second, {TITLES['r']}", _difference_name), *figure("value", "difference", tested=True)]
@@ -270,7 +273,7 @@ def _systems(criterion: CriterionCorrelations) -> Iterator[str]:
 
 
 def _ensemble(ensemble: Ensemble) -> Iterator[str]:
-    """How an ensemble was fitted: its rows in their order, the least worth first."""
+    """Yields the fit of an ensemble: its rows in ascending order of r."""
     yield f"{ensemble.name} on {ensemble.criterion}: fitted on {ensemble.ratings} ratings of {ensemble.texts} texts of the validation split"
     yield from table(MEMBER, ensemble.members)
 
@@ -284,7 +287,7 @@ MEMBER = (
 
 
 def _on_pairs(rows: Sequence[PairAccuracy]) -> Iterator[str]:
-    """What ensembles and their rows reach on the pairs of test."""
+    """Yields the accuracies of ensembles and their rows on pairs of the test split."""
     for contrast in dict.fromkeys(row.contrast for row in rows):
         columns = [Column(f"test pairs, {contrast}", "row"), Column("pairs", "pairs", "d"), *figure("accuracy", "accuracy")]
         yield from table(columns, (row for row in rows if row.contrast == contrast))

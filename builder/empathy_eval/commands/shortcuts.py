@@ -1,4 +1,4 @@
-"""``shortcuts``: see how far a release is told apart without understanding anything."""
+"""``shortcuts``: audit of a release for shortcuts."""
 
 from __future__ import annotations
 
@@ -32,18 +32,16 @@ def shortcuts(
     release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ShortcutAudit:  # fmt: skip
-    """How often shortcuts, which understand nothing, tell the kind text of a pair of a release from the cold one.
+    """Measures how often shortcuts, which do not read the context, separate the empathetic text of a pair from the apathetic one.
 
-    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. What learns is scored out of fold; ``by`` says whether folds are
-    of dialogues or of whole scenarios. ``without`` may name "embedding": it is among the shortcuts where the configuration of the release
-    asks for it. ``out`` is a file for the frozen word list: the weights of words alone by contrast, by which a build chooses among
-    candidates. ``progress`` is told of texts that VADER has scored.
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. Classifiers are scored out of fold. The embedding is a shortcut
+    only if the configuration of the release has it. ``progress`` is called with the number of texts that VADER has scored.
 
     Raises
     ------
     InputError
-        If it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
-            the packages of the embedding are not installed, or a list is to be made and there is nothing to learn from.
+        If it is no release or cannot be fetched, ``by`` or ``without`` has an unknown value, the packages of the embedding are not
+        installed, or a word list is requested and there are no pairs to learn from.
     """
     from empathy_eval.evaluation.shortcuts.shortcuts import audit, frozen
     from empathy_eval.releases.hub.fetch import release_folder
@@ -61,13 +59,13 @@ def _shown(result: ShortcutAudit, features: bool = False, json: bool = False, la
 
 
 class DirectionTable(Printable):
-    """The audit as the table of directions."""
+    """Audit that prints as the table of feature directions."""
 
     def __init__(self, audit: ShortcutAudit) -> None:
         self._audit = audit
 
     def head(self) -> Sequence[str]:
-        """What the audit is of."""
+        """Returns the provenance of the audit."""
         return self._audit.head()
 
     def _table(self) -> TableText:
@@ -75,7 +73,7 @@ class DirectionTable(Printable):
 
 
 def direction_table(audit: ShortcutAudit) -> TableText:
-    """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
+    """Returns the direction of each plain feature as lines of text, one column per contrast."""
     audited = [contrast for contrast in audit.contrasts if contrast.directions]
     if not audited:
         return table_text(["no plain features: their word lists are English, and there must be pairs"])
@@ -101,7 +99,7 @@ def _difference(estimate: Estimate | None) -> str:
 
 
 def shortcut_table(audit: ShortcutAudit) -> TableText:
-    """The audit as lines of text for a terminal, a block a contrast."""
+    """Returns the audit as lines of text, one block per contrast."""
     blocks = [_contrast(contrast, audit.by) for contrast in audit.contrasts] + ([_first(audit)] if audit.first else [])
     lines = [line for block in blocks for line in (*block, "")]
     return table_text(
@@ -143,7 +141,7 @@ def _first(audit: ShortcutAudit) -> Iterator[str]:
 
 
 def _accuracy(estimate: Estimate | None, why: str | None) -> tuple[str, str]:
-    """An accuracy and its interval, or why there is none."""
+    """Formats an accuracy and its interval, or the reason why there is none."""
     if estimate is None:
         return "", f"not defined: {why}"
     return f"{estimate.value:.3f}", "" if estimate.low is None or estimate.high is None else f"[{estimate.low:.3f}, {estimate.high:.3f}]"

@@ -1,4 +1,4 @@
-"""``show``: why a text is so, and what was refused."""
+"""``show``: provenance of a text, and refused texts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from empathy_eval.releases.inspect.shown import CheckFigure, RefusedText, ShownItem, ShownRequest, ShownText
 
 WIDTH = 120
-# What --rejected prints where nothing else is asked for, and of one text in characters.
+# Defaults of --rejected: texts, and characters of a text.
 MOST_SHOWN, MOST_CHARACTERS = 100, 4000
 EXAMPLES = """\
 examples:
@@ -38,19 +38,18 @@ def show(
     where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
     scenarios: str | Path | None = None, templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> ShownItem:  # fmt: skip
-    """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
+    """Shows how a text was made: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), a crossed item (``017-seed-x1``), or the beginning of
-    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. Requests are
-    rendered and texts checked from what the folder carries (``design``), or from the folders ``scenarios``, ``templates`` and ``rules``;
-    templates of a release are not run. Nothing is asked, and no code is run that the folder names.
+    a request's key. Requests are rendered, and texts checked, with the definitions in the folder (``design``), or with the folders
+    ``scenarios``, ``templates`` and ``rules``. Templates of a release and code that the folder names are not run; nothing is sent.
 
     Raises
     ------
     InputError
-        If there is no such folder, or nothing in it of that name.
+        If there is no such folder, or it has nothing of that name.
     JobError
-        If a row of the ledger that is looked at is damaged.
+        If a row of the ledger that is read is damaged.
     """
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import show
@@ -64,7 +63,7 @@ def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> list[RefusedText]:  # fmt: skip
-    """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
+    """Lists refused texts by reason (None: any), and what was left out; other parameters are as in :func:`show`.
 
     Raises
     ------
@@ -114,12 +113,12 @@ def _run(options: Namespace) -> int:
 
 
 def _json(value: Any) -> str:
-    # A text may hold what is no sign; as an escape it is JSON again.
+    # A text may hold lone surrogates, which only an escape makes valid JSON.
     return json_text(value).encode(errors="backslashreplace").decode()
 
 
 def _lines(shown: ShownItem) -> Iterator[str]:
-    """All of it, in the order of a reader's questions."""
+    """Yields all parts, in the order of a reader's questions."""
     yield f"{shown.name} in {shown.source}: {shown.status}"
     yield from (f"  {reason}" for reason in shown.why)
     yield from _section("context", [line for turn in shown.before for line in _turn(turn)])

@@ -1,4 +1,4 @@
-"""``study``: what raters of different groups, each of whom saw the items of one, say of the groups."""
+"""``study``: analysis and planning of between-subjects studies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.results import StudyReport
     from empathy_eval.raters.study.study import StudyOptions
 
-# What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
+# Options that only a plan takes, and options that only ratings take.
 PLAN_OPTIONS = ("groups", "categories", "per_rater", "icc", "share")
 RATING_OPTIONS = ("table", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
@@ -44,10 +44,10 @@ PLAN: Rows = {
 
 
 def refuse_plan_options(options: argparse.Namespace) -> None:
-    """Tells of options that ratings do not take.
+    """Refuses options of a plan.
 
     Raises:
-        InputError: if there are such.
+        InputError: if one is given.
     """
     if stray := [name for name in PLAN_OPTIONS if getattr(options, name) is not None]:
         raise InputError(Problem(_flag(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
@@ -57,9 +57,9 @@ def run_plan(options: argparse.Namespace) -> int:
     """Prints a plan; returns the exit status.
 
     Raises:
-        InputError: for options of ratings, and what is missing or odd.
+        InputError: if an option of ratings is given, or one of a plan is missing or not valid.
     """
-    # A seed of 0 was given, too.
+    # 0 is a value that was given.
     stray = [name for name in RATING_OPTIONS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
     problems = [Problem(_flag(name), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for name in stray]
     problems += [
@@ -78,7 +78,7 @@ def _flag(name: str) -> str:
 
 
 def plan_table(plan: StudyPlan) -> TableText:
-    """A plan for a terminal."""
+    """Returns a plan as lines of text."""
     return table_text(_lines(plan))
 
 
@@ -103,39 +103,39 @@ def _lines(plan: StudyPlan) -> Iterator[str]:
 
 
 class StudyCall:
-    """The options of a call as they are used; ``problems`` are of those that cannot be."""
+    """Reader of the options of a call; ``problems`` collects those that are not valid."""
 
     def __init__(self) -> None:
         self.problems = list[Problem]()
 
     def text(self, name: str, value: object) -> str:
-        """A text that must be there."""
+        """Returns a required text."""
         return value if isinstance(value, str) else self._odd(name, value, "a text")
 
     def texts(self, name: str, value: object, *, commas: bool = False) -> tuple[str, ...]:
-        """Texts; a single one is itself, or with ``commas`` what stands between its commas, as on the command line."""
+        """Returns texts; a single text is one, or with ``commas`` is split at commas, as on the command line."""
         values = value.split(",") if commas and isinstance(value, str) and value else _as_list(value)
         if odd := [text for text in values if not isinstance(text, str)]:
             self._odd(name, odd[0], "a text, or a list of them")
         return tuple(text.strip() for text in values if isinstance(text, str))
 
     def path(self, name: str, value: object) -> Path:
-        """A path that must be there."""
+        """Returns a required path."""
         fits = isinstance(value, str | Path) and str(value) and "\0" not in str(value)
         return Path(str(value) if fits else self._odd(name, value, "a path"))
 
     def paths(self, name: str, value: object) -> list[Path]:
-        """Paths; a single one is itself."""
+        """Returns paths, from one or several."""
         return [self.path(name, item) for item in _as_list(value)]
 
     def _odd(self, name: str, value: object, expected: str) -> str:
-        """Notes what is no such value; stands for it until all are refused."""
+        """Notes a value that is not valid; the empty string replaces it until all problems are raised."""
         kind = "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
         self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {expected}"))
         return ""
 
     def refuse(self) -> None:
-        """Raises an :class:`InputError` with all that is wrong, if something is."""
+        """Raises an :class:`InputError` with all problems, if there are any."""
         if self.problems:
             raise InputError(self.problems)
 
@@ -145,7 +145,7 @@ def _as_list(value: object) -> list[Any]:
 
 
 def shell_command(tables: Sequence[Path], reading: ReadOptions, options: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
-    """The command that reckons the same; ``files`` by option. None where there is none: it cannot name labels with commas."""
+    """Returns the command line that computes the same; ``files`` by option. None for labels with commas, which it cannot name."""
     if any("," in label for label in reading.labels):
         return None
     words = ["empathy-eval", "study", *map(str, tables), f"--baseline={reading.baseline}"]
@@ -183,17 +183,14 @@ def study(
     by: str | Sequence[str] | None = None, add: str | Path | Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0,
     effect: float = 0.3, alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None, page: str | Path | None = None,
 ) -> StudyReport:  # fmt: skip
-    """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
+    """Analyses a between-subjects study: counts, tests, gains over the baseline, and detectable effects.
 
-    ``labels`` name the categories, lowest rating first, in a list or with commas; ``by`` are columns of strata (all there are), ``add``
-    tables of groups that came later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted. ``raters`` is a
-    table of the raters, by which groups are compared in who rated them; ``page`` is where a page of all that is written, with its
-    figures beside it (``.json``).
+    ``labels`` are a list, or a text with commas. ``effect``, ``alpha`` and ``power`` are those of the planned study.
 
     Raises
     ------
     InputError
-        If a table cannot be read or is none of a study between subjects, or an option is odd.
+        If a table cannot be read or is not of a between-subjects study, or an option is not valid.
     JobError
         If the page cannot be written.
     """
@@ -204,7 +201,7 @@ def study(
     tables, later = call.paths("table", table), call.paths("add", add)
     if not tables:
         call.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
-    # Of the raters there is one table or none, and one page or none.
+    # At most one table of raters and one page.
     people, pages = ([] if file is None else [call.path(name, file)] for name, file in (("raters", raters), ("page", page)))
     names, chosen = call.texts("labels", labels or (), commas=True), None if criterion is None else call.text("criterion", criterion)
     reading = ReadOptions(call.text("baseline", baseline), names, chosen)

@@ -1,4 +1,4 @@
-"""What ``study`` prints: groups, tests, gains and what could have been seen, as lines of text."""
+"""Tables that ``study`` prints: groups, tests, gains and detectable effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = {"kruskal-wallis": "Kruskal-Wallis"}
 
 
 def raters_blocks(studied: StudyReport) -> list[Sequence[str]]:
-    """How alike the groups are in their raters, and how these did on checks of attention; nothing without a table of raters."""
+    """Returns the balance of raters between groups and their attention checks; nothing without a table of raters."""
     blocks = list[Sequence[str]]()
     if studied.balance is not None:
         blocks += _balance(studied.balance, studied.settings["permutations"])
@@ -77,7 +77,7 @@ def _figure(value: float | None) -> str:
 
 
 def p_cell(value: float | None, draws: int = 0, of: float | None = None) -> str:
-    """A p-value to four places; "<=" before one than which no smaller could be of so many draws, and what corrects it."""
+    """Formats a p-value to four places; "<=" marks the smallest p that so many draws can give, and its corrections."""
     from empathy_eval.statistics.estimate import format_p
 
     return "" if value is None else "".join(format_p(value, draws, of)).removeprefix("=").replace("≤", "<=")
@@ -85,7 +85,7 @@ def p_cell(value: float | None, draws: int = 0, of: float | None = None) -> str:
 
 TEST = ("chi-squared", "df", "V", "p", "p by rater")
 CORRECTED = ("p", "Holm", "BH", "p by rater", "Holm", "BH")
-# Of more parts in a column only the omnibus test is shown; JSON and CSV have the rest.
+# Above this number of parts, only the omnibus test is shown; JSON and CSV have the rest.
 PARTS_SHOWN = 4
 EXPLAINED = """\
 p: of the chi-squared test, which assumes that all ratings are independent
@@ -96,7 +96,7 @@ Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, al
 
 
 def study_table(studied: StudyReport) -> TableText:
-    """Everything that fits on a terminal."""
+    """Returns the results that fit on a terminal."""
     draws = studied.settings["permutations"]
     blocks: list[Sequence[str]] = [
         _groups(studied),
@@ -168,7 +168,7 @@ def _test(test: ChiSquaredTest, draws: int) -> tuple[str, ...]:
 
 
 def _corrected(test: ChiSquaredTest, corrected: Corrected, draws: int) -> tuple[str, ...]:
-    """Both p of a test, each with its corrections."""
+    """Returns both p-values of a test, each with its corrections."""
     *_, p, by_rater = _test(test, draws)
     mixed = draws if test.p_by == "permutation" else 0
     first = (p_cell(value, mixed, test.permutation) for value in (corrected.holm, corrected.benjamini_hochberg))
@@ -177,7 +177,7 @@ def _corrected(test: ChiSquaredTest, corrected: Corrected, draws: int) -> tuple[
 
 
 def _reasons(named: Iterable[tuple[str, str | None]]) -> list[str]:
-    """What is to be said of figures, one line for all of which the same is."""
+    """Returns one line per reason, with the names of its figures."""
     names_by_reason = dict[str, list[str]]()
     for name, why in named:
         if why:

@@ -1,4 +1,4 @@
-"""The page of reliability: one self-contained file without a script, made from the templates in ``release/agreement/``."""
+"""Reliability page: one self-contained file without a script, from the templates in ``release/agreement/``."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from markupsafe import Markup, escape
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, FrameworkRows, Reliability, ReliabilityRow
-from empathy_eval.reports.page import number, axis_position, render_page, round_step, signed, without_controls
+from empathy_eval.reports.page import axis_position, number, render_page, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import Estimate
 
-# So many judges are drawn one by one, with their intervals; of more each is a dot on one line.
+# Up to this number, judges are drawn separately with intervals; more share one line of dots.
 JUDGES_DRAWN = 4
-# About so many steps an axis has.
+# Approximate number of steps of an axis.
 STEPS = 6
-# The plane on which labels are placed, in dots; where it is drawn larger they are further apart.
+# Side of the plane on which labels are placed, in pixels; a larger drawing only spreads them.
 PLANE = 280
-# Where a number may stand beside its point, the best place first; how far a point reaches, and how large a letter is.
+# Candidate offsets of a number from its point, the best first; radius of a point; width and height of a letter.
 BESIDE = (
     (8, 4), (-8, 4), (0, -7), (0, 16), (6, -5), (-6, -5), (6, 13), (-6, 13), (0, -18), (0, 27), (17, -9), (-17, -9), (17, 16), (-17, 16),
 )  # fmt: skip
 POINT, LETTER = 4.5, (7.0, 9.0)
-# Left, top, right and bottom of what something covers.
+# Left, top, right and bottom.
 Box = tuple[float, float, float, float]
 
 
@@ -41,7 +41,7 @@ class DotSeries:
 
 @dataclass(frozen=True)
 class DotFigure:
-    """A figure of a row, and whose it is."""
+    """An estimate of a row, and the rater that it belongs to."""
 
     kind: str
     name: str | None
@@ -50,7 +50,7 @@ class DotFigure:
 
 @dataclass(frozen=True)
 class DotRow:
-    """One row of a chart: its marks, each with the place of its series, and by reason whose figures are not defined."""
+    """One row of a chart: marks with the index of their series, and undefined figures by reason."""
 
     name: str
     marks: tuple[tuple[int, DotFigure], ...]
@@ -59,10 +59,7 @@ class DotRow:
 
 @dataclass(frozen=True)
 class DotChart:
-    """Rows of dots by framework, on one axis. ``middle`` is where nothing differs, ``line`` what is to be reached.
-
-    ``absent`` are series that are defined nowhere, with their reasons.
-    """
+    """Rows of dots by framework, on one axis. ``middle`` marks no difference, ``line`` the benchmark, ``absent`` undefined series."""
 
     series: tuple[DotSeries, ...]
     absent: tuple[tuple[DotSeries, tuple[str, ...]], ...]
@@ -79,7 +76,7 @@ class DotChart:
 
 @dataclass(frozen=True)
 class PlanePoint:
-    """A criterion on a plane, and where beside it its number is written."""
+    """A criterion on a plane, and the offset of its number."""
 
     number: int
     framework: int
@@ -90,7 +87,7 @@ class PlanePoint:
 
 @dataclass(frozen=True)
 class AgreementPlane:
-    """Criteria by how far experts agree (x), and a judge or the crowd with their median (y); ``left_out`` lack one of the two."""
+    """Criteria by agreement of experts (x), and of a judge or the crowd with their median (y); ``left_out`` lack one of the two."""
 
     series: DotSeries
     points: tuple[PlanePoint, ...]
@@ -101,7 +98,7 @@ EXPERTS, JUDGES, CROWD_SERIES = DotSeries("experts", "experts"), DotSeries("judg
 
 
 def judge_series(judges: Sequence[str]) -> tuple[DotSeries, ...]:
-    """A series a judge, or all on one line if they are many."""
+    """Returns one series per judge, or a single series if there are many."""
     each = tuple(DotSeries("judge", f"judge-{place}", name) for place, name in enumerate(judges))
     return each if len(judges) <= JUDGES_DRAWN else (JUDGES,)
 
@@ -113,7 +110,7 @@ def dot_chart(
     middle: float | None = None,
     line: float | None = None,
 ) -> DotChart | None:
-    """The chart of figures of each row; None where none is defined."""
+    """Returns the chart of the figures of each row; None if none is defined."""
     lanes = {(lane.kind, lane.name): lane for lane in series}
     figures_by_series: dict[DotSeries, list[Estimate]] = {lane: [] for lane in series}
     for row in _rows(frameworks):
@@ -129,7 +126,10 @@ def dot_chart(
         if key not in drawn
     )
     groups = tuple(
-        (part.framework.title, tuple(_dot_row(row.criterion, drawn, [(_of(lanes, mark), mark) for mark in figures(row)]) for row in part.rows))
+        (
+            part.framework.title,
+            tuple(_dot_row(row.criterion, drawn, [(_of(lanes, mark), mark) for mark in figures(row)]) for row in part.rows),
+        )
         for part in frameworks
     )
     ends = [
@@ -145,7 +145,7 @@ def _rows(frameworks: Iterable[FrameworkRows]) -> Iterator[ReliabilityRow]:
 
 
 def _of(lanes: Mapping[tuple[str, str | None], DotSeries], figure: DotFigure) -> DotSeries | None:
-    """The series that a figure belongs to: its own, or that of all judges."""
+    """Returns the series of a figure: its own, or that of all judges."""
     return lanes.get((figure.kind, figure.name), lanes.get(("judges", None)) if figure.kind == "judge" else None)
 
 
@@ -159,7 +159,7 @@ def _dot_row(name: str, drawn: Sequence[DotSeries], figures: Sequence[tuple[DotS
 
 
 def ticks(values: Sequence[float]) -> tuple[float, ...]:
-    """Round numbers, evenly apart, that hold all values."""
+    """Returns evenly spaced round numbers that span all values."""
     low, high = min(values), max(values)
     step = round_step((high - low) / STEPS or 0.1)
     first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
@@ -169,7 +169,7 @@ def ticks(values: Sequence[float]) -> tuple[float, ...]:
 def agreement_planes(
     frameworks: Sequence[FrameworkRows], series: Sequence[DotSeries], value: Callable[[ReliabilityRow, DotSeries], float | None]
 ) -> tuple[tuple[AgreementPlane, ...], tuple[float, ...]]:
-    """A plane a series, all with the same axes; criteria are numbered through in their order."""
+    """Returns one plane per series, with common axes; criteria are numbered in their order."""
     rows = [(place, row) for place, framework in enumerate(frameworks) for row in framework.rows]
     coordinates = [(lane, [(row.experts.value, value(row, lane)) for _, row in rows]) for lane in series]
     ends = [end for _, places in coordinates for x, y in places if x is not None and y is not None for end in (x, y)]
@@ -191,7 +191,7 @@ def agreement_planes(
 
 
 def _labels(points: Sequence[tuple[int, float, float]]) -> Iterator[tuple[int, int]]:
-    """Where beside each point its number stands: where it covers least of points and of the numbers before it, the best of equals."""
+    """Yields the offset of each number that overlaps points and earlier numbers least; the best of equals."""
     covered: list[Box] = [(x - POINT, y - POINT, x + POINT, y + POINT) for _, x, y in points]
     for written, x, y in points:
         boxes = {place: _box(len(str(written)), x, y, place) for place in BESIDE}
@@ -201,14 +201,14 @@ def _labels(points: Sequence[tuple[int, float, float]]) -> Iterator[tuple[int, i
 
 
 def _box(letters: int, x: float, y: float, place: tuple[int, int]) -> Box:
-    """What a number covers that is written to the right of a point, to its left, or in its middle."""
+    """Returns the box of a number to the right of a point, to its left, or centred."""
     (right, down), width = place, LETTER[0] * letters
     left = x + right - (0 if right > 0 else width if right < 0 else width / 2)
     return left, y + down - LETTER[1], left + width, y + down
 
 
 def _covered(box: Box, boxes: Iterable[Box]) -> float:
-    """The area that a box shares with others, in whole dots (less does not disturb), and what it costs to lie outside of the plane."""
+    """Returns the overlap of a box with others in whole pixels, plus a penalty outside the plane."""
     sides = (
         (min(box[2], neighbour[2]) - max(box[0], neighbour[0]), min(box[3], neighbour[3]) - max(box[1], neighbour[1]))
         for neighbour in boxes
@@ -218,16 +218,16 @@ def _covered(box: Box, boxes: Iterable[Box]) -> float:
 
 
 def page(of: Reliability, command: str | None = None) -> str:
-    """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
+    """Returns the page as HTML; equal figures give equal pages. ``command`` is the command line that made it, if known.
 
-    Names are strangers' texts and stay texts: all is escaped but our own style.
+    Names are untrusted: all but our own style is escaped.
     """
     judges = list(dict.fromkeys(name for row in _rows(of.frameworks) for name in row.judges))
     crowd = any(row.crowd for row in _rows(of.frameworks))
     drawn, axis = _planes(of, judges, crowd=crowd)
     return render_page(
         "agreement", FILTERS, of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_decided_counts(of, judges),
-        # Those at the benchmark on most criteria come first; equal ones stay in their order.
+        # By number of criteria at the benchmark; the sort is stable.
         best=sorted(judges, key=lambda name: -len(of.overall.judges[name].at_benchmark.so)),
         charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis, signatures=_signatures(of),
     )  # fmt: skip
@@ -268,7 +268,7 @@ def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tup
 
 
 def _decided_counts(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, int]]:
-    """On how many criteria the whole interval of a judge (None: the crowd) minus the criterion's own benchmark is above or below 0."""
+    """Counts criteria by judge (None: the crowd) on which the interval of its kappa minus the benchmark is above or below 0."""
 
     def sides(criteria: Sequence[AgainstBenchmark | None]) -> dict[str, int]:
         apart = [criterion.minus_benchmark for criterion in criteria if criterion and criterion.minus_benchmark.value is not None]
@@ -281,7 +281,7 @@ def _decided_counts(of: Reliability, judges: Sequence[str]) -> dict[str | None, 
 
 
 def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
-    """The settings of every kind of figure, each with the criteria that have them."""
+    """Returns the criteria by kind of figure and signature."""
     names_by_signature: dict[str, dict[str, list[str]]] = {}
     for criterion, figures in _signed(of):
         for what, some in figures.items():
@@ -293,7 +293,7 @@ def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
 
 
 def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estimate | None]]]]:
-    """All figures of a criterion by their kind, and then those of judges asked again and of contradictions."""
+    """Yields the figures of each criterion by kind, then those of repeated judging and of contradictions."""
     for row in _rows(of.frameworks):
         placed = [*row.judges.values(), *([row.crowd] if row.crowd else [])]
         yield (
@@ -319,17 +319,17 @@ def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estima
 
 
 def format_number(value: float, places: int) -> str:
-    """A number that has no sign where it rounds to zero."""
+    """Formats a number, without a sign if it rounds to zero."""
     return number(abs(value) if abs(value) < 0.5 / 10**places else value, places)
 
 
 def breakable(name: str) -> Markup:
-    """A name that stays a text, and whose lines may end after an underscore."""
+    """Escapes a name, and allows line breaks after underscores."""
     return Markup("_<wbr>").join(escape(part) for part in without_controls(name).split("_"))
 
 
 def mean(counts: Sequence[float], scale: Sequence[float]) -> float | None:
-    """The mean of values that are given so often; None where none is."""
+    """Returns the mean of a scale weighted by counts; None if all counts are 0."""
     return sum(count * value for count, value in zip(counts, scale, strict=True)) / sum(counts) if sum(counts) else None
 
 

@@ -1,4 +1,4 @@
-"""The dataset card and the changelog of a release, from templates and real numbers."""
+"""Dataset card, changelog and ``eval.yaml`` of a release."""
 
 from __future__ import annotations
 
@@ -27,18 +27,25 @@ ROWS_AT_ONCE = 1000
 
 
 def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
-    """What ``README.md`` says: the dataset card, its YAML head naming configs and splits."""
+    """Returns the text of ``README.md``: the dataset card with its YAML head of configs and splits."""
     figures = {"claims": claims(report.measured), "line": shortcut_line(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
-    context = {"facts": facts, "report": report, **figures, "configs": list(configs), "splits": SPLITS, "papers": papers, "terms": glossary_terms()}
+    context = {
+        "facts": facts,
+        "report": report,
+        **figures,
+        "configs": list(configs),
+        "splits": SPLITS,
+        "papers": papers,
+        "terms": glossary_terms(),
+    }
     context["crossed"] = _crossed(folder) if "crossed" in configs else None
     return _render("card.md.j2", **context, columns=_columns(configs), example=_example(folder))
 
 
 def _crossed(folder: Path) -> dict[str, Any]:
-    """How many crossed items are curated, how many of those are not the project's own, and how many are of models, with who wrote and
-    judged these."""
+    """Counts crossed items that are curated, curated by others, and written by models, with their writers and judges."""
     source, writers, judges = (list(cells(folder, "crossed", name)) for name in ("source", "writer", "judge"))
     named = {what: sorted({name for name in names if name}) for what, names in (("writers", writers), ("judges", judges))}
     own = {_item_texts(item) for some in load_crossed(data_folder("scenarios"), {})[0].values() for item in some}
@@ -52,7 +59,7 @@ def _item_texts(item: CrossedItem) -> tuple[str, str, str, str]:
 
 
 def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:
-    """Every column once, with its type, what it holds and the configs that have it."""
+    """Returns every column once, with its type, description and configs."""
     descriptions = read_yaml(data_folder("release") / "columns.yaml", "columns")
     kinds = {column.name: _kind(column.type) for schema in configs.values() for column in schema}
     return [
@@ -67,7 +74,7 @@ def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:
 
 
 def _kind(kind: pa.DataType) -> str:
-    """A type in the card's words: ``list of {role, text}``."""
+    """Names a type as in ``list of {role, text}``."""
     if pa.types.is_list(kind):
         return f"list of {_kind(kind.value_type)}"
     if pa.types.is_struct(kind):
@@ -76,7 +83,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _example(folder: Path) -> str:
-    """The shortest row of ``pairs`` without a flag (or with one, if all have one) as JSON, its texts cut."""
+    """Returns the first row of ``pairs`` by turn, without flags if possible, as JSON with shortened texts."""
     files = files_of(folder, "pairs")
 
     def batches(columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -91,7 +98,7 @@ def _example(folder: Path) -> str:
 
 
 def _cut(value: Any) -> Any:
-    """A JSON value with long texts cut at a word."""
+    """Shortens long texts of a JSON value at a word."""
     if isinstance(value, dict):
         return {name: _cut(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -100,12 +107,12 @@ def _cut(value: Any) -> Any:
 
 
 def changelog_text(facts: dict[str, Any]) -> str:
-    """What ``CHANGELOG.md`` says: what this release holds."""
+    """Returns the text of ``CHANGELOG.md``."""
     return _render("changelog.md.j2", facts=facts)
 
 
 def eval_text(facts: dict[str, Any]) -> str:
-    """What ``eval.yaml`` says: the tasks that the Hub lists of a benchmark."""
+    """Returns the text of ``eval.yaml``: the tasks that the Hub lists for a benchmark."""
     return _render("eval.yaml.j2", facts=facts)
 
 

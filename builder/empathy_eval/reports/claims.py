@@ -1,4 +1,4 @@
-"""The claims of a report, in the order in which each bounds the next: what is forced, what is left of it, and what shortcuts reach."""
+"""Claims of a report, each bounded by the next: forced preferences, equal closeness, shortcut line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_CLAIM = "One dialogue has no intervals, so this report makes no claim."
 
 @dataclass(frozen=True)
 class Claim:
-    """A claim: its heading, the figure that it turns on, and its sentences; it says no more than the figures carry."""
+    """A claim: heading, key figure, and text."""
 
     name: str
     figure: str
@@ -32,7 +32,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class ShortcutLine:
-    """The shortcut line of a contrast: the shortcut that is most often right, how often, and the same of words alone.
+    """The shortcut line of a contrast: the best shortcut, its accuracy, and the accuracy of words alone.
 
     ``places`` is by metric: ``above`` or ``below`` the line only with its whole interval, ``at`` it if the
     interval holds it, ``untested`` if there is none.
@@ -46,12 +46,12 @@ class ShortcutLine:
 
 
 def contrast_audit(measured: ReleaseTables, contrast: str) -> ContrastAudit | None:
-    """The audit of a contrast; None where there is none."""
+    """Returns the audit of a contrast; None without one."""
     return next((row for row in measured.audit.contrasts if row.contrast == contrast), None) if measured.audit else None
 
 
 def shortcut_line(measured: ReleaseTables) -> ShortcutLine | None:
-    """The shortcut line of the contrast whose accuracies are to be reported; None where it was not measured."""
+    """Returns the shortcut line of the headline contrast; None if it was not measured."""
     contrast, differences = headline_differences(measured)
     audit = contrast_audit(measured, contrast)
     best = audit.line if audit else None
@@ -67,7 +67,7 @@ def shortcut_line(measured: ReleaseTables) -> ShortcutLine | None:
 
 
 def headline_differences(measured: ReleaseTables) -> tuple[str, dict[str, Difference]]:
-    """The contrast whose accuracy is the number to report, and by metric that difference: as released where there are no controls."""
+    """Returns the headline contrast and its differences by metric: at equal closeness or, without controls, as released."""
     if differences := measured.equal_closeness:
         return STANCE, differences
     rows = [row for row in measured.inversion if row.higher_is_better is not None]
@@ -75,14 +75,14 @@ def headline_differences(measured: ReleaseTables) -> tuple[str, dict[str, Differ
 
 
 def compare_with_line(accuracy: Estimate, line: float) -> str:
-    """Where an accuracy stands beside a line: ``above`` or ``below`` it only with its whole interval."""
+    """Returns the place of an accuracy: ``above`` or ``below`` the line only with its whole interval."""
     if accuracy.low is None or accuracy.high is None:
         return UNTESTED
     return ABOVE if accuracy.low > line else BELOW if accuracy.high < line else AT
 
 
 def claims(measured: ReleaseTables) -> list[Claim]:
-    """What the headline, the card and the terminal say, in this order; one sentence alone where one dialogue carries no claim."""
+    """Returns the claims of page, card and terminal, in order; a single one if one dialogue allows no claim."""
     rows = [row for row in measured.inversion if row.higher_is_better is not None and row.differences[RAW].forced]
     reading = {row.metric: row.differences[RAW] for row in rows}
     if reading and sides(reading.values())["untested"] == len(reading):
@@ -136,7 +136,7 @@ def _reached(measured: ReleaseTables) -> Claim:
 
 
 def line_summary(line: ShortcutLine) -> str:
-    """How many metrics are above, at and below the shortcut line; empty where none can be held against it."""
+    """Counts metrics above, at and below the shortcut line, in words; empty if none can be compared."""
     counts = Counter(line.places.values())
     of, what = len(line.places) - counts[UNTESTED], "with an accuracy" if line.contrast == STANCE else "that the checks do not force"
     if not of:

@@ -1,4 +1,4 @@
-"""The page of a report: one self-contained file without a script, made from the templates in ``release/report/``."""
+"""Report page: one self-contained file without a script, from the templates in ``release/report/``."""
 
 from __future__ import annotations
 
@@ -18,17 +18,28 @@ from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
-from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, contrast_audit, claims, shortcut_line, compare_with_line, headline_differences
+from empathy_eval.reports.claims import (
+    ABOVE,
+    AT,
+    BELOW,
+    PLACES_OF,
+    UNTESTED,
+    claims,
+    compare_with_line,
+    contrast_audit,
+    headline_differences,
+    shortcut_line,
+)
 from empathy_eval.statistics.estimate import Estimate
 
 JUDGE = "judge"
-# Parts of the tables that no figure is called by.
+# Keys that are left out of the name of a figure.
 UNNAMED_KEYS = ("worth", "criteria")
 
 
 @dataclass(frozen=True)
 class JudgeHeadline:
-    """One criterion of a judge at equal closeness: its figures, and where it stands beside the shortcut line (None without a line)."""
+    """Figures of one criterion of a judge at equal closeness, and its place relative to the shortcut line (None without a line)."""
 
     judge: str
     criterion: str
@@ -37,14 +48,14 @@ class JudgeHeadline:
 
     @property
     def right(self) -> Mapping[str, Any]:
-        """How often the judge is right."""
+        """Accuracy of the judge."""
         estimate: Mapping[str, Any] = self.of["stance"][JUDGE]
         return estimate
 
 
 @dataclass(frozen=True)
 class JudgeVerdict:
-    """Whether a judge is fooled, in a word or two, and what that rests on."""
+    """Answer to "is this judge fooled?", and its reason."""
 
     judge: str
     answer: str
@@ -52,14 +63,14 @@ class JudgeVerdict:
 
 
 def equal_closeness_line(measured: ReleaseTables) -> tuple[float, str] | None:
-    """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
+    """Returns the accuracy of the best shortcut at equal closeness, over all pairs with controls, and its name."""
     audit = contrast_audit(measured, STANCE)
     best = audit.line if audit else None
     return (best.accuracy.number, best.name) if best and best.accuracy else None
 
 
 def judge_headlines(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
-    """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
+    """Returns the criteria of all judges that have judged both texts of a comparison at equal closeness."""
     line = equal_closeness_line(measured)
     return [
         JudgeHeadline(judge, name, criterion, compare_with_line(_estimate(right), line[0]) if line else None)
@@ -70,7 +81,7 @@ def judge_headlines(judges: Mapping[str, Any] | None, measured: ReleaseTables) -
 
 
 def judge_verdicts(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
-    """The answer of each judge that can be asked this."""
+    """Returns the verdict on each judge with an accuracy at equal closeness."""
     line, headlines = equal_closeness_line(measured), dict[str, list[JudgeHeadline]]()
     for standing in judge_headlines(judges, measured):
         headlines.setdefault(standing.judge, []).append(standing)
@@ -102,9 +113,10 @@ def _judge_verdict(judge: str, some: list[JudgeHeadline], line: tuple[float, str
 
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
-    """How often each criterion of each judge is right at equal closeness; none where none can be."""
+    """Returns the chart of the accuracies of judges at equal closeness; no chart without one."""
     rows = [
-        (f"{standing.judge}: {standing.criterion}", [Mark(STANCE, _estimate(standing.right))]) for standing in judge_headlines(judges, measured)
+        (f"{standing.judge}: {standing.criterion}", [Mark(STANCE, _estimate(standing.right))])
+        for standing in judge_headlines(judges, measured)
     ]
     chart = accuracy_chart("judges", rows, equal_closeness_line(measured))
     return [chart] if chart else []
@@ -115,7 +127,7 @@ def _estimate(measure: Mapping[str, Any]) -> Estimate:
 
 
 def judge_values(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[str, Any]:
-    """All that the page says of judges beside the figures themselves; empty without judges."""
+    """Returns the template values on judges, besides their figures; empty without judges."""
     if not judges:
         return {}
     why = dict.fromkeys(estimate["why"] for _, estimate in _figures(judges["worth"], ()) if estimate["value"] is None)
@@ -126,7 +138,7 @@ def judge_values(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> d
 
 
 def signatures(judges: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(what, settings) of all figures on judges, in the order of the tables; those that share their settings are named together."""
+    """Returns (names, signature) of all figures of judges, grouped by signature in the order of the tables."""
     names_by_signature: dict[str, list[str]] = {}
     for path, figure in _figures(judges, ()):
         names_by_signature.setdefault(figure["signature"], []).append(": ".join(path))
@@ -134,7 +146,7 @@ def signatures(judges: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Each figure on judges, with the words that lead to it."""
+    """Yields each figure of judges with its path."""
     if isinstance(value, Mapping) and "signature" in value:
         yield path, value
     elif isinstance(value, Mapping):
@@ -143,7 +155,7 @@ def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...
 
 
 def glossary_terms() -> dict[str, str]:
-    """Terms with their meanings, in the order in which pages list them."""
+    """Returns the terms of the glossary with their meanings, in the order of pages."""
     glossary: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
     return glossary
 
@@ -152,7 +164,7 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def page(measured: ReleaseTables, about: dict[str, Any], sections: dict[str, Any], charts: Sequence[Chart]) -> str:
-    """The page as HTML; equal reports give equal pages. Texts of the data stay texts: all is escaped but our own style."""
+    """Returns the page as HTML; equal reports give equal pages. All but our own style is escaped."""
     folder = data_folder("release") / "report"
     templates = environment(folder)
     templates.filters |= FILTERS
@@ -166,7 +178,7 @@ def page(measured: ReleaseTables, about: dict[str, Any], sections: dict[str, Any
 
 
 def render_page(name: str, filters: Mapping[str, Any], **values: Any) -> str:
-    """The page of the templates in ``release/name/``, in the style of reports and its own."""
+    """Renders the templates in ``release/name/`` with the styles of the report and their own."""
     folder = data_folder("release")
     templates = environment(folder)
     templates.filters |= filters
@@ -175,21 +187,21 @@ def render_page(name: str, filters: Mapping[str, Any], **values: Any) -> str:
 
 
 def round_step(least: float) -> float:
-    """The smallest round number that is no less: how far the numbers along an axis are apart."""
+    """Returns the smallest round number that is at least ``least``, as the step of an axis."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
 def closeness(measured: ReleaseTables) -> dict[str, Any]:
-    """How closeness and stance compare, for metrics that read the reference.
+    """Compares the effects of closeness and stance on reference-based metrics.
 
-    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most (None if stance may not move one
-    of them at all); ``uneven`` says whether edit size or length differ between stances, None where no interval can tell.
+    ``times`` is the smallest and the largest ratio of both effects (the largest is None if an effect of stance may be 0). ``uneven`` says
+    whether edit size or length differ between stances, None without intervals.
     """
     forced = {row.metric for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None}
     alone = [row for row in measured.controls if row.metric in forced]
     times = [abs(row.differences[CLOSENESS].number / value) for row in alone if (value := row.differences[STANCE].value)]
-    # What may be nothing is no measure: then there is no greatest one.
+    # If a denominator may be 0, the ratio has no upper bound.
     unsure = any(difference.low is not None and not difference.decided for difference in (row.differences[STANCE] for row in alone))
     even = [difference for row in measured.balance for name, difference in row.differences.items() if name.startswith(STANCE)]
     return {
@@ -200,41 +212,41 @@ def closeness(measured: ReleaseTables) -> dict[str, Any]:
 
 
 def number(value: float, places: int = 4) -> str:
-    """A number with a true minus sign."""
+    """Formats a number with a typographic minus sign."""
     return f"{value:.{places}f}".replace("-", MINUS)
 
 
 def signed(value: float, places: int = 4) -> str:
-    """A number that always has its sign; nothing has a sign if it rounds to zero."""
+    """Formats a number with its sign, without a sign if it rounds to zero."""
     text = f"{value:+.{places}f}"
     return f"{0:.{places}f}" if not float(text) else text.replace("-", MINUS)
 
 
 def times(value: float) -> str:
-    """How many times: whole from ten on, with one decimal below."""
+    """Formats a ratio: whole from ten on, with one decimal below."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
 def axis_position(value: float, span: tuple[float, float]) -> str:
-    """Where a value lies on a drawing, a little room at both ends left free."""
+    """Returns the position of a value on a drawing in percent, with a margin at both ends."""
     return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
 
 
 def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The groups with the smallest and the largest accuracy, the first of equals."""
+    """Returns the groups with the smallest and the largest accuracy, the first of equals."""
     values = [(name, accuracy.number) for name, row in rows if (accuracy := row.only.accuracy)]
     return min(values, key=lambda value: value[1]), max(values, key=lambda value: value[1])
 
 
 def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
-    """The part of a dialogue where a phase has its largest share of the turns, and that share; the first of equals."""
+    """Returns the part of a dialogue where a phase has its largest share of turns, and that share; the first of equals."""
     totals = [sum(column) for column in zip(*(part["counts"] for part in course["phases"]), strict=True)]
     shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
     return shares.index(max(shares)), max(shares)
 
 
 def without_controls(text: str) -> str:
-    """A text with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    """Writes out control characters of a text; joiners and direction marks stay."""
     return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
 
 

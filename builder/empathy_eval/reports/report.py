@@ -1,4 +1,4 @@
-"""The report: how common metrics rate the variants, as tables, figures and one self-contained page."""
+"""Report of a release: tables, figures and one self-contained page."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
 
 def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
-    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights.
+    """Returns the configuration for a manifest: models that are not well known are named by the hash of their weights.
 
-    Of one whose metric is left out only that is said: its weights need not be here.
+    The model of a metric in ``without`` becomes "left-out", because its weights may be missing here.
     """
     settings = configuration["report"]
     models = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
@@ -71,7 +71,7 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
+    """Returns the paper's figures of the same metrics and, if they have one, the same model."""
     ours = configuration["report"].get("bertscore", {})
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
     same = [
@@ -82,12 +82,12 @@ def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     return {figure["metric"]: {name: figure[name] for name in PAIR_VARIANTS} for figure in same}
 
 
-# What stands for no model of a name of its own.
+# Model names without a family.
 NAMELESS = {"seed-bank", "given"}
 
 
 def family_of(model: str) -> str:
-    """The family of a model by its name, such as ``llama`` for ``meta-llama/Llama-3.1-8B``; empty for what has no name of its own."""
+    """Returns the family of a model by its name, such as ``llama`` for ``meta-llama/Llama-3.1-8B``; empty for nameless models."""
     name = model.partition("@")[0].rstrip("/").rpartition("/")[2].lower()
     if name in NAMELESS:
         return ""
@@ -100,7 +100,7 @@ def family_of(model: str) -> str:
 
 
 def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The families that both wrote the texts of a release and score them, by the model names of its configuration.
+    """Returns the families that both wrote and score the texts of a release, by the model names of its configuration.
 
     Each has its ``family``, the models that are its ``writers``, and by metric the models that are its ``judges``.
     """
@@ -120,24 +120,23 @@ def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-# What the tables of a report in a folder of its own are of.
+# Provenance of the tables of a report in a folder of its own.
 PROVENANCE = "provenance.json"
 
 
 @dataclass(frozen=True)
 class ReportMetrics(MetricSelection):
-    """The metrics of a report, and the embedding of its shortcut audit where one is asked for."""
+    """Metrics of a report, and the optional embedding of its shortcut audit."""
 
     embedding: Embedding | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Report(Printable):
-    """The tables of a report, what they are over, and what is said of the texts in ``sections``: ``lengths``, ``course``, ``examples``, ``making``, and of
-    the judges whose annotations the release holds: ``judges``.
+    """Tables of a report, the sizes behind them (``about``), and ``sections`` on the texts: ``lengths``, ``course``, ``examples``,
+    ``making`` and, if the release has annotations, ``judges``.
 
-    ``scores`` are those of every single text; a report that was made from its tables has none. ``left`` are the metrics of the manifest
-    that were not run.
+    ``scores`` are those of single texts; a report from JSON has none. ``left`` lists metrics of the manifest that were not run.
     """
 
     measured: ReleaseTables
@@ -148,36 +147,36 @@ class Report(Printable):
 
     @property
     def provenance(self) -> Provenance | None:
-        """What it is of; of a release that is being written that is not known yet."""
+        """Provenance; None while the release is being written."""
         return self.measured.provenance
 
     @property
     def headline(self) -> dict[str, Estimate]:
-        """By metric the number to report: the accuracy at equal closeness, with its interval."""
+        """Accuracy at equal closeness by metric, with its interval."""
         return self.measured.headline
 
     def head(self) -> Sequence[str]:
-        """What it is of, and the settings."""
+        """Returns provenance and settings."""
         return self.measured.head()
 
     @property
     def crossed(self) -> CrossedTable | None:
-        """What metrics and shortcuts make of crossed items; None for a release without them."""
+        """Results on crossed items; None for a release without them."""
         return self.measured.crossed
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
+        """Returns the report as JSON values."""
         return {"about": self.about, **self.measured.to_json(), **self.sections}
 
     def to_pandas(self) -> pd.DataFrame:
-        """The tables in the long form, as :meth:`empathy_eval.evaluation.inversion.results.ReleaseTables.to_pandas`."""
+        """Returns the tables in long form (:meth:`empathy_eval.evaluation.inversion.results.ReleaseTables.to_pandas`)."""
         return self.measured.to_pandas()
 
 
 def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> Report:
-    """Measures a release anew, with the metrics its manifest names, into a folder of its own.
+    """Measures a release again with the metrics of its manifest, and writes the report to ``out``.
 
-    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
+    Built-in and installed metrics are run, and those named in ``trusted``.
 
     Raises:
         InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
@@ -190,17 +189,19 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
     with whole_folder(out, made_by=TABLES) as folder:
         report = replace(measure_release(release_dir, manifest, metrics, scoring), left=left)
         write_report(report, folder, manifest)
-        provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(resampling_settings(manifest)))
-        # Beside the tables, which are those of the release to the byte.
+        provenance = Provenance.of(
+            release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(resampling_settings(manifest))
+        )
+        # In its own file, so that the tables equal those of the release to the byte.
         write_whole(folder / PROVENANCE, json_text(provenance.to_json()) + "\n")
         return replace(report, measured=report.measured.of(provenance))
 
 
 def release_metrics(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[ReportMetrics, tuple[Finding, ...]]:
-    """The metrics that a manifest may have run here, and those that it may not.
+    """Returns the metrics of a manifest that may run here, and findings on those that may not.
 
     Raises:
-        InputError: if one that it may cannot be made, or what it leaves out is not in it.
+        InputError: if a metric cannot be loaded, or the manifest leaves out a metric that it does not have.
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
@@ -209,10 +210,10 @@ def release_metrics(manifest: dict[str, Any], trusted: Collection[str] = ()) -> 
 
 
 def configured_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
-    """The metrics of a configuration of one's own: whatever its part ``report`` names and is not to be left out.
+    """Returns the metrics of the user's configuration: those that ``report`` names, except ``without``.
 
     Raises:
-        InputError: if one of them is unknown or cannot be made, or what is to be left out is not there.
+        InputError: if a metric is unknown or cannot be loaded, or ``without`` names none of them.
     """
     settings, language = configuration["report"], language_of(configuration)
     names = names_of(settings, without, "--without")
@@ -220,7 +221,7 @@ def configured_metrics(configuration: dict[str, Any], without: Collection[str] =
 
 
 def _collect_metrics(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
-    """The metrics and the embedding; what keeps any of them from being made is told at once."""
+    """Loads the metrics and the embedding; raises all problems at once."""
     problems, selection, embedding = list[Problem](), MetricSelection((), ()), None
     with collecting(problems):
         selection = metrics()
@@ -231,12 +232,12 @@ def _collect_metrics(metrics: Callable[[], MetricSelection], settings: dict[str,
 
 
 def pinned_metrics(metrics: MetricSelection) -> list[dict[str, str]]:
-    """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
+    """Returns the manifest's list of metrics: requested name and signature."""
     return [{"metric": name, "signature": signature} for name, signature in metrics.signatures.items()]
 
 
 def changed_signatures(metrics: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(metric, what) of metrics whose settings here are not those that a manifest pins."""
+    """Yields (metric, difference) of metrics whose signature here differs from the manifest."""
     for metric in manifest.get("metrics", ()):
         signature = metrics.signatures.get(metric["metric"], metric["signature"])
         if signature != metric["signature"]:
@@ -244,7 +245,7 @@ def changed_signatures(metrics: MetricSelection, manifest: Mapping[str, Any]) ->
 
 
 def unpinned_metrics(manifest: Mapping[str, Any]) -> list[str]:
-    """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
+    """Returns default metrics of this version that the manifest does not pin."""
     settings, pinned_names = manifest["configuration"]["report"], {metric["metric"] for metric in manifest.get("metrics", ())}
     known = default_names(settings) if pinned_names and not settings.get("metrics") else []
     return [name for name in known if name not in pinned_names and name not in manifest.get("without", ())]
@@ -263,12 +264,12 @@ def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
 
 
 def tables_text(tables: dict[str, Any]) -> str:
-    """The one text form of the tables."""
+    """Returns the canonical text of the tables."""
     return json_text(tables) + "\n"
 
 
 def page_text(report: Report) -> str:
-    """The page of a report as HTML."""
+    """Returns the page of a report as HTML."""
     return page(report.measured, report.about, report.sections, _charts(report))
 
 
@@ -285,7 +286,7 @@ def _charts(report: Report) -> list[Chart]:
 
 
 def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
-    """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the built-in attacks, and fairness.
+    """Measures a release: metrics, shortcut audit, judges, built-in attacks and fairness.
 
     Raises:
         InputError: if the folder holds no pairs.
@@ -313,12 +314,12 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
 
 
 def resampling_settings(facts: dict[str, Any]) -> ResamplingSettings:
-    """How the report of a release reckons with chance."""
+    """Returns the resampling settings of a release's report."""
     return ResamplingSettings(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
 
 
 def _about(evaluation: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
-    """What the tables are over, and what stands beside them."""
+    """Returns the sizes of the release, the limits of its checks, the paper's figures and shared model families."""
     return {
         "pairs": len(evaluation.pairs),
         "dialogues": len(set(evaluation.pairs.dialogues)),
@@ -336,10 +337,10 @@ FAULT = re.compile(r"metric (.+?): (?:(\d+) of (\d+) texts, first )?(.+?): (.*)\
 
 
 def report_from_json(tables: Mapping[str, Any]) -> Report:
-    """The report that these tables tell, without the scores of single texts and without the word margins of pairs.
+    """Returns the report from its JSON, without scores of single texts and word margins of pairs.
 
     Raises:
-        ValueError: if they are not the tables of a report: made again from it they would say something else.
+        ValueError: if the JSON of the result would differ.
     """
     try:
         measured: ReleaseTables = fields_from_json(ReleaseTables, tables, FORMS)
@@ -365,5 +366,5 @@ def _fault(text: str) -> MetricFault:
     return MetricFault(metric, where, what, int(texts or 0), int(of or 0))
 
 
-# What does not stand in the tables as it is.
+# Readers of values whose JSON has another form.
 FORMS: dict[Any, Callable[[Any], Any]] = {MetricRow: _row, MetricFault: _fault}

@@ -32,7 +32,7 @@ from empathy_eval.releases.assemble.rows import derive
 from empathy_eval.releases.assemble.selection import Selection, select, withdrawn_counts
 from empathy_eval.releases.assemble.signing import key_to_sign, sign
 from empathy_eval.reports.explorer import PAGE, explore_page
-from empathy_eval.reports.report import Report, measure_release, configured_metrics, pinned_metrics, published_configuration, write_report
+from empathy_eval.reports.report import Report, configured_metrics, measure_release, pinned_metrics, published_configuration, write_report
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 

@@ -24,7 +24,7 @@ from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
 from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.reports.explorer import FOLDER, FORMAT, EMBEDDED, HOME, PAGE, page_metadata, explore_page, draw_sample
+from empathy_eval.reports.explorer import EMBEDDED, FOLDER, FORMAT, HOME, PAGE, draw_sample, explore_page, page_metadata
 from empathy_eval.reports.report import Report, page_text, report_from_json, tables_text
 
 # However an element says that it has such an id; of several a browser takes the first.

@@ -35,7 +35,7 @@ from empathy_eval.releases.verify.report import comparable, disagreements, item_
 from empathy_eval.releases.verify.reviews import review_faults
 from empathy_eval.releases.verify.texts import checked_under
 from empathy_eval.releases.verify.toxicity import toxicity_faults
-from empathy_eval.reports.report import measure_release, release_metrics, unpinned_metrics, changed_signatures, report_from_json
+from empathy_eval.reports.report import changed_signatures, measure_release, release_metrics, report_from_json, unpinned_metrics
 
 OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
 LATER_METRIC = "nothing needs to be done: the release is older than the metric, or was made with another list of metrics"
@@ -159,7 +159,9 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     stage("measuring again")
     path, whole = folder / "report" / TABLES, read_tables(folder)
     found, left = release_metrics(manifest, trusted)
-    if wrong := [Finding(f"{folder / MANIFEST}: metrics: {name}", what, OTHER_SETTINGS) for name, what in changed_signatures(found, manifest)]:
+    if wrong := [
+        Finding(f"{folder / MANIFEST}: metrics: {name}", what, OTHER_SETTINGS) for name, what in changed_signatures(found, manifest)
+    ]:
         yield from wrong
         return
     report = measure_release(folder, manifest, found, scoring)
