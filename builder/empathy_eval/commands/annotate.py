@@ -129,17 +129,14 @@ class AnnotateOptions:
             what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
             problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
         refuse(problems)
-        custom_judge, judge = None, self.model
+        custom, judge = None, self.model
         if not isinstance(judge, str | Path | Mapping):
-            custom_judge, judge = (
-                judge,
-                {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)},
-            )
+            custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
         else:
             judge = judge_of(judge, self.base_url)
         design = AnnotationPlan(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
         folder, templates = release_folder(self.release), Path(self.templates) if self.templates else None
-        return annotations_of(folder, read, judge, design, given=custom_judge, templates=templates), folder
+        return annotations_of(folder, read, judge, design, given=custom, templates=templates), folder
 
 
 @dataclass(frozen=True)
@@ -257,13 +254,9 @@ def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
     ledger = options.ledger or (default_ledger if default_ledger.is_file() else None)
     check_count("--requests", options.requests)
     first = preview(jobs.first, ledger, options.requests)
-    attacked = jobs.attacked and preview(jobs.attacked, ledger, 0)
+    second = jobs.attacked and preview(jobs.attacked, ledger, 0)
     if options.json:
-        of_attacks = (
-            {"attacks": {"answered": attacked.answered, "estimates": [asdict(estimate) for estimate in attacked.estimates]}}
-            if attacked
-            else {}
-        )
+        of_attacks = {"attacks": {"answered": second.answered, "estimates": [asdict(row) for row in second.estimates]}} if second else {}
         estimates = [asdict(estimate) for estimate in first.estimates]
         values = {"requests": requests_json(first.requests), "answered": first.answered, "estimates": estimates, **of_attacks}
         print(json_text(values, ascii_only=True))
@@ -271,11 +264,11 @@ def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
     if first.answered:
         print(f"--- {first.answered:,} requests are already answered in {options.ledger or default_ledger}; the remaining ones:")
     print(estimate_table(first.estimates))
-    if jobs.attacked and attacked:
+    if jobs.attacked and second:
         print(
-            f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {attacked.answered:,} of their requests are already answered:"
+            f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {second.answered:,} of their requests are already answered:"
         )
-        print(estimate_table(attacked.estimates))
+        print(estimate_table(second.estimates))
     print_requests(first.requests)
     return 0
 

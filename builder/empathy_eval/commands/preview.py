@@ -61,9 +61,7 @@ def _shown(result: Preview, json: bool = False) -> int:
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:
     """Returns requests as JSON values."""
-    return [
-        {"about": asdict(request.about), "key": request.key, "endpoint": request.endpoint, "body": request.body} for request in requests
-    ]
+    return [{"about": asdict(row.about), "key": row.key, "endpoint": row.endpoint, "body": row.body} for row in requests]
 
 
 def print_requests(requests: Sequence[Request]) -> None:
@@ -76,19 +74,16 @@ def print_requests(requests: Sequence[Request]) -> None:
 def estimate_table(estimates: tuple[RequestEstimate, ...]) -> str:
     """Returns the estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
     rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
-    for estimate in estimates:
-        dollars = "no prices" if estimate.dollars is None else f"${estimate.dollars:,.2f}"
-        tokens = f"{estimate.usage.input_tokens:,}", f"{estimate.usage.output_tokens:,}"
-        source = "the ledger's averages" if estimate.observed else "assumed sizes"
-        rows.append((estimate.kind, estimate.model[:22], f"{estimate.requests:,}", *tokens, dollars, f"{estimate.hours:.1f}", source))
-    known = [estimate.dollars for estimate in estimates if estimate.dollars is not None]
+    for row in estimates:
+        dollars = "no prices" if row.dollars is None else f"${row.dollars:,.2f}"
+        tokens = f"{row.usage.input_tokens:,}", f"{row.usage.output_tokens:,}"
+        source = "the ledger's averages" if row.observed else "assumed sizes"
+        rows.append((row.kind, row.model[:22], f"{row.requests:,}", *tokens, dollars, f"{row.hours:.1f}", source))
+    known = [row.dollars for row in estimates if row.dollars is not None]
     total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
-    tokens = (
-        f"{sum(estimate.usage.input_tokens for estimate in estimates):,}",
-        f"{sum(estimate.usage.output_tokens for estimate in estimates):,}",
-    )
-    hours = sum(estimate.hours for estimate in estimates)
-    rows.append(("total", "", f"{sum(estimate.requests for estimate in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
+    tokens = (f"{sum(row.usage.input_tokens for row in estimates):,}", f"{sum(row.usage.output_tokens for row in estimates):,}")
+    hours = sum(row.hours for row in estimates)
+    rows.append(("total", "", f"{sum(row.requests for row in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
     return "\n".join(aligned(rows, right=range(2, 7)))
 
 

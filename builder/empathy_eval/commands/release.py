@@ -45,11 +45,9 @@ def inversion_table(report: Report) -> TableText:
 
 def _figure(estimate: Estimate | None, form: str) -> str:
     """Formats an estimate with its interval, if it has one."""
-    return (
-        ""
-        if estimate is None
-        else f"{estimate.value:{form}}" + ("" if estimate.low is None else f" [{estimate.low:{form}}, {estimate.high:{form}}]")
-    )
+    if estimate is None:
+        return ""
+    return f"{estimate.value:{form}}" + ("" if estimate.low is None else f" [{estimate.low:{form}}, {estimate.high:{form}}]")
 
 
 @takes_paths

@@ -108,30 +108,26 @@ def _export(options: Namespace) -> int:
     names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
     with display_stages("review export"):
-        exported = review_export(options.release, options.out, replies=options.replies, **design)
+        done = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
-        papers = {"minutes": exported.papers.minutes, "to_fill_in": exported.papers.open} if exported.papers else {}
-        print(
-            json_text(
-                {"review": exported.key["review"], "loads": exported.loads, "notes": exported.sample.notes, **papers}, ascii_only=True
-            )
-        )
+        papers = {"minutes": done.papers.minutes, "to_fill_in": done.papers.open} if done.papers else {}
+        print(json_text({"review": done.key["review"], "loads": done.loads, "notes": done.sample.notes, **papers}, ascii_only=True))
         return 0
-    for note in exported.sample.notes:
+    for note in done.sample.notes:
         print(note)
-    least, most = min(exported.loads.values()), max(exported.loads.values())
-    print(f"{_sample_summary(exported)} for {len(exported.loads)} raters")
+    least, most = min(done.loads.values()), max(done.loads.values())
+    print(f"{_sample_summary(done)} for {len(done.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
-    if exported.papers:
-        print(_open_steps(exported.papers, options.out))
+    if done.papers:
+        print(_open_steps(done.papers, options.out))
     return 0
 
 
-def _sample_summary(exported: Exported) -> str:
+def _sample_summary(done: Exported) -> str:
     """Describes the sample."""
-    count, settings = exported.sample.count, exported.key["settings"]
-    units = exported.sample.units
+    count, settings = done.sample.count, done.key["settings"]
+    units = done.sample.units
     groups = len(units[0].cells)
     if "design" in settings:
         return f"{len(units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"

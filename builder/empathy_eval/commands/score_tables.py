@@ -201,9 +201,7 @@ def human_correlation_table(result: AgainstPeople) -> TableText:
         before.append(f"{result.left_out} of {of} ratings are left out: not every row has a score for their texts")
     blocks = [[*before, *result.told], *(list(_ensemble(ensemble)) for ensemble in result.ensembles)]
     after = [list(_on_pairs(result.on_pairs)), [f"warning: {warning}" for warning in result.outside]]
-    used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(
-        len(_main_rows(criterion)) + 1 for criterion in result.criteria
-    )
+    used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(len(_main_rows(row)) + 1 for row in result.criteria)
     shown = list[str]()
     for name in OPTIONAL_PARTS:
         lines = sum(len(_further_rows(criterion, name)) for criterion in result.criteria)
@@ -264,10 +262,7 @@ def _systems(criterion: CriterionCorrelations) -> Iterator[str]:
     if criterion.systems:
         yield f"means of {criterion.systems.told}"
         for metric, figures in criterion.systems.figures.items():
-            values = {
-                name: f"not defined: {estimate.reason}" if estimate.value is None else f"{estimate.value:.3f}"
-                for name, estimate in figures.items()
-            }
+            values = {name: f"not defined: {row.reason}" if row.value is None else f"{row.value:.3f}" for name, row in figures.items()}
             same = set(values.values())
             yield f"  {metric}: {same.pop() if len(same) == 1 else '; '.join(f'{title} {values[name]}' for name, title in TITLES.items())}"
 

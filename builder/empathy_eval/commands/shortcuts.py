@@ -82,9 +82,7 @@ def direction_table(audit: ShortcutAudit) -> TableText:
         for rows in zip(*(contrast.directions for contrast in audited), strict=True)
     ]
     lines: list[str] = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
-    lines += aligned(
-        [("  feature", *(contrast.contrast for contrast in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1))
-    )
+    lines += aligned([("  feature", *(row.contrast for row in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
     leaning = [contrast.contrast for contrast in audited if contrast.leans_to_apathy]
     warning = (
         f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."

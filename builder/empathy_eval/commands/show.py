@@ -186,9 +186,7 @@ def _request(request: ShownRequest) -> Iterator[str]:
 
 def _body(body: Mapping[str, Any]) -> Iterator[str]:
     messages = body.get("messages")
-    readable = isinstance(messages, list) and all(
-        isinstance(message, dict) and isinstance(message.get("content"), str) for message in messages
-    )
+    readable = isinstance(messages, list) and all(isinstance(row, dict) and isinstance(row.get("content"), str) for row in messages)
     rest = {name: value for name, value in body.items() if name != "messages" or not readable}
     yield from _wrapped(json_text(rest, indent=None), "    ")
     for message in messages if readable and isinstance(messages, list) else ():

@@ -112,28 +112,23 @@ def dot_chart(
 ) -> DotChart | None:
     """Returns the chart of the figures of each row; None if none is defined."""
     lanes = {(lane.kind, lane.name): lane for lane in series}
-    figures_by_series: dict[DotSeries, list[Estimate]] = {lane: [] for lane in series}
+    by_series: dict[DotSeries, list[Estimate]] = {lane: [] for lane in series}
     for row in _rows(frameworks):
         for figure in figures(row):
             if of := _of(lanes, figure):
-                figures_by_series[of].append(figure.of)
-    drawn = [key for key, some in figures_by_series.items() if any(estimate.value is not None for estimate in some)]
+                by_series[of].append(figure.of)
+    drawn = [key for key, some in by_series.items() if any(estimate.value is not None for estimate in some)]
     if not drawn:
         return None
     absent = tuple(
-        (key, tuple(dict.fromkeys(str(estimate.reason) for estimate in some)))
-        for key, some in figures_by_series.items()
-        if key not in drawn
+        (key, tuple(dict.fromkeys(str(estimate.reason) for estimate in some))) for key, some in by_series.items() if key not in drawn
     )
     groups = tuple(
-        (
-            part.framework.title,
-            tuple(_dot_row(row.criterion, drawn, [(_of(lanes, mark), mark) for mark in figures(row)]) for row in part.rows),
-        )
+        (part.framework.title, tuple(_dot_row(row.criterion, drawn, [(_of(lanes, dot), dot) for dot in figures(row)]) for row in part.rows))
         for part in frameworks
     )
     ends = [
-        *(end for some in figures_by_series.values() for estimate in some for end in (estimate.value, estimate.low, estimate.high)),
+        *(end for some in by_series.values() for estimate in some for end in (estimate.value, estimate.low, estimate.high)),
         middle,
         line,
     ]
@@ -209,10 +204,7 @@ def _box(letters: int, x: float, y: float, place: tuple[int, int]) -> Box:
 
 def _covered(box: Box, boxes: Iterable[Box]) -> float:
     """Returns the overlap of a box with others in whole pixels, plus a penalty outside the plane."""
-    sides = (
-        (min(box[2], neighbour[2]) - max(box[0], neighbour[0]), min(box[3], neighbour[3]) - max(box[1], neighbour[1]))
-        for neighbour in boxes
-    )
+    sides = ((min(box[2], other[2]) - max(box[0], other[0]), min(box[3], other[3]) - max(box[1], other[1])) for other in boxes)
     shared = sum(round(wide * high) for wide, high in sides if wide > 0 and high > 0)
     return shared + (0 if min(box) >= -POINT and max(box) <= PLANE + POINT else PLANE)
 
@@ -293,7 +285,7 @@ def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
 
 
 def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estimate | None]]]]:
-    """Yields the figures of each criterion by kind, then those of repeated judging and of contradictions."""
+    """Yields the figures of each criterion by kind, then those of row judging and of contradictions."""
     for row in _rows(of.frameworks):
         placed = [*row.judges.values(), *([row.crowd] if row.crowd else [])]
         yield (
@@ -311,10 +303,7 @@ def _signed(of: Reliability) -> Iterator[tuple[str, Mapping[str, Sequence[Estima
                 "variance inflation": [row.vif],
             },
         )
-    yield from (
-        (repeated.criterion, {"judges asked again": [repeated.same, repeated.alpha, repeated.kappa, repeated.range]})
-        for repeated in of.stability
-    )
+    yield from ((row.criterion, {"judges asked again": [row.same, row.alpha, row.kappa, row.range]}) for row in of.stability)
     yield from ((contradiction.high.criterion, {"contradictions": [contradiction.share]}) for contradiction in of.contradictions)
 
 

@@ -28,19 +28,13 @@ ROWS_AT_ONCE = 1000
 
 def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
     """Returns the text of ``README.md``: the dataset card with its YAML head of configs and splits."""
-    figures = {"claims": claims(report.measured), "line": shortcut_line(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
-    papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
     context = {
-        "facts": facts,
-        "report": report,
-        **figures,
-        "configs": list(configs),
-        "splits": SPLITS,
-        "papers": papers,
-        "terms": glossary_terms(),
-    }
-    context["crossed"] = _crossed(folder) if "crossed" in configs else None
+        "facts": facts, "report": report, "claims": claims(report.measured), "line": shortcut_line(report.measured),
+        "canary": notice_of(facts), "configs": list(configs), "splits": SPLITS, "terms": glossary_terms(),
+        "papers": read_yaml(data_folder("release") / "papers.yaml", "papers"),
+        "crossed": _crossed(folder) if "crossed" in configs else None,
+    }  # fmt: skip
     return _render("card.md.j2", **context, columns=_columns(configs), example=_example(folder))
 
 
@@ -60,15 +54,10 @@ def _item_texts(item: CrossedItem) -> tuple[str, str, str, str]:
 
 def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:
     """Returns every column once, with its type, description and configs."""
-    descriptions = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    texts = read_yaml(data_folder("release") / "columns.yaml", "columns")
     kinds = {column.name: _kind(column.type) for schema in configs.values() for column in schema}
     return [
-        {
-            "name": name,
-            "type": kind,
-            "what": descriptions[name],
-            "configs": [config for config, schema in configs.items() if name in schema.names],
-        }
+        {"name": name, "type": kind, "what": texts[name], "configs": [config for config, schema in configs.items() if name in schema.names]}
         for name, kind in kinds.items()
     ]
 

@@ -213,11 +213,9 @@ def draw_course(course: dict[str, Any], folder: Path) -> None:
     counts = np.array([phase["counts"] for phase in course["phases"]], dtype=float)
     shares = 100 * counts / np.maximum(counts.sum(axis=0), 1)
     with _figure(folder, "course", (7.2, 3.2)) as (figure, axes):
-        under = np.zeros(course["parts"])
+        under, middles = np.zeros(course["parts"]), np.arange(course["parts"]) + 0.5
         for phase, share in zip(course["phases"], shares, strict=True):
-            axes.bar(
-                np.arange(course["parts"]) + 0.5, share, 0.94, bottom=under, color=PHASES.get(phase["name"], GREY), label=phase["name"]
-            )
+            axes.bar(middles, share, 0.94, bottom=under, color=PHASES.get(phase["name"], GREY), label=phase["name"])
             under = under + share
         axes.set_xticks(range(course["parts"] + 1), [f"{100 * part // course['parts']} %" for part in range(course["parts"] + 1)])
         axes.set_xlabel("place among the helper turns of a dialogue")

@@ -59,9 +59,7 @@ def shortcut_line(measured: ReleaseTables) -> ShortcutLine | None:
         return None
     words = next((shortcut.accuracy for shortcut in audit.shortcuts if shortcut.name == WORDS_ALONE), None)
     places = {
-        name: compare_with_line(difference.accuracy, best.accuracy.number)
-        for name, difference in differences.items()
-        if difference.accuracy and not difference.forced
+        name: compare_with_line(row.accuracy, best.accuracy.number) for name, row in differences.items() if row.accuracy and not row.forced
     }
     return ShortcutLine(contrast, best.name, best.accuracy, words, places)
 

@@ -17,19 +17,9 @@ from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
+from empathy_eval.reports import claims as of_claims
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
-from empathy_eval.reports.claims import (
-    ABOVE,
-    AT,
-    BELOW,
-    PLACES_OF,
-    UNTESTED,
-    claims,
-    compare_with_line,
-    contrast_audit,
-    headline_differences,
-    shortcut_line,
-)
+from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims
 from empathy_eval.statistics.estimate import Estimate
 
 JUDGE = "judge"
@@ -64,7 +54,7 @@ class JudgeVerdict:
 
 def equal_closeness_line(measured: ReleaseTables) -> tuple[float, str] | None:
     """Returns the accuracy of the best shortcut at equal closeness, over all pairs with controls, and its name."""
-    audit = contrast_audit(measured, STANCE)
+    audit = of_claims.contrast_audit(measured, STANCE)
     best = audit.line if audit else None
     return (best.accuracy.number, best.name) if best and best.accuracy else None
 
@@ -73,7 +63,7 @@ def judge_headlines(judges: Mapping[str, Any] | None, measured: ReleaseTables) -
     """Returns the criteria of all judges that have judged both texts of a comparison at equal closeness."""
     line = equal_closeness_line(measured)
     return [
-        JudgeHeadline(judge, name, criterion, compare_with_line(_estimate(right), line[0]) if line else None)
+        JudgeHeadline(judge, name, criterion, of_claims.compare_with_line(_estimate(right), line[0]) if line else None)
         for judge, quality in (judges["worth"] if judges else {}).items()
         for name, criterion in quality["criteria"].items()
         if (right := criterion["stance"].get(JUDGE)) and right["value"] is not None
@@ -95,29 +85,23 @@ def _judge_verdict(judge: str, some: list[JudgeHeadline], line: tuple[float, str
     result = f"its accuracy over {counted(count, 'pair')} is {shares}"
     if line is None:
         return JudgeVerdict(judge, "not known", f"{result}; no shortcut was measured to compare it with.")
-    places = Counter(headline.place for headline in some)
-    parts = [
-        f"{places[place]} {'is' if places[place] == 1 else 'are'} {PLACES_OF[place]}"
-        for place in (ABOVE, AT, BELOW, UNTESTED)
-        if places[place]
-    ]
+    counts = Counter(headline.place for headline in some)
+    places = [place for place in (ABOVE, AT, BELOW, UNTESTED) if counts[place]]
+    parts = [f"{counts[place]} {'is' if counts[place] == 1 else 'are'} {PLACES_OF[place]}" for place in places]
     of = counted(len(some), "criterion", "criteria")
     reason = f"{result}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
-    if places[UNTESTED]:
+    if counts[UNTESTED]:
         return JudgeVerdict(judge, "not known, because there are no intervals", reason)
-    if places[ABOVE] == len(some):
+    if counts[ABOVE] == len(some):
         return JudgeVerdict(judge, "no", reason)
-    if places[ABOVE]:
+    if counts[ABOVE]:
         return JudgeVerdict(judge, "by some criteria", reason)
-    return JudgeVerdict(judge, "yes" if places[BELOW] == len(some) else "not shown either way", reason)
+    return JudgeVerdict(judge, "yes" if counts[BELOW] == len(some) else "not shown either way", reason)
 
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
     """Returns the chart of the accuracies of judges at equal closeness; no chart without one."""
-    rows = [
-        (f"{standing.judge}: {standing.criterion}", [Mark(STANCE, _estimate(standing.right))])
-        for standing in judge_headlines(judges, measured)
-    ]
+    rows = [(f"{row.judge}: {row.criterion}", [Mark(STANCE, _estimate(row.right))]) for row in judge_headlines(judges, measured)]
     chart = accuracy_chart("judges", rows, equal_closeness_line(measured))
     return [chart] if chart else []
 
@@ -132,7 +116,7 @@ def judge_values(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> d
         return {}
     why = dict.fromkeys(estimate["why"] for _, estimate in _figures(judges["worth"], ()) if estimate["value"] is None)
     return {
-        "fooled": judge_verdicts(judges, measured), "standings": judge_headlines(judges, measured), "line": equal_closeness_line(measured),
+        "verdicts": judge_verdicts(judges, measured), "headlines": judge_headlines(judges, measured), "line": equal_closeness_line(measured),
         "why": list(why), "signatures": signatures(judges),
     }  # fmt: skip
 
@@ -171,7 +155,8 @@ def page(measured: ReleaseTables, about: dict[str, Any], sections: dict[str, Any
     templates.globals["figures_of_contrasts"] = RANKED
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, sections=sections, charts={chart.name: chart for chart in charts}, claims=claims(measured),
-        line=shortcut_line(measured), ranked=headline_differences(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
+        line=of_claims.shortcut_line(measured), ranked=of_claims.headline_differences(measured), closeness=closeness(measured),
+        raw=RAW, stance=STANCE,
         by_scenario=by_scenario(measured), judged=judge_values(sections.get("judges"), measured), terms=glossary_terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip

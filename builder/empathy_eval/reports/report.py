@@ -74,12 +74,8 @@ def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Returns the paper's figures of the same metrics and, if they have one, the same model."""
     ours = configuration["report"].get("bertscore", {})
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
-    same = [
-        figure
-        for figure in figures
-        if "model" not in figure or (figure["model"], figure["layer"]) == (ours.get("model"), ours.get("layer"))
-    ]
-    return {figure["metric"]: {name: figure[name] for name in PAIR_VARIANTS} for figure in same}
+    same = [row for row in figures if "model" not in row or (row["model"], row["layer"]) == (ours.get("model"), ours.get("layer"))]
+    return {row["metric"]: {name: row[name] for name in PAIR_VARIANTS} for row in same}
 
 
 # Model names without a family.
