@@ -116,8 +116,8 @@ def judge_values(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> d
         return {}
     why = dict.fromkeys(estimate["why"] for _, estimate in _figures(judges["worth"], ()) if estimate["value"] is None)
     return {
-        "verdicts": judge_verdicts(judges, measured), "headlines": judge_headlines(judges, measured), "line": equal_closeness_line(measured),
-        "why": list(why), "signatures": signatures(judges),
+        "verdicts": judge_verdicts(judges, measured), "headlines": judge_headlines(judges, measured),
+        "line": equal_closeness_line(measured), "why": list(why), "signatures": signatures(judges),
     }  # fmt: skip
 
 
