@@ -16,7 +16,7 @@ from empathy_eval.metrics import registry
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.manifest import manifest_faults
 from empathy_eval.releases.verify.verify import verify
-from empathy_eval.reports.report import metrics_of, report
+from empathy_eval.reports.report import release_metrics, report
 
 from tests.conftest import released_quickly
 from tests.doubles import made_once
@@ -74,7 +74,7 @@ def test_a_metric_whose_settings_are_others_here_is_told_once(usual: Path, tmp_p
 def test_what_a_manifest_pins_is_run_only_where_strangers_may_name_it(usual: Path) -> None:
     manifest = read_manifest(usual)
     strange = [{"metric": name, "signature": ""} for name in ("os:getcwd", "no-such-metric")]
-    found, left = metrics_of(manifest | {"metrics": [*strange, *manifest["metrics"]]})
+    found, left = release_metrics(manifest | {"metrics": [*strange, *manifest["metrics"]]})
     assert [one.about for one in left] == ["os:getcwd", "no-such-metric"] and "it is code that the manifest names" in left[0].what
     assert len(found.metrics) + len(found.diversities) == len(manifest["metrics"])
 

@@ -50,7 +50,7 @@ def test_without_controls_only_the_released_comparison_is_drawn() -> None:
     assert (both := ranks(measured("a"))) and list(both.legend) == [RAW, STANCE_NEAR, STANCE_FAR]
 
 
-def test_accuracies_at_equal_closeness_stand_beside_the_shortcut_line() -> None:
+def test_accuracies_at_equal_closeness_appear_beside_the_shortcut_line() -> None:
     found = accuracies(measured("a"))
     assert found and found.line is None and found.span == (0.0, 1.0) and [name for name, _ in found.rows] == ["a"]
     high = replace(

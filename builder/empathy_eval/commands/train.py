@@ -1,4 +1,4 @@
-"""``train``: make a model of EmpathyScore from the pairs of a release."""
+"""``train``: training of EmpathyScore on the pairs of a release."""
 
 from __future__ import annotations
 
@@ -49,20 +49,18 @@ def train(
 ) -> TrainedModel:  # fmt: skip
     """Trains a model of EmpathyScore from the pairs of a release, and writes it into the folder ``out``.
 
-    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
-    the splits that they are of. What the model is worth on the splits that it was not trained on is in its ``metrics``, and in its folder
-    with its card. ``progress`` is told of pairs that were read, and of lessons. The same data gives the same bytes, those of students on
-    one machine. A training that was stopped goes on where it was.
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``metrics`` of the result, and the model card in the folder, have
+    the accuracy on splits that were not used for training. ``progress`` is called with the number of pairs read and of training examples.
+    The same data gives the same bytes; for students, on the same machine. A stopped training is resumed by the same call.
 
-    The kinds ``encoder`` and ``students`` take an ``encoder``: a folder, or a name of the Hub. Students take a ``teacher``, a judge whose
-    annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); the ``objective``,
-    both, regression or ranking; whether the parts have one ``shared`` encoder; and the ``max_tokens`` of a conversation with its reply.
+    The kinds ``encoder`` and ``students`` take an ``encoder``. Only students take ``teacher`` (they then have two parts), ``also``,
+    ``objective``, ``shared`` and ``max_tokens``.
 
     Raises
     ------
     InputError
-        If it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, the kind
-            does not take what is given, packages are missing, or ``out`` holds something else.
+        If it is no release or cannot be fetched, a kind, contrast or split is unknown, the release has no such pairs, an option does not
+        fit the kind, packages are missing, or ``out`` holds something else.
     JobError
         If the folder cannot be written.
     """
@@ -71,13 +69,13 @@ def train(
     from empathy_eval.training.task import stray, task_of
     from empathy_eval.training.train import train
 
-    pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
-    asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
-    told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
-    refuse(stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}))
+    pairs, splits = ((value,) if isinstance(value, str) else value for value in (contrasts, split))
+    schedule: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
+    sources: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
+    refuse(stray(kind, {name: value for name, value in {**sources, **schedule}.items() if value is not None}))
     task = task_of(release_folder(release), pairs, splits, partial(_done, progress or (lambda pairs: None)))
-    course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
-    task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
+    course = replace(task.course, **{name: value for name, value in schedule.items() if value is not None})
+    task = replace(task, course=course, **{name: value for name, value in sources.items() if value is not None})
     return train(task, kind, Path(out))
 
 
@@ -116,7 +114,7 @@ COMMAND = Command(
 
 
 def model_table(model: TrainedModel) -> TableText:
-    """What was trained and how often it is right, for a terminal."""
+    """Returns the training data and the accuracies of a model as lines of text."""
     return table_text(_lines(model))
 
 
@@ -137,6 +135,6 @@ def _lines(model: TrainedModel) -> Iterator[str]:
 
 
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
-    bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
-    cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
+    bounds = {name: "" if row["low"] is None else f"[{row['low']:.3f}, {row['high']:.3f}]" for name, row in rows.items()}
+    cells = [(f"  {name}", f"{row['accuracy']:.3f}", bounds[name]) for name, row in rows.items()]
     yield from aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))
