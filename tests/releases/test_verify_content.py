@@ -33,7 +33,7 @@ def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Rele
 @pytest.fixture(scope="module")
 def stored(contents: ReleaseContents) -> DialogueRows:
     """The dialogue that is first in the release."""
-    return next(read_back(contents.folder, tables_of(contents.manifest, preferred=True)))
+    return next(read_back(contents.folder, tables_of(contents.manifest, derived=True)))
 
 
 def with_rows(stored: DialogueRows, file: File, rows: list[Numbered]) -> DialogueRows:
@@ -53,7 +53,7 @@ def changed(value: Any) -> Any:
 
 
 def test_a_dialogue_that_is_as_it_was_released_has_no_fault(contents: ReleaseContents, stored: DialogueRows) -> None:
-    assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, preferred=True)}
+    assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, derived=True)}
 
 
 @pytest.mark.e2e

@@ -210,7 +210,8 @@ def _of_release(asked: ScoreOptions, folder: Path, annotations: ReleaseAnnotatio
         draw_accuracies(measured, asked.figure)
     if not (under and measured.attacks):
         return measured
-    return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
+    rows = [*measured.inversion, *(measured.dialogues.inversion if measured.dialogues else ())]
+    return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in rows}))
 
 
 def _run(options: Namespace) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -146,12 +146,86 @@ def _chart(
     return Chart(name, {key: words for key, words in legend.items() if key in there}, list(rows), ticks, middle, label)
 
 
+# What strategies are used by: in each series a text minus another one of the same turn.
+DELTAS = {
+    STANCE_NEAR: "near-empathetic minus apathetic", STANCE_FAR: "empathetic minus far-apathetic",
+    RAW: "as released: empathetic minus apathetic",
+}  # fmt: skip
+
+
+def delta_charts(told: Mapping[str, Any]) -> list[Chart]:
+    """How much more often each strategy is used in one variant than in another: as planned, and as judges named it, judge by judge."""
+    planned = (told.get("depth") or {}).get("planned", ())
+    every = {side: sum(sum(one[side]) for one in planned) for side in ("near", "far")}
+    shares = [(one["name"], sum(one["far"]) / every["far"] - sum(one["near"]) / every["near"]) for one in planned if all(every.values())]
+    rows = [(name, [Mark(RAW, Estimate(share))]) for name, share in sorted(shares, key=lambda one: -one[1])]
+    judges = (told.get("judges") or {}).get("course") or {}
+    named = [(judge, one["deltas"]) for judge, one in judges.items() if one["deltas"]]
+    marks = [
+        (strategy if len(named) == 1 else f"{judge}: {strategy}", _delta_marks(deltas, strategy))
+        for judge, deltas in named
+        for strategy in dict.fromkeys(name for some in deltas.values() for name in some)
+    ]
+    label = "difference of the shares of turns"
+    made = (_chart("deltas_planned", DELTAS, rows, 0, label), _chart("deltas", DELTAS, marks, 0, label))
+    return [one for one in made if one]
+
+
+def _delta_marks(deltas: Mapping[str, Mapping[str, Any]], strategy: str) -> list[Mark]:
+    found = [(series, deltas[series][strategy]) for series in DELTAS if strategy in deltas.get(series, ())]
+    return [Mark(series, Estimate(one["value"], one["low"], one["high"])) for series, one in found if one["value"] is not None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure of each variant by part of a dialogue, None where there is none, on an axis from 0 to ``top``."""
+
+    title: str
+    lines: Mapping[str, Sequence[float | None]]
+    top: float
+
+
+def panels_of(told: Mapping[str, Any]) -> list[Panel]:
+    """What helpers of each variant say over a dialogue: words and questions a turn, and how much understanding each judge sees."""
+    if not (depth := told.get("depth")):
+        return []
+    found = [(f"{what} per turn", {one["variant"]: one[what] for one in depth["variants"]}) for what in ("words", "questions")]
+    judges = (told.get("judges") or {}).get("depth") or {}
+    found += [
+        (f"understanding, rated by {judge}", {one["variant"]: one["means"] for one in by["variants"]}) for judge, by in judges.items()
+    ]
+    return [Panel(title, lines, _top(lines)) for title, lines in found]
+
+
+def _top(lines: Mapping[str, Sequence[float | None]]) -> float:
+    most = max((value for some in lines.values() for value in some if value is not None), default=0.0)
+    return float(MaxNLocator(2).tick_values(0, most or 1.0)[-1])
+
+
+def phases_named(told: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """(judge, variant, phases by part) of all texts whose strategies judges named, in the form of the course of a dialogue."""
+    found = []
+    for judge, course in ((told.get("judges") or {}).get("course") or {}).items():
+        for variant, rows in course["variants"].items():
+            counts = {phase: [0] * told["course"]["parts"] for phase in PHASES}
+            for row in rows:
+                counts[row["phase"]] = [one + more for one, more in zip(counts[row["phase"]], row["named"], strict=True)]
+            phases = [{"name": phase, "counts": some} for phase, some in counts.items()]
+            found.append((judge, variant, {"parts": told["course"]["parts"], "phases": phases}))
+    return found
+
+
 # The forms of figures: of a report, and for a paper; and what is left out of a file so that its bytes are the same on every run.
 PAGE, PAPER = ("svg", "png"), ("svg", "pdf")
 UNTOLD = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
 # Of the Okabe-Ito palette, told apart by all common kinds of colour vision; markers and places differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
 STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), STANCE_NEAR: (ORANGE, "^"), STANCE_FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
+VARIANTS = {
+    "reference": (GREY, "D", "-"), "apathetic": (ORANGE, "o", "-"), "empathetic": (BLUE, "s", "-"),
+    "near_empathetic": (BLUE, "^", "--"), "far_apathetic": (ORANGE, "v", "--"),
+}  # fmt: skip
+PLACE = "place among the helper turns of a dialogue"
 PHASES = {"exploration": BLUE, "comforting": YELLOW, "action": GREEN}
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "empathy-eval", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans"}
 
@@ -213,18 +287,54 @@ def draw_lengths(lengths: dict[str, Any], folder: Path) -> None:
 
 def draw_course(course: dict[str, Any], folder: Path) -> None:
     """The share of each phase in each part of a dialogue."""
-    counts = np.array([one["counts"] for one in course["phases"]], dtype=float)
-    shares = 100 * counts / np.maximum(counts.sum(axis=0), 1)
     with _figure(folder, "course", (7.2, 3.2)) as (figure, axes):
-        under = np.zeros(course["parts"])
-        for one, share in zip(course["phases"], shares, strict=True):
-            axes.bar(np.arange(course["parts"]) + 0.5, share, 0.94, bottom=under, color=PHASES.get(one["name"], GREY), label=one["name"])
-            under = under + share
+        _stacked(axes, course)
         axes.set_xticks(range(course["parts"] + 1), [f"{100 * part // course['parts']} %" for part in range(course["parts"] + 1)])
-        axes.set_xlabel("place among the helper turns of a dialogue")
+        axes.set_xlabel(PLACE)
         axes.set_ylabel("share of turns, as planned (%)")
         _bare(axes, "y")
         figure.legend(loc="outside upper left", ncols=3, frameon=False)
+
+
+def draw_named(named: Sequence[tuple[str, str, dict[str, Any]]], folder: Path) -> None:
+    """The share of each phase in each part of a dialogue as judges named it, a row a judge and variant; nothing without a judge."""
+    if not named:
+        return
+    with _figure(folder, "course_named", (7.2, 1.25 * len(named) + 1.1), len(named)) as (figure, axes):
+        for (judge, variant, course), one in zip(named, np.atleast_1d(axes), strict=True):
+            _stacked(one, course)
+            one.set_title(f"{variant.replace('_', '-')}, named by {judge} (%)".replace("$", r"\$"), loc="left", fontsize=9)
+            one.set_xticks(range(course["parts"] + 1), [f"{100 * part // course['parts']} %" for part in range(course["parts"] + 1)])
+            _bare(one, "y")
+        one.set_xlabel(PLACE)
+        figure.legend(*one.get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False)
+
+
+def draw_depth(panels: Sequence[Panel], folder: Path) -> None:
+    """What helpers of each variant say over a dialogue, a panel a figure; nothing without a panel."""
+    if not panels:
+        return
+    with _figure(folder, "depth", (7.2, 1.7 * len(panels) + 1.1), len(panels)) as (figure, axes):
+        for panel, one in zip(panels, np.atleast_1d(axes), strict=True):
+            for variant, line in panel.lines.items():
+                colour, marker, style = VARIANTS[variant]
+                values = [np.nan if value is None else value for value in line]
+                name = variant.replace("_", "-")
+                one.plot(np.arange(len(values)) + 0.5, values, color=colour, marker=marker, linestyle=style, markersize=4, label=name)
+            one.set_title(panel.title.replace("$", r"\$"), loc="left", fontsize=9)
+            one.set_ylim(0, panel.top)
+            one.set_xticks(range(len(line) + 1), [f"{100 * part // len(line)} %" for part in range(len(line) + 1)])
+            _bare(one, "y")
+        one.set_xlabel(PLACE)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False)
+
+
+def _stacked(axes: Any, course: dict[str, Any]) -> None:
+    counts = np.array([one["counts"] for one in course["phases"]], dtype=float)
+    shares, under = 100 * counts / np.maximum(counts.sum(axis=0), 1), np.zeros(course["parts"])
+    for one, share in zip(course["phases"], shares, strict=True):
+        axes.bar(np.arange(course["parts"]) + 0.5, share, 0.94, bottom=under, color=PHASES.get(one["name"], GREY), label=one["name"])
+        under = under + share
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
-from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
+from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario, panels_of, phases_named
 from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, audited, claims, line_of, place_beside, ranked
 from empathy_eval.statistics.estimate import Estimate
 
@@ -28,12 +28,21 @@ HIDDEN = ("worth", "criteria")
 
 @dataclass(frozen=True)
 class JudgeHeadline:
-    """One criterion of a judge at equal closeness: its figures, and where it stands beside the shortcut line (None without a line)."""
+    """One criterion of a judge at equal closeness: its figures, the shortcut line and where it stands beside it (None without a line).
+
+    Its pairs are dialogues where it is ``whole``; the line is then what shortcuts reach in the same comparisons.
+    """
 
     judge: str
     criterion: str
     of: Mapping[str, Any]
-    place: str | None
+    line: tuple[float, str] | None
+    whole: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """Where it stands beside the line."""
+        return place_beside(_estimate(self.right), self.line[0]) if self.line else None
 
     @property
     def right(self) -> Mapping[str, Any]:
@@ -62,26 +71,33 @@ def standings(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list
     """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
     line = judges_line(measured)
     return [
-        JudgeHeadline(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
+        JudgeHeadline(judge, name, one, _line_of(one["stance"]) if (whole := worth.get("unit") == "dialogue") else line, whole)
         for judge, worth in (judges["worth"] if judges else {}).items()
         for name, one in worth["criteria"].items()
         if (right := one["stance"].get(JUDGE)) and right["value"] is not None
     ]
 
 
+def _line_of(stance: Mapping[str, Any]) -> tuple[float, str] | None:
+    """What the best shortcut reaches in the comparisons of a judge, and which it is; the first of equals."""
+    found = [(one["value"], name) for name, one in stance.items() if name != JUDGE and one["value"] is not None]
+    return max(found, key=lambda one: one[0], default=None)
+
+
 def fooled(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
     """The answer of each judge that can be asked this."""
-    line, found = judges_line(measured), dict[str, list[JudgeHeadline]]()
+    found = dict[str, list[JudgeHeadline]]()
     for one in standings(judges, measured):
         found.setdefault(one.judge, []).append(one)
-    return [_fooled(judge, some, line) for judge, some in found.items()]
+    return [_fooled(judge, some) for judge, some in found.items()]
 
 
-def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
+def _fooled(judge: str, some: list[JudgeHeadline]) -> JudgeVerdict:
+    line = max((one.line for one in some if one.line), default=None)
     ends = sorted(one.right["value"] for one in some)
     shares = " to ".join(dict.fromkeys(percent(one) for one in (ends[0], ends[-1])))
     count = max(one.of["pairs"] for one in some)
-    said = f"its accuracy over {counted(count, 'pair')} is {shares}"
+    said = f"its accuracy over {counted(count, 'whole dialogue' if some[0].whole else 'pair')} is {shares}"
     if line is None:
         return JudgeVerdict(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
     places = Counter(one.place for one in some)
@@ -99,9 +115,13 @@ def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | Non
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
     """How often each criterion of each judge is right at equal closeness; none where none can be."""
-    rows = [(f"{one.judge}: {one.criterion}", [Mark(STANCE, _estimate(one.right))]) for one in standings(judges, measured)]
-    chart = accuracy_chart("judges", rows, judges_line(measured))
-    return [chart] if chart else []
+    found, charts = standings(judges, measured), list[Chart | None]()
+    for name, whole in (("judges", False), ("judges_of_dialogues", True)):
+        some = [one for one in found if one.whole is whole]
+        rows = [(f"{one.judge}: {one.criterion}", [Mark(STANCE, _estimate(one.right))]) for one in some]
+        line = max((one.line for one in some if one.line), default=None)
+        charts.append(accuracy_chart(name, rows, line) if rows else None)
+    return [one for one in charts if one]
 
 
 def _estimate(measure: Mapping[str, Any]) -> Estimate:
@@ -154,7 +174,8 @@ def page(measured: ReleaseTables, about: dict[str, Any], told: dict[str, Any], c
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
         line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
-        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
+        by_scenario=by_scenario(measured), panels=panels_of(told), named=phases_named(told),
+        judged=judged(told.get("judges"), measured), terms=terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 
