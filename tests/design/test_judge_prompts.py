@@ -19,8 +19,7 @@ from empathy_eval.design.judge_prompts import VARIABLES_OF_JUDGES, JudgePrompts,
 from empathy_eval.design.prompts import VARIABLES, Message, load_prompts
 from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.raters.judges.annotations import ratings_of
-from empathy_eval.raters.judges.judge import ideal_of, named_of
+from empathy_eval.raters.judges.judge import ideal_of, named_of, ratings_of
 from jinja2 import meta
 
 RATINGS = [name for name in packaged_rubrics() if load_rubric(name).kind == "rating"]

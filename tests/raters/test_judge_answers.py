@@ -10,8 +10,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.rubrics import Criterion, Scale
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.raters.judges.annotations import ratings_of
-from empathy_eval.raters.judges.judge import ideal_of, named_of
+from empathy_eval.raters.judges.judge import ideal_of, named_of, ratings_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,8 +15,7 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of
-from empathy_eval.raters.judges.cases import TEXTS, SourceTurn, cases_of, dialogues_of, spread_out
-from empathy_eval.reports.explorer import sample_of
+from empathy_eval.raters.judges.cases import TEXTS, SourceTurn, cases_of, dialogues_of, sample_of, spread_out
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -23,7 +23,6 @@ from empathy_eval.base.text import words
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.commands.score import score
 from empathy_eval.commands.score_tables import score_csv, score_table
-from empathy_eval.completions.asker import Judge
 from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.design.contrasts import CELLS, FAR, NEAR, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest, read_tables
@@ -37,10 +36,9 @@ from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.raters.judges.agreeing import PanelOptions, reliability_of
 from empathy_eval.raters.judges.annotating import shown_by
 from empathy_eval.raters.judges.annotations import ratings_of, read_annotations
-from empathy_eval.raters.judges.cases import TEXTS, Case, Conversation, cases_of, dialogues_of
-from empathy_eval.raters.judges.judge import requests_of
+from empathy_eval.raters.judges.cases import TEXTS, Case, Conversation, cases_of, dialogues_of, source_of
+from empathy_eval.raters.judges.judge import Judge, requests_of
 from empathy_eval.releases.assemble.write import release
-from empathy_eval.releases.inspect.sources import source_of
 from empathy_eval.releases.verify.annotations import annotation_faults
 from empathy_eval.releases.verify.verify import verify
 

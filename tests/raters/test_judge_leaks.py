@@ -13,13 +13,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from empathy_eval.completions.asker import Judge
 from empathy_eval.design.judge_prompts import SPEAKERS, judge_prompts
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.rubrics import load_rubric, packaged_rubrics
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.evaluation.inversion.inversion import compared
 from empathy_eval.raters.judges.cases import TEXTS, Case, Conversation, cases_of, dialogues_of
+from empathy_eval.raters.judges.judge import Judge, compared
 
 Asked = tuple[str, list[Message]]
 REPLY, TALK = "<the reply>", "<the conversation>"

@@ -14,8 +14,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.prompts import Message
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.judges.cases import TEXTS, cases_of, describe_source, dialogues_of
-from empathy_eval.releases.inspect.sources import source_of
+from empathy_eval.raters.judges.cases import TEXTS, cases_of, describe_source, dialogues_of, source_of
 
 from tests.doubles.judges import Judge
 

@@ -145,18 +145,21 @@ CROSSED = (
 )
 
 
-def _dialogues(table: DialogueTable | None) -> Iterator[str]:
+DIALOGUES = (
+    Column("at equal closeness", "name"), Column("dialogues", "dialogues", "d"), *figure("accuracy", f"{STANCE}.accuracy", ".3f"),
+    Column("near", f"{STANCE_NEAR}.accuracy.value", ".3f"), Column("far", f"{STANCE_FAR}.accuracy.value", ".3f"),
+)  # fmt: skip
+
+
+def _dialogues(dialogues: DialogueTable | None) -> Iterator[str]:
     """What judges of whole dialogues make of them at equal closeness, beside length; as released closeness decides, so that is in JSON."""
-    if table is None:
+    if dialogues is None:
         return
-    yield f"{table.dialogues} whole dialogues, {table.with_controls} with all four cells"
-    cells = [
-        (row.metric, str(row.pairs), *_estimate(both.accuracy), *(_estimate(row.differences[name].accuracy)[0] for name in SIDES))
-        for row in table.controls
-        if (both := row.differences[STANCE]).accuracy
+    yield f"{dialogues.dialogues} whole dialogues, {dialogues.with_controls} with all four cells"
+    rows = [
+        {**row.differences, "name": row.metric, "dialogues": row.pairs} for row in dialogues.controls if row.differences[STANCE].accuracy
     ]
-    head = ("at equal closeness", "dialogues", "accuracy", INTERVAL, "near", "far")
-    yield from aligned([head, *cells], right=(1, 2, 4, 5)) if cells else ("no judge rated all four cells of a dialogue",)
+    yield from table(DIALOGUES, rows) if rows else ("no judge rated all four cells of a dialogue",)
     yield ""
 
 

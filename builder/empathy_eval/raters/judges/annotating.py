@@ -13,7 +13,7 @@ from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, ref
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema, with_pinned_defaults
 from empathy_eval.base.version import __version__
-from empathy_eval.completions.asker import Asker, Judge
+from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.custom import custom_models
@@ -25,12 +25,10 @@ from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.inversion.inversion import compared
 from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import ATTACKS, Annotated
-from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, describe_source, dialogues_of
-from empathy_eval.raters.judges.judge import requests_of
-from empathy_eval.releases.inspect.sources import source_of
+from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, describe_source, dialogues_of, source_of
+from empathy_eval.raters.judges.judge import Judge, compared, requests_of
 
 
 def differences(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> Iterator[str]:

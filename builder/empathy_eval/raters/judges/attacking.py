@@ -30,9 +30,8 @@ from empathy_eval.raters.judges.annotations import (
     read_annotations,
     resumed,
 )
-from empathy_eval.raters.judges.cases import Case, Conversation, ReleaseTexts
+from empathy_eval.raters.judges.cases import Case, Conversation, ReleaseTexts, Source, source_of
 from empathy_eval.raters.judges.estimator import chance_of, clusters_of, reckoning_of
-from empathy_eval.releases.inspect.sources import Source, source_of
 
 # Names are exchanged in the conversation and in the replies: no reply is worse, and a fair judge gives the same scores.
 THROUGHOUT = "names-throughout"
@@ -64,7 +63,9 @@ def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> t
     attacks = find_attacks(requested, language, selection.rules) if requested or not selection.names else Attacks(())
     cases = [case for case in job.cases if set(PAIR_VARIANTS) & {*case.texts, *case.conversations}][: selection.turns]
     if not cases:
-        raise input_error("--attacks", "no turn or dialogue has an apathetic or an empathetic text to attack", "leave --variants out, or --attacks")
+        raise input_error(
+            "--attacks", "no turn or dialogue has an apathetic or an empathetic text to attack", "leave out --variants or --attacks"
+        )
     replies = _whole_replies(source, cases, language, seed) if rubric.unit == "dialogue" else _replies(source, cases, language, seed)
     attacked_texts = AttackedTexts.of(attacks.some, replies, seed)
     notes, signatures = list(attacks.told), dict(attacked_texts.signatures)
@@ -133,7 +134,9 @@ def _whole_replies(source: Source, cases: Sequence[Case], language: str, seed: i
 def _under(case: Case, attacked: AttackedTexts) -> Case:
     """A case with its attacked texts in the place of its own; a dialogue is attacked if any of its helper turns is."""
     if case.turn is None:
-        whole = ((named(attack, variant), _attacked(case, variant, attacked, attack)) for attack in attacked.texts for variant in PAIR_VARIANTS)
+        whole = (
+            (named(attack, variant), _attacked(case, variant, attacked, attack)) for attack in attacked.texts for variant in PAIR_VARIANTS
+        )
         return replace(case, conversation=(), conversations={name: turns for name, turns in whole if turns})
     rows = {variant: row for row, (pair, variant) in enumerate(attacked.replies.keys) if pair == case.pair_id}
     every = ((named(attack, variant), texts[row]) for attack, texts in attacked.texts.items() for variant, row in rows.items())

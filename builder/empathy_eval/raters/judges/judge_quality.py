@@ -22,10 +22,9 @@ from empathy_eval.raters.judges import comparisons
 from empathy_eval.raters.judges.annotating import Annotating
 from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, TextKey, criterion_scores, read_annotations
 from empathy_eval.raters.judges.cases import describe_source
-from empathy_eval.raters.judges.comparisons import JUDGE, LENGTH, Shortcuts
+from empathy_eval.raters.judges.comparisons import ALL, JUDGE, LENGTH, Shortcuts
 from empathy_eval.raters.judges.estimator import Estimator, chance_of, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
-from empathy_eval.raters.study.study import ALL
 
 # The two criteria on a reply as a whole; their correlation shows whether they are distinct.
 WHOLE = ("flow", "content")

@@ -140,7 +140,7 @@ def over_dialogues(folder: AnnotationFolder, turns: PlannedTurns, estimator: Est
         "agreement": {name: _agreement(seen, name, taxonomy, estimator) for name in SEEN},
         "strategies": _counted(seen, turns, taxonomy),
         "variants": {variant: _named_by_part(some, turns, taxonomy) for variant, some in named.items()},
-        "deltas": {name: found for name, sides in DELTAS.items() if (found := _deltas(named, sides, taxonomy, reckoning))},
+        "deltas": {name: found for name, sides in DELTAS.items() if (found := _deltas(named, sides, taxonomy, estimator))},
     }
 
 
