@@ -122,11 +122,13 @@ def _whole_replies(source: Source, cases: Sequence[Case], language: str, seed: i
     keys, replies = list[tuple[str, str]](), list[Reply]()
     for case in cases:
         for variant in [variant for variant in PAIR_VARIANTS if variant in case.conversations]:
-            turns = [{"role": role, "text": text} for role, text in case.conversations[variant]]
+            conversation = [{"role": role, "text": text} for role, text in case.conversations[variant]]
             rest = texts.get((other_of[case.dialogue_id] or "", variant), [])
-            helped = [place for place, turn in enumerate(turns) if turn["role"] == "helper"]
+            helped = [place for place, turn in enumerate(conversation) if turn["role"] == "helper"]
             for number, place in enumerate(helped):
-                replies.append(Reply(turns[place]["text"], turns[:place], rest[number % len(rest)] if rest else None, language))
+                replies.append(
+                    Reply(conversation[place]["text"], conversation[:place], rest[number % len(rest)] if rest else None, language)
+                )
                 keys.append((pair_id(case.dialogue_id, place), variant))
     return ReplySample(keys, replies, clusters_of([pair for pair, _ in keys]))
 

@@ -203,7 +203,7 @@ def describe_source(named: Any) -> str:
 class Case:
     """A helper turn with the conversation before it and its texts by variant; or, without a turn, a whole dialogue.
 
-    ``conversation`` holds (role, text) of the turns that a judge may see; ``conversations`` what stands in its place before some of the texts.
+    ``conversation`` has (role, text) of the turns shown to a judge; ``conversations`` replaces it for some of the texts.
     Of a dialogue ``conversation`` is the reference, empty where that is not judged, and ``conversations`` holds it whole by variant.
     """
 
