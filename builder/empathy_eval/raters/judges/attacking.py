@@ -64,7 +64,7 @@ def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> t
     cases = [case for case in job.cases if set(PAIR_VARIANTS) & {*case.texts, *case.conversations}][: selection.turns]
     if not cases:
         raise input_error(
-            "--attacks", "no turn or dialogue has an apathetic or an empathetic text to attack", "leave out --variants or --attacks"
+            "--attacks", "no turn or dialogue has an apathetic or an empathetic text to attack", "leave --variants out, or --attacks"
         )
     replies = _whole_replies(source, cases, language, seed) if rubric.unit == "dialogue" else _replies(source, cases, language, seed)
     attacked_texts = AttackedTexts.of(attacks.some, replies, seed)

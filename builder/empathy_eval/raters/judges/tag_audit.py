@@ -170,7 +170,7 @@ def _deltas(
     columns = {one.name: [float(kind[key] == one.abbreviation) - float(cold[key] == one.abbreviation) for key in both] for one in used}
     settings = {"difference": "shares-named-of-the-same-turns", "of": ",".join(sides)}
     found = reckoning.shares(columns, [name for name, _ in both], **settings) if both else {}
-    return {name: asdict(one) for name, one in found.items()}
+    return {name: one.to_json() for name, one in found.items()}
 
 
 # What is rated where it is told how deeply the helper goes into what the seeker says, part by part.
