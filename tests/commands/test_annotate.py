@@ -271,12 +271,6 @@ def test_a_variant_that_is_not_known_is_refused_with_those_that_are(door: Door) 
     refused(door, "--variants", '"apathtic" is not known', 'near_empathetic, far_apathetic; did you mean "apathetic"?')
 
 
-@pytest.mark.parametrize("rubric", ["empathetic-dialogues", "lend-an-ear"])
-def test_variants_are_refused_with_a_rubric_that_rates_whole_dialogues(rubric: str, door: Door) -> None:
-    assert door.annotate(rubric, "a", "--variants", "apathetic,reference") == 2
-    refused(door, "--variants", f'"apathetic,reference" cannot be judged by "{rubric}"', "leave it out, or use a rubric for replies")
-
-
 def test_variants_that_are_not_compared_with_each_other_are_refused(door: Door) -> None:
     assert door.annotate("warmer", "a", "--variants", "reference,far_apathetic") == 2
     refused(door, "nothing to judge", "--variants")

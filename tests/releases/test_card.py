@@ -27,7 +27,8 @@ def test_the_hubs_own_class_reads_the_card(released: tuple[Path, Released]) -> N
     card = DatasetCard.load(released[0] / "README.md")
     data = card.data.to_dict()
     assert data["license"] == "cc-by-4.0" and data["language"] == ["en"]
-    assert [one["config_name"] for one in data["configs"]] == [*COLUMNS, "preferences_near", "preferences_far", "crossed"]
+    named = [one["config_name"] for one in data["configs"]]
+    assert named == [*COLUMNS, "preferences_near", "preferences_far", "dialogue_contrasts", "crossed"]
     assert data["configs"][0]["default"] is True
 
 

@@ -125,9 +125,6 @@ class AnnotateOptions:
                 what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
                 problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
         read = load_rubric(self.rubric)
-        if names and read.unit == "dialogue":
-            what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
-            problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
         refuse(problems)
         custom, judge = None, self.model
         if not isinstance(judge, str | Path | Mapping):

@@ -211,7 +211,8 @@ def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotat
         draw_accuracies(measured, options.figure)
     if not (judges and measured.attacks):
         return measured
-    return replace(measured, attacks=judges.beside(measured.attacks, {row.metric for row in measured.inversion}))
+    rows = [*measured.inversion, *(measured.dialogues.inversion if measured.dialogues else ())]
+    return replace(measured, attacks=judges.beside(measured.attacks, {row.metric for row in rows}))
 
 
 def _run(options: Namespace) -> int:

@@ -13,7 +13,7 @@ from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
-    from empathy_eval.evaluation.inversion.results import MetricComparison, ReleaseTables
+    from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, ReleaseTables
     from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, FairnessRow, FairnessTable
     from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
@@ -96,7 +96,7 @@ def score_table(measured: ReleaseTables) -> TableText:
     ranked = (Column(title, f"1.{name}.value", form) for name, (title, form) in RANKED.items() if form)
     columns = [*CONTRAST, *ranked, Column("", lambda row: "forced by the checks" if row[1].forced else "")]
     lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
-    lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
+    lines += ["", *_headline(measured), "", *_dialogues(measured.dialogues), *_crossed(measured.crossed), "", *_comparisons(measured)]
     matched = [("equal length, " + name, row) for name, rows in measured.matched.items() for row in rows]
     parts = [("pairs", measured.inversion), ("2x2", measured.controls)], [("before contrast checks", measured.candidates)]
     whole, before = ([(name, row) for name, rows in some for row in rows] for some in parts)
@@ -143,6 +143,24 @@ CROSSED = (
     Column("items", "items", "d"),
     *(column for title, name in (("fitting", "fitting"), ("both", "both_right"), ("own", "own_context")) for column in figure(title, name)),
 )
+
+
+DIALOGUES = (
+    Column("at equal closeness", "name"), Column("dialogues", "dialogues", "d"), *figure("accuracy", f"{STANCE}.accuracy", ".3f"),
+    Column("near", f"{STANCE_NEAR}.accuracy.value", ".3f"), Column("far", f"{STANCE_FAR}.accuracy.value", ".3f"),
+)  # fmt: skip
+
+
+def _dialogues(dialogues: DialogueTable | None) -> Iterator[str]:
+    """What judges of whole dialogues make of them at equal closeness, beside length; as released closeness decides, so that is in JSON."""
+    if dialogues is None:
+        return
+    yield f"{dialogues.dialogues} whole dialogues, {dialogues.with_controls} with all four cells"
+    rows = [
+        {**row.differences, "name": row.metric, "dialogues": row.pairs} for row in dialogues.controls if row.differences[STANCE].accuracy
+    ]
+    yield from table(DIALOGUES, rows) if rows else ("no judge rated all four cells of a dialogue",)
+    yield ""
 
 
 def _crossed(crossed: CrossedTable | None) -> Iterator[str]:

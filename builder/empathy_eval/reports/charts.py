@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,12 +143,87 @@ def _chart(
     return Chart(name, {key: words for key, words in legend.items() if key in present}, list(rows), ticks, middle, label)
 
 
+# What strategies are used by: in each series a text minus another one of the same turn.
+DELTAS = {
+    STANCE_NEAR: "near-empathetic minus apathetic", STANCE_FAR: "empathetic minus far-apathetic",
+    RAW: "as released: empathetic minus apathetic",
+}  # fmt: skip
+
+
+def delta_charts(sections: Mapping[str, Any]) -> list[Chart]:
+    """How much more often each strategy is used in one variant than in another: as planned, and as judges named it, judge by judge."""
+    planned = (sections.get("depth") or {}).get("planned", ())
+    totals = {side: sum(sum(row[side]) for row in planned) for side in ("near", "far")}
+    shares = [(row["name"], sum(row["far"]) / totals["far"] - sum(row["near"]) / totals["near"]) for row in planned if all(totals.values())]
+    rows = [(name, [Mark(RAW, Estimate(share))]) for name, share in sorted(shares, key=lambda named: -named[1])]
+    judges = (sections.get("judges") or {}).get("course") or {}
+    named = [(judge, course["deltas"]) for judge, course in judges.items() if course["deltas"]]
+    marks = [
+        (strategy if len(named) == 1 else f"{judge}: {strategy}", _delta_marks(deltas, strategy))
+        for judge, deltas in named
+        for strategy in dict.fromkeys(name for some in deltas.values() for name in some)
+    ]
+    label = "difference of the shares of turns"
+    charts = (_chart("deltas_planned", DELTAS, rows, 0, label), _chart("deltas", DELTAS, marks, 0, label))
+    return [chart for chart in charts if chart]
+
+
+def _delta_marks(deltas: Mapping[str, Mapping[str, Any]], strategy: str) -> list[Mark]:
+    figures = [(series, deltas[series][strategy]) for series in DELTAS if strategy in deltas.get(series, ())]
+    return [Mark(series, Estimate(row["value"], row["low"], row["high"])) for series, row in figures if row["value"] is not None]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A figure of each variant by part of a dialogue, None where there is none, on an axis from 0 to ``top``."""
+
+    title: str
+    lines: Mapping[str, Sequence[float | None]]
+    top: float
+
+
+def panels_of(sections: Mapping[str, Any]) -> list[Panel]:
+    """Words and questions per helper turn over a dialogue, by variant, and the understanding that each judge sees."""
+    if not (depth := sections.get("depth")):
+        return []
+    panels = [(f"{what} per turn", {row["variant"]: row[what] for row in depth["variants"]}) for what in ("words", "questions")]
+    judges = (sections.get("judges") or {}).get("depth") or {}
+    panels += [
+        (f"understanding, rated by {judge}", {row["variant"]: row["means"] for row in by["variants"]}) for judge, by in judges.items()
+    ]
+    return [Panel(title, lines, _top(lines)) for title, lines in panels]
+
+
+def _top(lines: Mapping[str, Sequence[float | None]]) -> float:
+    most = max((value for some in lines.values() for value in some if value is not None), default=0.0)
+    return float(MaxNLocator(2).tick_values(0, most or 1.0)[-1])
+
+
+def phases_named(sections: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    """(judge, variant, phases by part) of all texts whose strategies judges named, in the form of the course of a dialogue."""
+    named = []
+    for judge, course in ((sections.get("judges") or {}).get("course") or {}).items():
+        for variant, rows in course["variants"].items():
+            parts = sections["course"]["parts"]
+            counts = {phase: [0] * parts for phase in PHASES}
+            for row in rows:
+                counts[row["phase"]] = [count + more for count, more in zip(counts[row["phase"]], row["named"], strict=True)]
+            phases = [{"name": phase, "counts": some} for phase, some in counts.items()]
+            named.append((judge, variant, {"parts": parts, "phases": phases}))
+    return named
+
+
 # File formats for a report and for a paper, and metadata that is omitted so that every run writes the same bytes.
 PAGE, PAPER = ("svg", "png"), ("svg", "pdf")
 OMITTED_METADATA = {"svg": ("Date", "Creator"), "png": ("Software",), "pdf": ("CreationDate", "Creator", "Producer")}
 # Okabe-Ito palette, distinct for all common kinds of colour vision; markers and positions differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
 STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), STANCE_NEAR: (ORANGE, "^"), STANCE_FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
+VARIANTS = {
+    "reference": (GREY, "D", "-"), "apathetic": (ORANGE, "o", "-"), "empathetic": (BLUE, "s", "-"),
+    "near_empathetic": (BLUE, "^", "--"), "far_apathetic": (ORANGE, "v", "--"),
+}  # fmt: skip
+PLACE = "place among the helper turns of a dialogue"
 PHASES = {"exploration": BLUE, "comforting": YELLOW, "action": GREEN}
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "empathy-eval", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans"}
 
@@ -210,18 +285,54 @@ def draw_lengths(lengths: dict[str, Any], folder: Path) -> None:
 
 def draw_course(course: dict[str, Any], folder: Path) -> None:
     """Draws the share of each phase in each part of a dialogue."""
-    counts = np.array([phase["counts"] for phase in course["phases"]], dtype=float)
-    shares = 100 * counts / np.maximum(counts.sum(axis=0), 1)
     with _figure(folder, "course", (7.2, 3.2)) as (figure, axes):
-        under, middles = np.zeros(course["parts"]), np.arange(course["parts"]) + 0.5
-        for phase, share in zip(course["phases"], shares, strict=True):
-            axes.bar(middles, share, 0.94, bottom=under, color=PHASES.get(phase["name"], GREY), label=phase["name"])
-            under = under + share
+        _stacked(axes, course)
         axes.set_xticks(range(course["parts"] + 1), [f"{100 * part // course['parts']} %" for part in range(course["parts"] + 1)])
-        axes.set_xlabel("place among the helper turns of a dialogue")
+        axes.set_xlabel(PLACE)
         axes.set_ylabel("share of turns, as planned (%)")
         _bare(axes, "y")
         figure.legend(loc="outside upper left", ncols=3, frameon=False)
+
+
+def draw_named(named: Sequence[tuple[str, str, dict[str, Any]]], folder: Path) -> None:
+    """The share of each phase in each part of a dialogue as judges named it, a row a judge and variant; nothing without a judge."""
+    if not named:
+        return
+    with _figure(folder, "course_named", (7.2, 1.25 * len(named) + 1.1), len(named)) as (figure, axes):
+        for (judge, variant, course), one in zip(named, np.atleast_1d(axes), strict=True):
+            _stacked(one, course)
+            one.set_title(f"{variant.replace('_', '-')}, named by {judge} (%)".replace("$", r"\$"), loc="left", fontsize=9)
+            one.set_xticks(range(course["parts"] + 1), [f"{100 * part // course['parts']} %" for part in range(course["parts"] + 1)])
+            _bare(one, "y")
+        one.set_xlabel(PLACE)
+        figure.legend(*one.get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False)
+
+
+def draw_depth(panels: Sequence[Panel], folder: Path) -> None:
+    """What helpers of each variant say over a dialogue, a panel a figure; nothing without a panel."""
+    if not panels:
+        return
+    with _figure(folder, "depth", (7.2, 1.7 * len(panels) + 1.1), len(panels)) as (figure, axes):
+        for panel, one in zip(panels, np.atleast_1d(axes), strict=True):
+            for variant, line in panel.lines.items():
+                colour, marker, style = VARIANTS[variant]
+                values = [np.nan if value is None else value for value in line]
+                name = variant.replace("_", "-")
+                one.plot(np.arange(len(values)) + 0.5, values, color=colour, marker=marker, linestyle=style, markersize=4, label=name)
+            one.set_title(panel.title.replace("$", r"\$"), loc="left", fontsize=9)
+            one.set_ylim(0, panel.top)
+            one.set_xticks(range(len(line) + 1), [f"{100 * part // len(line)} %" for part in range(len(line) + 1)])
+            _bare(one, "y")
+        one.set_xlabel(PLACE)
+        figure.legend(*axes[0].get_legend_handles_labels(), loc="outside upper left", ncols=3, frameon=False)
+
+
+def _stacked(axes: Any, course: dict[str, Any]) -> None:
+    counts = np.array([one["counts"] for one in course["phases"]], dtype=float)
+    shares, under = 100 * counts / np.maximum(counts.sum(axis=0), 1), np.zeros(course["parts"])
+    for one, share in zip(course["phases"], shares, strict=True):
+        axes.bar(np.arange(course["parts"]) + 0.5, share, 0.94, bottom=under, color=PHASES.get(one["name"], GREY), label=one["name"])
+        under = under + share
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports import claims as of_claims
-from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
+from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario, panels_of, phases_named
 from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims
 from empathy_eval.statistics.estimate import Estimate
 
@@ -29,12 +29,21 @@ UNNAMED_KEYS = ("worth", "criteria")
 
 @dataclass(frozen=True)
 class JudgeHeadline:
-    """Figures of one criterion of a judge at equal closeness, and its place relative to the shortcut line (None without a line)."""
+    """One criterion of a judge at equal closeness: its figures, the shortcut line, and its place relative to it (None without a line).
+
+    Its pairs are dialogues where it is ``whole``; the line is then what shortcuts reach in the same comparisons.
+    """
 
     judge: str
     criterion: str
     of: Mapping[str, Any]
-    place: str | None
+    line: tuple[float, str] | None
+    whole: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """Where it stands beside the line."""
+        return of_claims.compare_with_line(_estimate(self.right), self.line[0]) if self.line else None
 
     @property
     def right(self) -> Mapping[str, Any]:
@@ -63,26 +72,34 @@ def judge_headlines(judges: Mapping[str, Any] | None, measured: ReleaseTables) -
     """Returns the criteria of all judges that have judged both texts of a comparison at equal closeness."""
     line = equal_closeness_line(measured)
     return [
-        JudgeHeadline(judge, name, criterion, of_claims.compare_with_line(_estimate(right), line[0]) if line else None)
+        JudgeHeadline(judge, name, criterion, _line_of(criterion["stance"]) if whole else line, whole)
         for judge, quality in (judges["worth"] if judges else {}).items()
+        for whole in [quality.get("unit") == "dialogue"]
         for name, criterion in quality["criteria"].items()
         if (right := criterion["stance"].get(JUDGE)) and right["value"] is not None
     ]
 
 
+def _line_of(stance: Mapping[str, Any]) -> tuple[float, str] | None:
+    """Accuracy of the best shortcut in the comparisons of a judge, and its name; the first of equals."""
+    shortcuts = [(share["value"], name) for name, share in stance.items() if name != JUDGE and share["value"] is not None]
+    return max(shortcuts, key=lambda shortcut: shortcut[0], default=None)
+
+
 def judge_verdicts(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
     """Returns the verdict on each judge with an accuracy at equal closeness."""
-    line, headlines = equal_closeness_line(measured), dict[str, list[JudgeHeadline]]()
-    for standing in judge_headlines(judges, measured):
-        headlines.setdefault(standing.judge, []).append(standing)
-    return [_judge_verdict(judge, some, line) for judge, some in headlines.items()]
+    headlines = dict[str, list[JudgeHeadline]]()
+    for headline in judge_headlines(judges, measured):
+        headlines.setdefault(headline.judge, []).append(headline)
+    return [_judge_verdict(judge, some) for judge, some in headlines.items()]
 
 
-def _judge_verdict(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
+def _judge_verdict(judge: str, some: list[JudgeHeadline]) -> JudgeVerdict:
+    line = max((headline.line for headline in some if headline.line), default=None)
     ends = sorted(headline.right["value"] for headline in some)
     shares = " to ".join(dict.fromkeys(percent(end) for end in (ends[0], ends[-1])))
     count = max(headline.of["pairs"] for headline in some)
-    result = f"its accuracy over {counted(count, 'pair')} is {shares}"
+    result = f"its accuracy over {counted(count, 'whole dialogue' if some[0].whole else 'pair')} is {shares}"
     if line is None:
         return JudgeVerdict(judge, "not known", f"{result}; no shortcut was measured to compare it with.")
     counts = Counter(headline.place for headline in some)
@@ -100,10 +117,14 @@ def _judge_verdict(judge: str, some: list[JudgeHeadline], line: tuple[float, str
 
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
-    """Returns the chart of the accuracies of judges at equal closeness; no chart without one."""
-    rows = [(f"{row.judge}: {row.criterion}", [Mark(STANCE, _estimate(row.right))]) for row in judge_headlines(judges, measured)]
-    chart = accuracy_chart("judges", rows, equal_closeness_line(measured))
-    return [chart] if chart else []
+    """Returns charts of the accuracies of judges at equal closeness, of replies and of whole dialogues; none without one."""
+    headlines, charts = judge_headlines(judges, measured), list[Chart | None]()
+    for name, whole in (("judges", False), ("judges_of_dialogues", True)):
+        some = [headline for headline in headlines if headline.whole is whole]
+        rows = [(f"{row.judge}: {row.criterion}", [Mark(STANCE, _estimate(row.right))]) for row in some]
+        line = max((headline.line for headline in some if headline.line), default=None)
+        charts.append(accuracy_chart(name, rows, line) if rows else None)
+    return [chart for chart in charts if chart]
 
 
 def _estimate(measure: Mapping[str, Any]) -> Estimate:
@@ -157,7 +178,8 @@ def page(measured: ReleaseTables, about: dict[str, Any], sections: dict[str, Any
         measured=measured, about=about, sections=sections, charts={chart.name: chart for chart in charts}, claims=claims(measured),
         line=of_claims.shortcut_line(measured), ranked=of_claims.headline_differences(measured), closeness=closeness(measured),
         raw=RAW, stance=STANCE,
-        by_scenario=by_scenario(measured), judged=judge_values(sections.get("judges"), measured), terms=glossary_terms(),
+        by_scenario=by_scenario(measured), panels=panels_of(sections), named=phases_named(sections),
+        judged=judge_values(sections.get("judges"), measured), terms=glossary_terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 

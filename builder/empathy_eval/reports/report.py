@@ -24,7 +24,7 @@ from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.attacks.attacked import few_of
 from empathy_eval.evaluation.attacks.registry import find_attacks
-from empathy_eval.evaluation.corpus.descriptives import course, examples, lengths, making, ways
+from empathy_eval.evaluation.corpus.descriptives import course, depth, examples, lengths, making, ways
 from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.fairness.fairness import FairnessTest
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
@@ -40,7 +40,18 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.registry import NEEDS_MODEL, MetricSelection, default_names, find, manifest_metrics, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.judge_section import judge_section
-from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
+from empathy_eval.reports.charts import (
+    Chart,
+    charts_of,
+    delta_charts,
+    draw_chart,
+    draw_course,
+    draw_depth,
+    draw_lengths,
+    draw_named,
+    panels_of,
+    phases_named,
+)
 from empathy_eval.reports.page import judges_charts, page
 from empathy_eval.statistics.estimate import Estimate
 
@@ -275,10 +286,13 @@ def draw(report: Report, folder: Path) -> None:
         draw_chart(chart, folder)
     draw_lengths(report.sections["lengths"], folder)
     draw_course(report.sections["course"], folder)
+    draw_named(phases_named(report.sections), folder)
+    draw_depth(panels_of(report.sections), folder)
 
 
 def _charts(report: Report) -> list[Chart]:
-    return [*charts_of(report.measured), *judges_charts(report.sections.get("judges"), report.measured)]
+    judges = judges_charts(report.sections.get("judges"), report.measured)
+    return [*charts_of(report.measured), *judges, *delta_charts(report.sections)]
 
 
 def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
@@ -295,6 +309,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
         "lengths": lengths(evaluation.pairs, evaluation.controls),
         **({"ways": counts} if (counts := ways(evaluation.pairs, evaluation.controls)) else {}),
         "course": course(release_dir),
+        "depth": depth(evaluation.pairs, evaluation.controls, release_dir),
         "examples": examples(release_dir, metrics.language),
         "making": making(facts),
         **judge_section(release_dir, facts),
