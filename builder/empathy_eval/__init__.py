@@ -1,6 +1,6 @@
 """Empathy-Eval: builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.
 
-The names below are the public face; ``docs/python.md`` shows each. They are loaded when they are used.
+The names below are the public interface; ``docs/python.md`` shows each. Each is loaded on first use.
 """
 
 from importlib import import_module
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.power import study_plan
     from empathy_eval.releases.hub.fetch import load
 
-# Where each name is; the imports above say the same to those who read types. Most verbs are in the module of their name.
+# The module of each name; the imports above repeat it for type checkers. Most verbs are in the module of their name.
 _VERBS = (
     "agree", "annotate", "build", "describe", "diff", "explore", "init", "names", "preview", "publish", "release", "report", "score",
     "shortcuts", "show", "study", "train", "verify",
@@ -67,11 +67,11 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
     }.items()
     for name in names
 }
-# What gives the table that a result prints as, by the name of its class.
+# (module, function) that makes the printed table of a result, by class name.
 _TABLES = {
     "Ablation": ("train", "ablation_table"), "Described": ("describe", "description_table"),
-    "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"),
-    "CustomTextResults": ("score_tables", "own_table"), "StudyPlan": ("study", "plan_table"),
+    "AgainstPeople": ("score_tables", "human_correlation_table"), "Agreement": ("agree", "agreement_table"),
+    "CustomTextResults": ("score_tables", "custom_text_table"), "StudyPlan": ("study", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
     "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
     "TrainedModel": ("train", "model_table"),
@@ -89,8 +89,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _PLACE:
         raise AttributeError(f"module 'empathy_eval' has no attribute {name!r}")
-    found = globals()[name] = getattr(import_module(f"empathy_eval.{_PLACE[name]}"), name)
-    return found
+    value = globals()[name] = getattr(import_module(f"empathy_eval.{_PLACE[name]}"), name)
+    return value
 
 
 def __dir__() -> list[str]:

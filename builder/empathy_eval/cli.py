@@ -1,4 +1,4 @@
-"""The command line: the verbs put together, errors printed, exit codes. Each verb is one plain Python call."""
+"""Command line: the parser of all verbs, printing of errors, exit codes. Each verb is one Python call."""
 
 from __future__ import annotations
 
@@ -55,20 +55,20 @@ exit status: 0 means done; 1 means that the job did not finish (paid answers are
 """
 
 
-KEPT = "every answer so far is in the ledger"
+KEPT = "every answer so far is in the ledger"  # of a stopped run
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that names what is closest to an unknown option or choice, under the usage of the verb that it was given to."""
+    """Parser that suggests the nearest known option or choice, under the usage of the verb."""
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
-        """As the library's, but nothing is left over: a verb hands nothing up to the whole command line, whose usage says little."""
-        found, left = super().parse_known_args(args, namespace)
+        """Refuses unknown arguments here: the main parser would print its own usage, which says little."""
+        parsed, left = super().parse_known_args(args, namespace)
         if left:
-            known = [one for one in self._option_string_actions if one.startswith("--")]
-            meant = next((nearest(one.partition("=")[0], known) for one in left if one.startswith("-")), "")
+            known = [action for action in self._option_string_actions if action.startswith("--")]
+            meant = next((nearest(option.partition("=")[0], known) for option in left if option.startswith("-")), "")
             self.error(f"unrecognized arguments: {' '.join(left)}{meant}")
-        return found, left
+        return parsed, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         try:
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of all verbs; ``run`` of what it parses is the verb's function."""
+    """Returns the parser of all verbs; ``run`` of the parsed options is the verb's function."""
     parser = Parser(
         prog="empathy-eval",
         description="Builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.",
@@ -93,7 +93,7 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
+    """Runs one verb and returns the exit status; user errors are printed without a traceback."""
     options = make_parser().parse_args(arguments)
     Tracebacks.shown = bool(options.traceback)
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
@@ -103,33 +103,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with paths_reached(), _plainly():
             return int(options.run(options))
     except EmpathyEvalError as error:
-        for words in (str(error), *Tracebacks.of(one.traceback for one in error.problems)):
+        for words in (str(error), *Tracebacks.of(problem.traceback for problem in error.problems)):
             _tell(words)
         return error.exit_code
     except KeyboardInterrupt as error:
-        # What is true of the answers is said by whoever has them elsewhere.
+        # A caller that stores answers elsewhere raises with its own words.
         kept = f"; {str(error) or KEPT}; run the same command to continue" if hasattr(options, "budget_usd") else ""
         _tell(f"stopped{kept}")
         return 1
 
 
 def _plainly() -> contextlib.AbstractContextManager[Any]:
-    """Lets nothing that is printed move the cursor of a terminal or hide from a reader."""
+    """Escapes control characters in all printed text: they could move the cursor or hide text."""
     return contextlib.redirect_stdout(cast(TextIO, PlainOutput(sys.stdout))) if sys.stdout else contextlib.nullcontext()
 
 
 def _tell(words: str) -> None:
-    """Prints on standard error; where nobody reads it any more the exit status still tells."""
+    """Prints on standard error; ignores a closed stream, as the exit status remains."""
     with contextlib.suppress(OSError, ValueError):
         print(words, file=sys.stderr)
 
 
 def entry() -> None:
-    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so.
+    """Console script. SIGTERM and SIGHUP act as Ctrl-C unless they are ignored.
 
-    The exit status is that of the work, whoever reads what it prints; a standard output that is full makes a 0 a 1.
+    The exit status is that of the job. A failed write to standard output turns 0 into 1; a closed pipe does not.
     """
-    # Arrow's own pool keeps what it has freed. Arrow reads this when it is loaded, so it is set before any verb is.
+    # Arrow's own pool keeps freed memory. Arrow reads the variable when it is loaded, so it is set before any verb runs.
     os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     protect_streams()
     for name in ("SIGTERM", "SIGHUP"):

@@ -35,7 +35,7 @@ function dialoguePart({ row, pairs, controls, annotations }, asks) {
     ),
     made("ol", { class: "transcript dialogue", role: "list" }, turns),
     annotations.length
-      ? section("Ratings by judges", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, [])))
+      ? section("Ratings by judges", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, Object.keys(NAMES))))
       : null,
   ];
 }

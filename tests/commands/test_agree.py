@@ -70,7 +70,7 @@ def test_a_bad_table_or_option_exits_with_2_and_says_how_to_mend_it(tmp_path: Pa
     assert "use one of judge-a, rater-01, rater-02, rater-03" in capsys.readouterr().err
 
 
-def test_a_folder_of_annotations_stands_beside_what_people_rated(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_of_annotations_appears_beside_what_people_rated(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "judged"
     ee.annotate(light, folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=6, samples=2)
     table = read_tables([folder])

@@ -71,7 +71,7 @@ def door(tmp_path: Path, light: Path, capsys: pytest.CaptureFixture[str]) -> Ite
         yield Door(tmp_path, light, server, capsys)
 
 
-def test_the_summary_counts_what_was_said_in_words_and_as_json(door: Door) -> None:
+def test_the_summary_counts_what_was_annotated_in_words_and_as_json(door: Door) -> None:
     texts = sum(len(case.texts) for case in cases_of(door.release, 4))
     assert door.annotate("teacher") == 0
     assert "4 cases: 4 judged, 0 missing" in door.out and f"{6 * texts} ratings" in door.out and "tokens" in door.out
@@ -89,7 +89,7 @@ def test_all_turns_and_only_some_variants_are_judged_where_that_is_asked_for(doo
     assert closing["planned"] == cases and closing["ratings"] == cases * 2 * 2 * 6
 
 
-def test_a_preview_tells_what_is_left_first_and_the_requests_that_are_asked_for_and_writes_nothing(door: Door) -> None:
+def test_a_preview_reports_what_is_left_first_and_the_requests_that_are_asked_for_and_writes_nothing(door: Door) -> None:
     texts = [len(case.texts) for case in cases_of(door.release, 4)]
     assert door.annotate("teacher", "a", "--preview") == 0
     assert "--- " not in door.out and "assumed sizes" in door.out and f"{sum(texts)} " in door.out
@@ -221,7 +221,7 @@ def test_less_than_one_is_refused(option: str, value: str, door: Door) -> None:
     refused(door, option, f"{value} is less than 1")
 
 
-def test_all_that_is_wrong_with_how_much_is_judged_is_said_at_once(door: Door) -> None:
+def test_all_that_is_wrong_with_how_much_is_judged_is_reported_at_once(door: Door) -> None:
     assert door.annotate("teacher", "a", "--samples=10001", "--variants=warm,,reference", turns="1" + "0" * 12) == 2
     refused(
         door, "--turns: 1e+12 is more than 1,000,000,000", "--samples: 1e+04 is more than 10,000", '"warm" is not known', '"" is not known'
@@ -269,12 +269,6 @@ def test_turns_that_are_no_number_are_refused(door: Door) -> None:
 def test_a_variant_that_is_not_known_is_refused_with_those_that_are(door: Door) -> None:
     assert door.annotate("teacher", "a", "--variants", "reference,apathtic") == 2
     refused(door, "--variants", '"apathtic" is not known', 'near_empathetic, far_apathetic; did you mean "apathetic"?')
-
-
-@pytest.mark.parametrize("rubric", ["empathetic-dialogues", "lend-an-ear"])
-def test_variants_are_refused_with_a_rubric_that_rates_whole_dialogues(rubric: str, door: Door) -> None:
-    assert door.annotate(rubric, "a", "--variants", "apathetic,reference") == 2
-    refused(door, "--variants", f'"apathetic,reference" cannot be judged by "{rubric}"', "leave it out, or use a rubric for replies")
 
 
 def test_variants_that_are_not_compared_with_each_other_are_refused(door: Door) -> None:

@@ -161,7 +161,7 @@ def test_by_batch_the_same_command_goes_on_from_one_batch_to_the_other_and_ends_
     assert door.bytes("a") == door.bytes("live") and door.bytes("a/attacks") == door.bytes("live/attacks")
 
 
-def test_the_closing_summary_has_that_of_attacked_texts_beside_it_and_tells_when_one_of_them_is_missing(door: Door) -> None:
+def test_the_closing_summary_has_that_of_attacked_texts_beside_it_and_reports_when_one_of_them_is_missing(door: Door) -> None:
     asked = ("--attacks", "doubled", "--attacked-turns", 1)
     assert door.annotate("teacher", "a", *asked, "--json", turns=2) == 0
     closing = json.loads(door.out)
@@ -179,7 +179,7 @@ def test_only_what_was_judged_is_counted_as_attacked(door: Door) -> None:
     assert "under attack: 2 replies of 2 pairs" in door.out
 
 
-def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end_and_goes_on(door: Door) -> None:
+def test_score_reports_a_judge_whose_attacked_texts_are_not_judged_to_their_end_and_goes_on(door: Door) -> None:
     assert door.annotate("teacher", "a", "--attacks", "doubled", "--attacked-turns", 1) == 0
     (door.folder / "a" / "attacks" / "build.json").unlink()
     assert door.run("score", door.release, "--annotations", door.folder / "a", "--metric", "length", "--no-shortcuts", "--attacks") == 0
@@ -222,6 +222,6 @@ def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_sam
     assert case.before(None) == (("seeker", "My sister Susan left."),)
 
 
-def test_in_a_language_without_names_that_is_told(light: Path, tmp_path: Path) -> None:
+def test_in_a_language_without_names_that_is_reported(light: Path, tmp_path: Path) -> None:
     under, told = attacking(job_with_names(light), light, AttackSelection((THROUGHOUT, "doubled"), 1, tmp_path))
     assert len(under.cases[0].texts) == 2 and "there is no names.yaml" in told[0]

@@ -48,7 +48,7 @@ class Sad(ee.MeanMetric):
 
 
 @pytest.mark.parametrize("module", ["sad_metric", "no_metric"])
-def test_an_error_in_code_of_ones_own_is_told_with_its_line_and_all_of_it_where_that_is_asked_for(
+def test_an_error_in_code_of_ones_own_is_reported_with_its_line_and_all_of_it_where_that_is_asked_for(
     module: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broken = "" if module == "sad_metric" else 'raise OSError("no disk")\n'
@@ -172,7 +172,7 @@ def test_every_option_is_a_parameter_of_the_call_or_of_what_prints_its_result() 
     for command in (one for one in commands if one.run is None):
         parser = argparse.ArgumentParser(add_help=False)
         add_options(parser, command.rows, command.call)
-        calls = [command.call, command.shown, *command.made.values()]
+        calls = [command.call, command.shown, *command.factories.values()]
         known = {name for call in calls for name in inspect.signature(call).parameters}
         assert {one.dest for one in parser._actions} <= known, command.call.__name__
 

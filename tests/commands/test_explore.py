@@ -37,7 +37,7 @@ def test_what_is_asked_for_is_one_of_both(light: Path, tmp_path: Path, capsys: p
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_release_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_release_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--out", str(tmp_path / "x.html")], ["--serve"]):
         assert main(["explore", str(tmp_path), *arguments]) == 2
         assert "is not a release" in capsys.readouterr().err

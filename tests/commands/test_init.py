@@ -50,7 +50,7 @@ def test_a_kind_that_there_is_not_names_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("where", ["file", "file/inside", "x" * 300])
-def test_a_place_where_no_file_can_be_is_told(where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_place_where_no_file_can_be_is_reported(where: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
     assert main(["init", "--out", str(tmp_path / where)]) in (1, 2)
     assert "Fix: " in capsys.readouterr().err

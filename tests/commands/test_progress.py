@@ -24,7 +24,7 @@ from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_er
 from empathy_eval.base.stages import Stages, now, stage
 from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
-from empathy_eval.commands.progress import Display, RunDisplay, StageDisplay, shortened, shown, staged
+from empathy_eval.commands.progress import Display, RunDisplay, StageDisplay, display_progress, display_stages, truncated
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.endpoint_health import EndpointHealth
@@ -114,7 +114,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
             with opened(job.config, tmp_path / "b", run) as (ledger, budget):
                 work = asyncio.create_task(run_job(job, tmp_path / "b", run, ledger, budget, stopping))
                 while not work.done():
-                    display.look()
+                    display.refresh()
                     await asyncio.wait({work}, timeout=0.25)
                 ended = now()
                 return ended, work.exception() or work.result()  # type: ignore[return-value]
@@ -125,7 +125,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
     return gone
 
 
-def test_a_dead_endpoint_is_told_at_once_and_ends_the_run_after_twelve_seconds(go: Go) -> None:
+def test_a_dead_endpoint_is_reported_at_once_and_ends_the_run_after_twelve_seconds(go: Go) -> None:
     seen, ended, result = go(Client(float("inf"), 0), patience_seconds=900)
     assert seen == [
         (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
@@ -138,7 +138,7 @@ def test_a_dead_endpoint_is_told_at_once_and_ends_the_run_after_twelve_seconds(g
     )
 
 
-def test_unreachable_seconds_says_how_long_and_a_reason_is_told_once_a_minute(go: Go) -> None:
+def test_unreachable_seconds_says_how_long_and_a_reason_is_reported_once_a_minute(go: Go) -> None:
     seen, ended, result = go(Client(float("inf"), 0), patience_seconds=900, unreachable_seconds=130)
     assert [at for at, _ in seen] == [0.25, 0.25, 60.25, 60.25, 120.25, 120.25]
     assert seen[3][1] == "build: home: connection refused for 60 s, trying for 70 s more"
@@ -160,7 +160,7 @@ def test_a_slow_endpoint_is_waited_for_as_its_time_out_and_patience_say(go: Go) 
     assert isinstance(result, Summary) and result.status == {"missing": 3} and "no answer within 30 s" in result.missing[0]
 
 
-def test_an_endpoint_that_recovers_is_told_as_down_and_then_the_run_goes_on_to_its_end(go: Go) -> None:
+def test_an_endpoint_that_recovers_is_reported_as_down_and_then_the_run_goes_on_to_its_end(go: Go) -> None:
     # Waits of 0.5, 1, 2, 4, 8 and 16 s end at 31.5 s, and the next one, cut short, at 60 s: all is sent again then, four at a time.
     seen, ended, result = go(Client(40, 8), unreachable_seconds=60)
     assert seen == [
@@ -177,7 +177,7 @@ def test_an_endpoint_that_recovers_is_told_as_down_and_then_the_run_goes_on_to_i
     assert ended == pytest.approx(140, abs=1) and isinstance(result, Summary) and result.status == {"accepted": 3}
 
 
-def test_once_reached_an_outage_is_told_with_the_patience_that_is_left_and_ends_nothing(go: Go) -> None:
+def test_once_reached_an_outage_is_reported_with_the_patience_that_is_left_and_ends_nothing(go: Go) -> None:
     client = Client(0, 2)
 
     async def post(path: str, content: bytes) -> Received:
@@ -193,7 +193,7 @@ def test_once_reached_an_outage_is_told_with_the_patience_that_is_left_and_ends_
     assert isinstance(result, Summary) and result.status == {"accepted": 3}
 
 
-def test_cost_rate_and_time_left_are_told_and_what_the_ledger_had(go: Go) -> None:
+def test_cost_rate_and_time_left_are_reported_and_what_the_ledger_had(go: Go) -> None:
     slow = Client(0, 30)
     seen, _, _ = go(slow, stop_at=130, timeout_seconds=60)
     assert seen[1] == (60.25, "build: 0 of 3 dialogues (3 begun), 51 of about 83 requests, 8 a minute, $0.0240, 4 min left")
@@ -215,7 +215,7 @@ def test_one_stop_ends_what_waits_at_once_and_says_what_it_waits_for(up: float, 
         assert ended == pytest.approx(30, abs=0.5)
 
 
-def test_a_stop_by_an_error_says_nothing_of_ctrl_c_which_is_but_heard_then(go: Go) -> None:
+def test_a_stop_by_an_error_says_nothing_of_ctrl_c_which_is_handled_then(go: Go) -> None:
     seen, _, _ = go(Client(0, 30), stop_at=10, stop=job_error("models: m", "the key is refused", "mend it"), timeout_seconds=60)
     assert [line for _, line in seen if "waiting" in line] == ["build: the key is refused: waiting for 4 answers under way"]
 
@@ -277,23 +277,23 @@ class Terminal(io.StringIO):
         return [row for row in rows if row]
 
 
-def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them() -> None:
+def test_on_a_terminal_the_lines_are_kept_current_and_warnings_appear_above_them() -> None:
     at, stream, run = 0.0, Terminal(), course(0, 9, expected=90)
     display = Display("build", RunDisplay(run), stream, terminal=True, clock=lambda: at)
-    display.look()
+    display.refresh()
     assert stream.screen() == ["build: 0 of 9 dialogues (9 begun), 0 of about 90 requests"]
     run.notices = (Notice("a", "home: connection refused, trying for 60 s"),)
-    display.look()
+    display.refresh()
     assert stream.screen() == [
         "build: 0 of 9 dialogues (9 begun), 0 of about 90 requests",
         "build: home: connection refused, trying for 60 s",
     ]
     at, run.remote_counts = 30.0, Counter(begun=9, expected=90, answered=30)
-    display.look()
+    display.refresh()
     assert stream.screen()[0] == "build: 0 of 9 dialogues (9 begun), 30 of about 90 requests, 1 a second, 60 s l…"
     display.handle(logging.makeLogRecord({"msg": "endpoint home:\x1b[2J slower", "levelno": logging.WARNING}))
     at, run.notices = 31.0, ()
-    display.look()
+    display.refresh()
     # The line that the warning took the place of is below it.
     assert stream.screen()[0] == "endpoint home:\\x1b[2J slower" and stream.screen()[1].startswith(
         "build: 0 of 9 dialogues (9 begun), 30 of"
@@ -301,10 +301,10 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     display.finish()
     assert len(stream.screen()) == 2 and stream.getvalue().endswith("\n")
     wide = Terminal()
-    Display("b", RunDisplay(RunProgress(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
+    Display("b", RunDisplay(RunProgress(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).refresh()
     assert wide.screen() == ["b: getting ready", "b: " + "x" * 75 + "…"]
-    assert shortened("中" * 40, 81) == "中" * 40 and shortened("中" * 40, 80) == "中" * 39 + "…"
-    assert shortened("a中中中", 7) == "a中中…" and shortened("", 80) == ""
+    assert truncated("中" * 40, 81) == "中" * 40 and truncated("中" * 40, 80) == "中" * 39 + "…"
+    assert truncated("a中中中", 7) == "a中中…" and truncated("", 80) == ""
 
 
 def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
@@ -314,20 +314,20 @@ def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
         at = tenth / 10
         run.summary = Summary(5) if at >= 3 else None
         run.notices = (Notice("stop", "stopped"),) if at > 100 else ()
-        display.look()
+        display.refresh()
     assert stream.getvalue().splitlines() == [
         "build: getting ready", "build: 0 of 5 dialogues", "build: 0 of 5 dialogues", "build: stopped", "build: 0 of 5 dialogues",
     ]  # fmt: skip
 
 
-def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> None:
+def test_an_outage_whose_words_are_never_the_same_is_reported_once_a_minute() -> None:
     at, stream, reception = 0.0, io.StringIO(), EndpointHealth(load_configuration(Path("release/full.yaml")).models["far"])
     display = Display("build", RunDisplay(RunProgress(endpoints=(reception,))), stream, terminal=False, clock=lambda: at)
     reception.again[0] = 1e9
     for second in range(200):
         at = float(second)
         reception.no_answer_received(f"refused with 503: request {second}, try again in {second / 7} s")
-        display.look()
+        display.refresh()
     assert stream.getvalue().count("refused with 503") == 4
 
 
@@ -346,7 +346,7 @@ def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: py
             raise BrokenPipeError
 
     monkeypatch.setattr("sys.stderr", Closed())
-    with shown("build", RunDisplay(course(0, 1))):
+    with display_progress("build", RunDisplay(course(0, 1))):
         for _ in range(2):
             logging.getLogger("empathy_eval.x").warning("it is slower")
             time.sleep(0.2)
@@ -375,7 +375,7 @@ def test_a_run_says_what_it_waits_for_after_a_signal(tmp_path: Path, catalogue: 
         assert server.answered.total() == 3
 
 
-def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
+def test_a_stage_is_reported_with_its_count_its_time_and_what_is_left() -> None:
     at, stages = 0.0, Stages()
     work = StageDisplay(stages)
     assert work.state(at) == "getting ready"
@@ -392,24 +392,24 @@ def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
 def test_stages_are_drawn_on_a_terminal_and_leave_nothing_behind() -> None:
     at, stream, stages = 0.0, Terminal(), Stages("scoring", "scores", 10, 5, 1)
     display = Display("score", StageDisplay(stages), stream, terminal=True, clock=lambda: at)
-    display.look()
+    display.refresh()
     assert stream.screen() == ["score: scoring, 5 of 10 scores"]
     at, stages.name = 2.0, ""
-    display.look()
+    display.refresh()
     assert stream.screen() == []
     written = stream.getvalue()
     at = 4.0
-    display.look()
+    display.refresh()
     assert stream.getvalue() == written, "another shows its own progress"
     at, stages.name = 6.0, "hashing files"
-    display.look()
+    display.refresh()
     assert stream.screen() != []
     display.finish()
     assert stream.screen() == []
 
 
 def test_in_a_pipe_a_job_of_stages_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with staged("verify"):
+    with display_stages("verify"):
         stage("looking for faults")
         assert not [one for one in threading.enumerate() if one.name == "empathy-eval progress"]
         time.sleep(0.3)
@@ -430,7 +430,7 @@ TOLD = {
 
 @pytest.mark.e2e
 @pytest.mark.parametrize("verb", TOLD)
-def test_every_long_verb_tells_its_stages(verb: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_long_verb_reports_its_stages(verb: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = ["--out", str(tmp_path / "out")]
     arguments = {
         "release": [str(light.parent / "build"), *out, "--version", "1.0.0"], "report": [str(light), *out],

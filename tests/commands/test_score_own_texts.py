@@ -141,7 +141,7 @@ def test_bad_rows_of_jsonl_are_refused_with_their_lines(own: Path, tmp_path: Pat
         assert part in str(caught.value), part
 
 
-def test_what_belongs_to_the_stand_of_a_release_is_refused(own: Path, ratings: Path, light: Path) -> None:
+def test_what_belongs_to_the_evaluation_of_a_release_is_refused(own: Path, ratings: Path, light: Path) -> None:
     for more, part in (({"split": "test"}, "split"), ({"strict": True}, "strict"), ({"judges": ["a/b"]}, "judges")):
         with pytest.raises(ee.InputError, match=f"{part} cannot be used with texts of your own"):
             ee.score(own, ["vader"], **more)
@@ -151,7 +151,7 @@ def test_what_belongs_to_the_stand_of_a_release_is_refused(own: Path, ratings: P
         ee.score(light, ["vader"], ratings=ratings)
 
 
-def test_the_ratings_of_a_review_stand_beside_scores_of_the_release(
+def test_the_ratings_of_a_review_appear_beside_scores_of_the_release(
     light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pairs = pq.read_table(light / "data" / "pairs" / "train.parquet").to_pylist()[:8]

@@ -12,7 +12,7 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands import show as verb
-from empathy_eval.commands.show import _asked
+from empathy_eval.commands.show import _request
 
 from tests.doubles.marred import OFF_SCHEMA, WITHDRAWN
 
@@ -31,7 +31,7 @@ def say(marred: Path, capsys: pytest.CaptureFixture[str]) -> Say:
     return run
 
 
-def test_a_pair_is_told_in_the_order_of_a_readers_questions(say: Say) -> None:
+def test_a_pair_is_reported_in_the_order_of_a_readers_questions(say: Say) -> None:
     status, out, err = say("build", "017-seed-t01")
     assert (status, err) == (0, "") and out.startswith("017-seed-t01 in the build demo: accepted\n")
     places = [out.index(f"\n# {title}\n") for title in ("context", "the texts", "texts that were not accepted", "requests")]
@@ -66,8 +66,8 @@ def test_what_was_refused_is_counted_and_can_be_cut_short(say: Say, monkeypatch:
     status, out, _ = say("build", "--rejected", "--limit", "2")
     assert status == 0 and out.count("\n--- ") + out.startswith("--- ") == 2 and out.endswith("2 shown\n")
     whole = json.loads(say("build", "--rejected", "--json")[1])
-    monkeypatch.setattr(verb, "MOST", 1)
-    monkeypatch.setattr(verb, "LONGEST", 5)
+    monkeypatch.setattr(verb, "MOST_SHOWN", 1)
+    monkeypatch.setattr(verb, "MOST_CHARACTERS", 5)
     status, out, _ = say("build", "--rejected")
     assert status == 0 and f"1 shown\n{len(whole) - 1} more are not shown; --limit {len(whole)} or --json prints all" in out
     _, out, _ = say("build", "--rejected", "schema")
@@ -97,5 +97,5 @@ def test_what_is_not_there_is_refused_with_what_is(say: Say, tmp_path: Path, cap
 def test_a_request_is_printed_whole_where_a_model_read_it(marred: Path) -> None:
     shown = ee.show(marred / "build", "017-seed-t01", scenarios=marred / "scenarios")
     one = next(one for one in shown.asked if one.body)
-    assert "[system]" not in "\n".join(_asked(one)) and "no model read the request" in "\n".join(_asked(one))
-    assert "    [system]" in [*_asked(replace(one, body={**(one.body or {}), "model": "m"}))]
+    assert "[system]" not in "\n".join(_request(one)) and "no model read the request" in "\n".join(_request(one))
+    assert "    [system]" in [*_request(replace(one, body={**(one.body or {}), "model": "m"}))]

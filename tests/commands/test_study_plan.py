@@ -30,7 +30,7 @@ def test_json_is_the_plan_of_the_call(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(found.to_json())) and found.low is None
 
 
-def test_what_a_plan_does_not_take_or_lacks_is_told_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_plan_does_not_take_or_lacks_is_reported_at_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", "ratings.csv", "--plan", "--baseline", "human", "--csv"]) == 2
     said = capsys.readouterr().err
     lacks = ("RATINGS: applies to ratings", "--baseline: applies", "--csv: applies", "--groups: is missing", "--categories: is missing")

@@ -13,7 +13,7 @@ from empathy_eval.training.train import TrainedModel
 from tests.doubles.encoders import made_encoder
 
 
-def test_a_model_is_trained_told_of_and_scored_with(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_is_trained_reported_and_scored_with(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "model"
     assert main(["train", str(light), "--out", str(out)]) == 0
     said = capsys.readouterr().out
@@ -64,7 +64,7 @@ def test_bad_input_exits_with_2_and_writes_nothing(light: Path, tmp_path: Path, 
         assert "Fix:" in capsys.readouterr().err and not out.exists()
 
 
-def test_a_kind_that_there_is_not_is_told_alone_with_the_nearest(light: Path, tmp_path: Path) -> None:
+def test_a_kind_that_there_is_not_is_reported_alone_with_the_nearest(light: Path, tmp_path: Path) -> None:
     for more in ({}, {"teacher": "NAME"}):
         with pytest.raises(ee.InputError) as caught:
             ee.train(light, tmp_path / "model", kind="student", **more)  # type: ignore[arg-type]
@@ -72,7 +72,7 @@ def test_a_kind_that_there_is_not_is_told_alone_with_the_nearest(light: Path, tm
         assert problem.what == '"student" is not known' and problem.fix.endswith('plain, encoder, students; did you mean "students"?')
 
 
-def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_a_kind_does_not_take_is_reported_at_once(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--teacher", "NAME", "--encoder", "x", "--shared", "--max-tokens", "64", "--objective", "ranking", "--also", "a.csv", "b.csv"]
     assert main(["train", str(light), "--out", str(tmp_path / "model"), *given]) == 2
     said = capsys.readouterr().err
@@ -82,7 +82,7 @@ def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, 
 
 
 @pytest.mark.e2e
-def test_students_without_a_teacher_are_trained_and_their_worth_told(light: Path, tmp_path: Path) -> None:
+def test_students_without_a_teacher_are_trained_and_their_accuracy_reported(light: Path, tmp_path: Path) -> None:
     encoder, out = made_encoder(tmp_path / "tiny"), tmp_path / "model"
     made = ee.train(light, out, kind="students", encoder=encoder, max_tokens=32)
     assert isinstance(made, TrainedModel) and made.config["parts"] == ["content"] and made.config["contrasts"] == ["reference>apathetic"]

@@ -67,7 +67,8 @@ def test_the_defaults_are_those_of_the_packaged_configurations(tmp_path: Path) -
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({"name": "full", **DRAWN, "models": all_three(ENDPOINT)}))
     mine, packaged = load_configuration(path).raw, load_configuration(data_folder("release") / "full.yaml").raw
-    assert {name for name in packaged if mine[name] != packaged[name]} == {"dialogues", "controls", "models", "checks", "report"}
+    changed = {"dialogues", "controls", "control_dialogues", "models", "checks", "report"}
+    assert {name for name in packaged if mine.get(name) != packaged[name]} == changed
     assert {name for name in packaged["checks"] if mine["checks"][name] != packaged["checks"][name]} == {"toxicity"}
     assert packaged["checks"]["toxicity"]["scorer"] == "detoxify" and mine["checks"]["toxicity"]["scorer"] == "alt-profanity-check"
     assert mine["report"]["bootstrap"] == packaged["report"]["bootstrap"]

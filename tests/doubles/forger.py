@@ -30,7 +30,7 @@ from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, 
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.reports.explorer import PAGE, explore_page
-from empathy_eval.reports.report import measure_release, metrics_of, write_report
+from empathy_eval.reports.report import measure_release, release_metrics, write_report
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.judges import Judge
@@ -174,7 +174,7 @@ class Forger:
         self.counted()
         facts = {name: value for name, value in self.facts.items() if name not in ("files", "seal")}
         shutil.rmtree(self.folder / "report")
-        report = measure_release(self.folder, facts, metrics_of(facts)[0])
+        report = measure_release(self.folder, facts, release_metrics(facts)[0])
         write_report(report, self.folder / "report", facts)
         write_whole(self.folder / PAGE, explore_page(self.folder, facts))
         for name, text in papers(self.folder, facts, report).items():

@@ -16,13 +16,13 @@ from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.verify import verify
-from empathy_eval.reports.report import page_text, retold, tables_text
+from empathy_eval.reports.report import page_text, report_from_json, tables_text
 
 
 def papers_anew(folder: Path, manifest: dict[str, Any]) -> None:
     """Writes what follows from the data, the tables and this manifest; nothing where these are damaged."""
     with contextlib.suppress(InputError):
-        for name, text in papers(folder, manifest, retold(read_tables(folder))).items():
+        for name, text in papers(folder, manifest, report_from_json(read_tables(folder))).items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -38,7 +38,7 @@ def preferences_anew(folder: Path) -> None:
 def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
     """Other tables, with the page and the papers that they give, under a manifest that says more, sealed."""
     (folder / "report" / "tables.json").write_text(tables_text(tables), encoding="utf-8")
-    (folder / "report" / "index.html").write_text(page_text(retold(tables)), encoding="utf-8")
+    (folder / "report" / "index.html").write_text(page_text(report_from_json(tables)), encoding="utf-8")
     manifest = {**read_manifest(folder), **more}
     papers_anew(folder, manifest)
     manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"] if (folder / name).is_file()}

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
+from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.evaluation.corpus.descriptives import changes, course, examples, lengths, ways
+from empathy_eval.evaluation.corpus.descriptives import changes, course, depth, examples, lengths, ways
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.releases.assemble.write import Released
 
@@ -63,6 +65,41 @@ def test_the_course_of_a_dialogue_is_cut_by_its_helper_turns(tmp_path: Path) -> 
     assert [(one["name"], one["phase"]) for one in told["strategies"]] == [
         ("Clarification", "exploration"), ("Offer Hope", "comforting"), ("Suggest Options", "action"),
     ]  # fmt: skip
+
+
+def test_words_and_questions_of_each_variant_are_means_over_tenths_of_a_dialogue(tmp_path: Path) -> None:
+    seeker, helper = ({"role": role, "strategy": None, "phase": None} for role in ("seeker", "helper"))
+    dialogues = {"001-seed": [seeker, helper, seeker, helper], "002-seed": [seeker, helper], "003-seed": [seeker, helper]}
+    write(tmp_path, "dialogues", [{"dialogue_id": name, "turns": turns} for name, turns in dialogues.items()])
+    write(tmp_path, "pairs", [{"empathetic_strategy": name} for name in ("Affirmation", "Offer Hope", "Offer Hope", "Clarification")])
+    pairs = replace(
+        corpus(
+            reference=["one two?", "a b c", "x? y??", "p q r s"], apathetic=["one", "a?", "x", "p"], empathetic=["e f", "g", "h", "i j k?"]
+        ),
+        pair_ids=["001-seed-t01", "001-seed-t03", "002-seed-t01", "003-seed-t01"],
+        groups={"strategy": ["Clarification", "Offer Hope", "Affirmation", "Affirmation"]},
+    )
+    told = depth(pairs, corpus(reference=[]), tmp_path)
+    found = {one["variant"]: one for one in told["variants"]}
+    assert list(found) == ["reference", "apathetic", "empathetic"]
+    # Of two helper turns the middles lie at 1/4 and 3/4, of one at 1/2: that tenth has two dialogues.
+    at = [place for place, one in enumerate(found["reference"]["texts"]) if one]
+    assert at == [2, 5, 7]
+    assert [found["reference"]["texts"][place] for place in at] == [1, 2, 1]
+    assert [found["reference"]["words"][place] for place in at] == [2, 3, 3]
+    assert [found["reference"]["questions"][place] for place in at] == [1, 1, 0]
+    assert [found["apathetic"]["questions"][place] for place in at] == [0, 0, 1]
+    assert [found["empathetic"]["words"][place] for place in at] == [2, 2, 1] and found["empathetic"]["words"][0] is None
+    planned = {one["name"]: ([*map(bool, one["near"])].count(True), sum(one["near"]), sum(one["far"])) for one in told["planned"]}
+    assert planned == {"Clarification": (1, 1, 1), "Affirmation": (1, 2, 1), "Offer Hope": (1, 1, 2)}
+    assert told["planned"][0]["near"][2] == 1 and told["planned"][0]["far"][5] == 1
+
+
+def test_a_pair_of_no_helper_turn_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, "dialogues", [{"dialogue_id": "001-seed", "turns": [{"role": "seeker", "strategy": None, "phase": None}]}])
+    pairs = replace(corpus(reference=["one"], apathetic=["one"], empathetic=["one"]), pair_ids=["001-seed-t00"])
+    with pytest.raises(InputError, match='"001-seed-t00" is not a helper turn of a dialogue'):
+        depth(pairs, corpus(reference=[]), tmp_path)
 
 
 def test_changes_are_the_fewest_words() -> None:

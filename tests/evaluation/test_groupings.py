@@ -173,5 +173,5 @@ def test_a_release_of_before_there_were_manners_loads_scores_and_is_reported(lig
     old = rewritten(light, tmp_path / "old", lambda table: table.drop_columns([one for one in names if one in table.column_names]))
     assert set(score(old, ["length"], shortcuts=False).groups) == set(GROUPINGS)
     made = report(old, tmp_path / "report")
-    assert "ways" not in made.told
+    assert "ways" not in made.sections
     assert "Accuracy by manner of apathy" not in (tmp_path / "report" / "index.html").read_text()

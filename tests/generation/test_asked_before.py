@@ -158,8 +158,8 @@ def test_build_and_preview_say_so_before_anything_is_sent(
     before = paid.server.seen.total()
     main(["build", *shared, "--out", str(tmp_path / "b"), "--budget-tokens", "1"])
     assert paid.server.seen.total() == before, "there was no budget for anything"
-    (told,) = [record.getMessage() for record in caplog.records if record.name.endswith("ways")]
+    (told,) = [record.getMessage() for record in caplog.records if record.name.endswith("execution")]
     assert told.startswith(f"{ledger}: asks again for {sum(said['kinds'].values())} of ")
     caplog.clear()
     main(["build", *shared, "--out", str(tmp_path / "b"), "--offline"])
-    assert not [record for record in caplog.records if record.name.endswith("ways")]
+    assert not [record for record in caplog.records if record.name.endswith("execution")]

@@ -27,7 +27,7 @@ WITHOUT = ("--without", "bertscore", "--without", "embedding")
 # What tells of the machine, and hashes of what is an entry by itself; also where a manifest tells of another release.
 NOT_COMPARED = {"software", "builder", "files", "seal"}
 # Of the kinds in ``full.yaml`` and of crossed items, which a configuration asks for beside.
-FULL = {"dialogues": 60, "controls": 60, "crossed": 60}
+FULL = {"dialogues": 60, "controls": 60, "control_dialogues": 0, "crossed": 60}
 STUDY = ("study", "study.csv", "--baseline", "human", "--labels", "Bad,Okay,Good", "--raters", "study_raters.csv")
 AGREE = ("agree", "agreement.csv", "--judge", "judge-a")
 RELIABILITY = ("agree", "reliability.csv", "--rubric", "lend-an-ear")

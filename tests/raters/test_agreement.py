@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.commands.agree import shown
+from empathy_eval.commands.agree import agreement_table
 from empathy_eval.design.provenance import KEYS
 from empathy_eval.raters.agreement import Agreement, Estimate, RatingTable, agree
 from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, CriterionAgreement, inflation_factors
@@ -251,7 +251,7 @@ def test_degenerate_tables_are_not_defined_with_the_reason(name: str, judges: li
     chance_corrected = [*criterion.alpha.values(), criterion.fleiss, criterion.benchmark.median, found.inflation["empathy"]]
     assert all(measure.value is None and measure.reason for measure in chance_corrected)
     assert all((one["value"] is None) <= bool(one["why"]) and (one["low"] is None) == bool(one["why"]) for one in seen)
-    assert "not defined: " in shown(found) and "nan" not in shown(found).lower()
+    assert "not defined: " in agreement_table(found) and "nan" not in agreement_table(found).lower()
     if not judges:
         assert reasons <= {one["why"] for one in seen}
 
@@ -364,7 +364,7 @@ def test_any_table_gives_figures_in_range_or_reasons(ratings: dict[tuple[str, st
         assert (one["value"] is not None or one["why"]) and one["signature"]
         if one["value"] is not None and not one["signature"].startswith(("vif", "kappa:cohen|weights:quadratic|median")):
             assert one["value"] <= 1 + CLOSE
-    assert shown(found)
+    assert agreement_table(found)
 
 
 def test_what_cannot_be_done_is_reported_at_once() -> None:

@@ -17,7 +17,7 @@ from empathy_eval.design.judge_prompts import SPEAKERS, judge_prompts
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.rubrics import load_rubric, packaged_rubrics
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.cases import TEXTS, Case, Conversation, cases_of, dialogues_of
 from empathy_eval.raters.judges.judge import Judge, compared
 
 Asked = tuple[str, list[Message]]
@@ -66,13 +66,14 @@ def asked_of(name: str, catalogue: Catalogue, release: Path) -> Iterator[tuple[C
         yield case, notes.asked
 
 
-def told(case: Case) -> str:
-    return "\n".join(f"{role}: {text}" for role, text in case.conversation)
+def told(turns: Conversation) -> str:
+    return "\n".join(f"{role}: {text}" for role, text in turns)
 
 
 def frame(case: Case, user: str) -> str:
     """What is around the conversation and the texts; a text is taken out where it stands for itself alone."""
-    before, _, after = user.partition(told(case))
+    whole = [said for turns in (case.conversation, *case.conversations.values()) if (said := told(turns)) in user]
+    before, _, after = user.partition(*whole)
     for text in case.texts.values():
         after = re.sub(rf"(?<=\n){re.escape(text)}(?=\n\n# |\Z)", REPLY, after)
     return f"{before}{TALK}{after}"

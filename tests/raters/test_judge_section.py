@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +15,16 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
-from empathy_eval.design.dataset import column, pair_id, read_manifest
+from empathy_eval.design.dataset import column, pair_id, parts_of, read_manifest
+from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.judges.agreeing import agreement_of
-from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, NamedStrategy, read_annotations
+from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, NamedStrategy, Rating, read_annotations
 from empathy_eval.raters.judges.estimator import reckoning_of
 from empathy_eval.raters.judges.judge_quality import ComparedWith, judge_quality
 from empathy_eval.raters.judges.judge_section import _others, released_annotations
-from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of
+from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of, understood
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 
@@ -163,6 +165,50 @@ def test_judged_strategies_are_compared_with_planned_ones_part_by_part(light: Pa
     assert sum(by_name[planned[first]]["planned"]) >= 1 and by_name[taxonomy[other].name]["planned"] == [0] * 10
     assert by_name[taxonomy[other].name]["named"][turns.part[second]] == 1
     assert by_name[taxonomy[other].name]["likely"][turns.part[first]] == 1
+
+
+def test_named_strategies_of_variants_are_compared_turn_by_turn(light: Path) -> None:
+    taxonomy, turns = load_taxonomy(), turns_of(light)
+    names = dict.fromkeys(name.rpartition("-t")[0] for name in column(light, "pairs", "pair_id"))
+    first, second = (next(one for one in turns.part if one.startswith(f"{name}-")) for name in list(names)[:2])
+    one, two, three = [strategy.abbreviation for strategy in taxonomy.strategies][:3]
+    said = {"near_empathetic": (one, two), "apathetic": (one, three), "empathetic": (two, two), "far_apathetic": (three, None)}
+    rows = [
+        (pair, variant, code, one) for variant, codes in said.items() for pair, code in zip((first, second), codes, strict=True) if code
+    ]
+    folder = naming(light, rows)
+    found = over_dialogues(folder, turns, reckoning_of(folder, ResamplingSettings(10, 0, 1)))
+    assert list(found["variants"]) == ["apathetic", "empathetic", "near_empathetic", "far_apathetic"]
+    by_name = {row["name"]: row["named"] for row in found["variants"]["near_empathetic"]}
+    assert set(by_name) == {taxonomy[one].name, taxonomy[two].name}
+    assert by_name[taxonomy[two].name][turns.part[second]] == 1 == sum(by_name[taxonomy[two].name])
+    deltas = {series: {name: (row["value"], row["items"]) for name, row in some.items()} for series, some in found["deltas"].items()}
+    assert deltas == {
+        "stance, near": {taxonomy[one].name: (0, 2), taxonomy[two].name: (0.5, 2), taxonomy[three].name: (-0.5, 2)},
+        # Of the second turn one of the two texts was not judged.
+        "stance, far": {taxonomy[two].name: (1, 1), taxonomy[three].name: (-1, 1)},
+        "empathetic - apathetic": {taxonomy[one].name: (-0.5, 2), taxonomy[two].name: (1, 2), taxonomy[three].name: (-0.5, 2)},
+    }
+    assert all(row["signature"] for some in found["deltas"].values() for row in some.values())
+
+
+def test_understanding_is_the_mean_of_texts_in_each_tenth(light: Path) -> None:
+    turns, rubric = turns_of(light), load_rubric("teacher")
+    names = [name for name in turns.part if turns.part[name] == turns.part[next(iter(turns.part))]][:2]
+    values = {(names[0], "apathetic"): (0.2, 0.4), (names[1], "apathetic"): (0.5, 0.5), (names[0], "empathetic"): (1.0, 0.5)}
+    cases = [
+        Annotated(*parts_of(name), name, "accepted", ratings=tuple(
+            Rating(variant, "understanding", sample, value, "", "k")
+            for (of, variant), some in values.items() if of == name for sample, value in enumerate(some)
+        ))
+        for name in names
+    ]  # fmt: skip
+    told = {"judge": {"kind": "openai", "model": "m"}, "rubric": "teacher", "rubric_hash": rubric.hash, "samples_of_a_text": 2}
+    found = understood(AnnotationFolder(Path("m"), {"configuration": told, "rubric": asdict(rubric), "summary": {}}, tuple(cases)), turns)
+    part = turns.part[names[0]]
+    rows = {one["variant"]: (one["means"][part], one["texts"][part], sum(one["texts"])) for one in found["variants"]}
+    # (0.3 + 0.5) / 2: each text is its mean over samples first.
+    assert rows == {"apathetic": (0.4, 2, 2), "empathetic": (0.75, 1, 1)} and rubric.hash[:10] in found["signature"]
 
 
 def record(pairs: list[tuple[str, str, bool, str | None]]) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.design.rubrics import Criterion, Rubric, load_rubric
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.summary import HandedOut
+from empathy_eval.raters.judges.annotating import shown_by
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
 from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
 
@@ -99,7 +100,7 @@ def scripted(criterion: Criterion, text: str) -> float:
 def test_every_criterion_of_every_text_is_rated_as_the_judge_says(name: str, court: Court) -> None:
     rubric = load_rubric(name)
     # A turn that the rubric shows as an example is not judged.
-    cases = by_id(cases_of(court.release, 2, but=frozenset(one.pair_id for one in rubric.examples)))
+    cases = by_id(cases_of(court.release, 2, but=shown_by(rubric)))
     for one in court.said(rubric=name, turns=2):
         texts = cases[one.pair_id or ""].texts
         assert {row.variant for row in one.ratings} == set(texts) >= {"reference", "apathetic", "empathetic"}
@@ -116,9 +117,12 @@ def test_a_rubric_on_dialogues_rates_each_as_a_whole(court: Court) -> None:
     rubric = load_rubric("lend-an-ear")
     cases = by_id(dialogues_of(court.release, None))
     for one in court.said(rubric="lend-an-ear", turns=None):
-        assert one.pair_id is None and one.turn is None and {row.variant for row in one.ratings} == {None}
-        whole = "\n".join(f"{role}: {text}" for role, text in cases.pop(one.dialogue_id).conversation)
-        assert {row.criterion: row.value for row in one.ratings} == {c.name: scripted(c, whole) for c in rubric.criteria}
+        case = cases.pop(one.dialogue_id)
+        assert one.pair_id is None and one.turn is None and {row.variant for row in one.ratings} == {*case.wholes}
+        for variant in case.wholes:
+            whole = "\n".join(f"{role}: {text}" for role, text in case.before(variant))
+            given = {row.criterion: row.value for row in one.ratings if row.variant == variant}
+            assert given == {c.name: scripted(c, whole) for c in rubric.criteria}
     assert not cases
 
 

@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.commands.score_tables import SCREEN, people_table
+from empathy_eval.commands.score_tables import SCREEN, human_correlation_table
 from empathy_eval.evaluation.external.custom_texts import REPLY, CustomScores, CustomTexts, MetricColumn
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
@@ -283,7 +283,7 @@ def test_the_printed_table_joins_no_column_to_the_next_and_shows_the_differences
     columns = {name: [1.0, 2, 4, 3], "other": [2.0, 1, 4, 3]}
     rated = [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 3, 4))]
     found = put(texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"]), columns, rated)
-    said = people_table(found)
+    said = human_correlation_table(found)
     assert re.search(rf"^{name} {{2,}}[-0-9.]+ ", said, re.MULTILINE)
     assert said.count("first minus second") == len(found.criteria) and said.splitlines()[-1].startswith("--json and --csv also have: ")
 
@@ -297,9 +297,9 @@ def test_a_screen_shows_the_first_form_of_every_criterion_and_says_what_is_left_
     found = put(texts, columns, one_by_one)
     many = replace(found, criteria=tuple(replace(found.criteria[0], criterion=f"criterion {number}") for number in range(3)))
     for one in (found, many):
-        said = people_table(one)
+        said = human_correlation_table(one)
         assert len(said.splitlines()) <= SCREEN + 2 and all(said.count(f"\n{name}  ") >= len(one.criteria) for name in columns)
-    assert "other forms" not in people_table(found) and "other forms" in people_table(many).splitlines()[-1]
+    assert "other forms" not in human_correlation_table(found) and "other forms" in human_correlation_table(many).splitlines()[-1]
 
 
 def test_ratings_of_texts_without_a_score_by_every_row_are_left_out_and_counted() -> None:

@@ -27,7 +27,8 @@ def test_the_hubs_own_class_reads_the_card(released: tuple[Path, Released]) -> N
     card = DatasetCard.load(released[0] / "README.md")
     data = card.data.to_dict()
     assert data["license"] == "cc-by-4.0" and data["language"] == ["en"]
-    assert [one["config_name"] for one in data["configs"]] == [*COLUMNS, "preferences_near", "preferences_far", "crossed"]
+    named = [one["config_name"] for one in data["configs"]]
+    assert named == [*COLUMNS, "preferences_near", "preferences_far", "dialogue_contrasts", "crossed"]
     assert data["configs"][0]["default"] is True
 
 
@@ -114,7 +115,7 @@ def test_the_card_has_accuracy_at_equal_closeness_beside_what_the_checks_force(r
 
 def test_the_card_makes_the_claims_of_the_report_in_the_same_order(released: tuple[Path, Released]) -> None:
     card = (released[0] / "README.md").read_text()
-    told = [f"{number}. **{one.name}.** {one.said}" for number, one in enumerate(claims(released[1].report.measured), 1)]
+    told = [f"{number}. **{one.name}.** {one.text}" for number, one in enumerate(claims(released[1].report.measured), 1)]
     assert len(told) == 3 and "\n".join(told) in card.partition("## How it was made")[0]
 
 

@@ -27,7 +27,7 @@ from empathy_eval.releases.verify.content import content_faults
 from empathy_eval.releases.verify.texts import checked_under
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.explorer import explore_page
-from empathy_eval.reports.report import page_text, retold, tables_text
+from empathy_eval.reports.report import page_text, report_from_json, tables_text
 
 from tests.doubles.papers_anew import papers_anew
 
@@ -104,7 +104,7 @@ def bare(light: Path, tmp_path: Path) -> Path:
     }
     tables = {name: one for name, one in read_tables(folder).items() if name != "crossed"}
     (folder / "report" / "tables.json").write_text(tables_text(tables))
-    (folder / "report" / "index.html").write_text(page_text(retold(tables)))
+    (folder / "report" / "index.html").write_text(page_text(report_from_json(tables)))
     rehash(folder, **less)
     return folder
 

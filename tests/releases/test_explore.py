@@ -20,7 +20,7 @@ from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_manifest
 from empathy_eval.releases.verify.documents import code_of, explorer_faults, known_code
 from empathy_eval.reports import explorer as explore
-from empathy_eval.reports.explorer import HELD, PAGE, explore_page, hub_address, write_page
+from empathy_eval.reports.explorer import EMBEDDED, PAGE, explore_page, hub_address, write_page
 
 from tests.releases.test_verify import change_rows, rehash
 
@@ -34,7 +34,7 @@ def by_value(folder: Path) -> dict[str, Any]:
 
 def held(page: str) -> tuple[dict[str, Any], dict[str, pa.Table]]:
     """What a page says of its release, and the tables that it embeds."""
-    found = {name: json.loads(text) for name, text in HELD.findall(page)}
+    found = {name: json.loads(text) for name, text in EMBEDDED.findall(page)}
     files = {name: pq.read_table(pa.BufferReader(base64.b64decode(one))) for name, one in found["sample"]["files"].items()}
     return found["about"], files
 
@@ -163,7 +163,7 @@ def test_the_card_leads_to_the_page(light: Path) -> None:
             "sample: data/pairs/other.parquet: does not hold",
         ),
         (lambda page: page.replace('id="sample"', 'id="other"'), "does not have the content of an explorer page"),
-        (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "does not have the content of an explorer page"),
+        (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "sample: x: does not hold the rows of the release"),
         (
             lambda page: page.replace('{"files": {', '{"files": [{').replace("}}</script>", "}]}</script>"),
             "does not have the content of an explorer page",

@@ -33,7 +33,7 @@ def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Rele
 @pytest.fixture(scope="module")
 def stored(contents: ReleaseContents) -> DialogueRows:
     """The dialogue that is first in the release."""
-    return next(read_back(contents.folder, tables_of(contents.manifest, preferred=True)))
+    return next(read_back(contents.folder, tables_of(contents.manifest, derived=True)))
 
 
 def with_rows(stored: DialogueRows, file: File, rows: list[Numbered]) -> DialogueRows:
@@ -53,7 +53,7 @@ def changed(value: Any) -> Any:
 
 
 def test_a_dialogue_that_is_as_it_was_released_has_no_fault(contents: ReleaseContents, stored: DialogueRows) -> None:
-    assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, preferred=True)}
+    assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, derived=True)}
 
 
 @pytest.mark.e2e
@@ -88,7 +88,7 @@ def test_a_finding_names_the_cell_with_both_values(contents: ReleaseContents, st
 def test_of_a_thousand_changed_cells_all_but_those_of_sources_are_found(contents: ReleaseContents) -> None:
     """One at a time, over all columns in turn, in dialogues and rows that are drawn by a seed."""
     drawn, unseen = random.Random(2026), set[tuple[str, str]]()
-    every = list(read_back(contents.folder, tables_of(contents.manifest, preferred=True)))
+    every = list(read_back(contents.folder, tables_of(contents.manifest, derived=True)))
     columns = sorted({(file[0], column) for one in every for file, rows in one.rows.items() for column in rows[0][1]})
     for table, column in (columns * (1000 // len(columns) + 1))[:1000]:
         one = drawn.choice([one for one in every if any(name == table for name, _ in one.rows)])

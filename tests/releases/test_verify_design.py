@@ -17,7 +17,7 @@ from empathy_eval.design.language import load_language
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.built_under import Under
+from empathy_eval.releases.assemble.built_under import BuildDefinitions
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 
@@ -158,7 +158,7 @@ def test_a_release_under_rules_of_its_own_is_what_it_claims_and_says_so(own: Pat
     found = [one for one in verify(own / "release") if "its own" in one.what]
     assert {one.about for one in found if one.severity == "note"} == {"rules", "scenarios", "templates"} and len(found) == 3
     assert "design/rules/crisis.yaml, design/rules/safety.yaml" in "\n".join(map(str, found))
-    under = Under(manifest_of(own / "release"), own / "release", strict=True)
+    under = BuildDefinitions(manifest_of(own / "release"), own / "release", strict=True)
     assert under.language == load_language(folder=own / "rules") and under.catalogue
     assert under.catalogue[17].definition.startswith("An animal has died") and under.catalogue[17].seed
 
@@ -169,7 +169,7 @@ def test_rules_that_could_be_gone_through_without_end_are_not_taken(own: Path, t
         rules = [{"name": "slow", "patterns": [pattern]}]
         (folder / DESIGN / "rules" / "crisis.yaml").write_text(yaml.safe_dump(rules))
         forge(folder, rules=manifest_of(folder)["rules"] | {"crisis.yaml": digest(rules)})
-        assert Under(manifest_of(folder), folder, strict=True).language is None
+        assert BuildDefinitions(manifest_of(folder), folder, strict=True).language is None
         assert "its rules are not applied to the texts" in said(folder)
 
 

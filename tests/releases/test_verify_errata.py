@@ -102,9 +102,9 @@ FORGED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a drawn one": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "003-00001"}), '"003-00001" is not planned'),
     "no counts": (lambda facts: facts.pop("withdrawn_counts"), "withdrawn_counts: does not match 2 withdrawals"),
     "fewer dialogues": (
-        lambda facts: facts["withdrawn_counts"].update(dialogues=0), "accepted: says 3, but the data and the left-out dialogues give 2",
+        lambda facts: facts["withdrawn_counts"].update(dialogues=0), "accepted: says 3, but the data gives 2",
     ),
-    "fewer pairs": (lambda facts: facts["withdrawn_counts"].update(pairs=1), "and 1 were withdrawn"),
+    "fewer pairs": (lambda facts: facts["withdrawn_counts"].update(pairs=1), "pairs: says 20, but the data gives 13"),
     "a summary of fewer pairs": (lambda facts: facts["summary"].update(pairs=facts["summary"]["pairs"] - 1), "summary: pairs: says"),
 }  # fmt: skip
 

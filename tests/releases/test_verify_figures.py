@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from empathy_eval.design.dataset import read_tables
 from empathy_eval.releases.verify.documents import figure_faults
-from empathy_eval.reports.report import Report, draw, retold
+from empathy_eval.reports.report import Report, draw, report_from_json
 from PIL import Image, ImageDraw
 
 Change = Callable[[Path], object]
@@ -24,7 +24,7 @@ MANIFEST_OF_OTHERS = {"software": {"matplotlib": "3.9.0"}}
 @pytest.fixture(scope="module")
 def drawn(released: tuple[Path, object], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Report]:
     folder = tmp_path_factory.mktemp("drawn")
-    report = retold(read_tables(released[0]))
+    report = report_from_json(read_tables(released[0]))
     draw(report, folder / "report" / "figures")
     return folder, report
 

@@ -22,7 +22,7 @@ from empathy_eval.generation.build import build
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.report import item_faults
 from empathy_eval.releases.verify.verify import verify
-from empathy_eval.reports.report import measure_release, metrics_of
+from empathy_eval.reports.report import measure_release, release_metrics
 
 from tests.conftest import demo_file
 from tests.releases.test_verify import change_rows, rehash
@@ -33,7 +33,7 @@ Rows = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def scores(light: Path) -> TextScores:
     manifest = read_manifest(light)
-    scores = measure_release(light, manifest, metrics_of(manifest)[0]).scores
+    scores = measure_release(light, manifest, release_metrics(manifest)[0]).scores
     assert scores
     return scores
 

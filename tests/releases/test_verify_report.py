@@ -22,6 +22,7 @@ ALL = {
     "lengths",
     "ways",
     "course",
+    "depth",
     "examples",
     "making",
     "about",

@@ -53,6 +53,10 @@ CONTRACT: dict[str, dict[str, Any]] = {
         for suffix, kind in {"": "string", "_edit_ratio": "float64", "_overlap": "float64", "_toxicity": "float64"}.items()
     }
     | {"far_apathetic_manner": "string"},
+    "dialogue_contrasts": {
+        "dialogue_id": "string", "scenario_id": "int64", "scenario": "string", "variant": "string",
+        "turns": [{"role": "string", "text": "string"}],
+    },
     "crossed": {
         "crossed_id": "string", "dialogue_id": "string", "scenario_id": "int64", "turn": "int64",
         "context_1": [{"role": "string", "text": "string"}], "context_2": [{"role": "string", "text": "string"}],

@@ -8,7 +8,7 @@ import pytest
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import ShortcutAudit
 from empathy_eval.evaluation.wording import how_many, whom
-from empathy_eval.reports.claims import claims, line_of
+from empathy_eval.reports.claims import claims, shortcut_line
 from empathy_eval.statistics.estimate import Estimate
 
 from tests.reports.test_page import a_measured, a_row, an_audit, bare
@@ -21,7 +21,7 @@ ORDER = ["By construction", "At equal closeness", "Shortcut line"]
 def said(measured: ReleaseTables) -> list[str]:
     found = claims(measured)
     assert [one.name for one in found] == ORDER
-    return [one.said.replace("\xa0", " ") for one in found]
+    return [one.text.replace("\xa0", " ") for one in found]
 
 
 def at(*accuracies: tuple[float, float, float], line: float, forced: bool = True) -> ReleaseTables:
@@ -53,7 +53,7 @@ def test_what_is_left_names_whom_they_prefer_and_how_often() -> None:
     assert said(a_measured([-0.5, -0.4], [-0.1, -0.1]))[1].startswith(f"All 2 {many} prefer the apathetic reply.")
 
 
-def test_without_controls_nothing_is_said_of_stance() -> None:
+def test_without_controls_nothing_is_claimed_of_stance() -> None:
     forced, left, reached = said(a_measured([-0.5], [], audit=an_audit(raw=0.93)))
     assert left == "This release has no controls, so it cannot show whether a metric measures stance or closeness."
     # The one metric is forced as released, so it is not held against the line.
@@ -111,10 +111,10 @@ def test_words_alone_may_be_the_best_shortcut_or_be_missing() -> None:
 def test_without_an_audit_nothing_is_held_against_a_line() -> None:
     measured = replace(at((0.6, 0.5, 0.7), line=0.9), audit=None)
     assert said(measured)[2] == "No shortcut was measured, so it is not known whether a metric does better than words alone."
-    assert line_of(measured) is None
+    assert shortcut_line(measured) is None
     # Nor against the line of another contrast.
     other = replace(measured, audit=an_audit(raw=0.9))
-    assert line_of(other) is None and said(other)[2].startswith("No shortcut could be measured")
+    assert shortcut_line(other) is None and said(other)[2].startswith("No shortcut could be measured")
 
 
 def test_one_dialogue_makes_no_claim_at_all() -> None:
@@ -123,7 +123,7 @@ def test_one_dialogue_makes_no_claim_at_all() -> None:
 
     measured = at((0.6, 0.5, 0.7), (0.7, 0.6, 0.8), line=0.9)
     (only,) = claims(replace(measured, inversion=single(measured.inversion), controls=single(measured.controls)))
-    assert only.said == "One dialogue has no intervals, so this report makes no claim."
+    assert only.text == "One dialogue has no intervals, so this report makes no claim."
     # One dialogue alone has controls.
     few = replace(measured, controls=single(measured.controls))
     assert said(few)[1:] == [

@@ -146,7 +146,7 @@ def a_page(measured: ReleaseTables, told_of: dict[str, Any] | None = None, **cha
     return page(measured, about(**changes), told_of or told(), charts_of(measured))
 
 
-def test_what_the_checks_force_is_marked_wherever_it_stands() -> None:
+def test_what_the_checks_force_is_marked_wherever_it_appears() -> None:
     html = a_page(a_measured([-0.5], [0.1]))
     # In the first table, in the table of effects (closeness), and in both tables of every contrast.
     assert html.count('<span class="forced">') == 4
@@ -171,7 +171,7 @@ def test_singular_and_plural_follow_the_counts() -> None:
     assert "2,000 pairs from 7 dialogues. 20 of them have a" in many and "3 dialogues were planned" in many
 
 
-def test_residual_imbalance_is_said_only_where_chance_does_not_explain_it() -> None:
+def test_residual_imbalance_is_reported_only_where_chance_does_not_explain_it() -> None:
     uneven = a_measured([-0.5], [0.1], balance=[a_row("edit ratio", 0, -0.05, better=None)])
     even = a_measured([-0.5], [0.1], balance=[a_row("edit ratio", 0, -0.001, better=None)])
     assert "the empathetic ones are closer to the reference" in read(a_page(uneven)).said
@@ -203,7 +203,7 @@ def first_table(html: str) -> str:
     return read(html.partition("<table")[2].partition("</table>")[0]).said
 
 
-def test_the_first_table_tells_the_accuracy_and_where_it_stands_beside_the_line() -> None:
+def test_the_first_table_reports_the_accuracy_and_where_it_appears_beside_the_line() -> None:
     table = first_table(a_page(a_measured([-0.5], [0.1], audit=an_audit(stance=0.9))))
     assert "accuracy at equal closeness" in table and "25.0 % 20.0 to 30.0 %" in table and "below" in table
     assert "+0.1000[+0.0900, +0.1100]" in table and "forced by the checks −0.5000" in table
@@ -213,7 +213,7 @@ def test_the_first_table_tells_the_accuracy_and_where_it_stands_beside_the_line(
     assert "accuracy as released" in plain and "equal closeness" not in plain and "below" not in plain
 
 
-def test_shortcuts_are_told_with_their_line_their_words_and_their_settings() -> None:
+def test_shortcuts_are_reported_with_their_line_their_words_and_their_settings() -> None:
     said = read(a_page(a_measured([-0.5], [0.1], audit=an_audit(raw=0.8, stance=1.0)))).said
     assert "At 100 % nothing can be above it" in said and "Mihalcea" in said and "covers only these shortcuts" in said
     assert "glad 36:1" in said and "just 0:41" in said and "003-x-t03 +2.50" in said and "counts:characters" in said
@@ -229,7 +229,7 @@ def test_a_shortcut_that_is_not_defined_says_why() -> None:
     assert "is not defined: all pairs are of one dialogue" in said and "No shortcut could be measured" in said
 
 
-def test_every_two_metrics_stand_beside_each_other() -> None:
+def test_every_two_metrics_appear_beside_each_other() -> None:
     def compared(one: str, other: str, contrast: str, holm: float) -> MetricComparison:
         return MetricComparison(one, other, contrast, 33, WithP(0.125, 0.1, 0.15, 0.001, holm), WithP(-0.5, -0.6, -0.4, 0.001, 0.002), "s")
 
@@ -257,7 +257,7 @@ def test_scores_that_are_all_equal_are_drawn() -> None:
     assert "M0" in a_page(ReleaseTables(*flat, groups={"scenario, as released": {"one": flat[0]}}))
 
 
-def test_manners_are_told_with_the_accuracy_of_each_metric_and_how_many_there_are() -> None:
+def test_manners_are_reported_with_the_accuracy_of_each_metric_and_how_many_there_are() -> None:
     right = [a_row("M0", 0, 0.1), a_row("M1", 0, -0.2, accuracy=Estimate(0.125))]
     groups = {"manner": {"hurrying": right[:1], "cheering": [], "made by rules": right}}
     counts = {"manners": [{"name": "hurrying", "near": 1234, "far": 5}], "devices": [{"name": "small step", "texts": 77}]}
@@ -270,7 +270,7 @@ def test_manners_are_told_with_the_accuracy_of_each_metric_and_how_many_there_ar
     assert "manner of apathy" not in without and "By manner" not in without and "manner and device" not in without
 
 
-def test_candidates_and_faults_are_told() -> None:
+def test_candidates_and_faults_are_reported() -> None:
     plain = read(a_page(a_measured([-0.5], [0.1]))).said
     assert "No pair was refused by a contrast check alone" in plain and "Metrics that failed" not in plain
     fault = MetricFault("mine", "003-00001-t03, apathetic", 'raised ValueError: "no"')
@@ -279,7 +279,7 @@ def test_candidates_and_faults_are_told() -> None:
     assert "1 metric could not be measured" in full and '003-00001-t03, apathetic: raised ValueError: "no"' in full
 
 
-def test_a_metric_that_fails_in_a_part_of_the_texts_stands_in_the_tables_over_the_others() -> None:
+def test_a_metric_that_fails_in_a_part_of_the_texts_appears_in_the_tables_over_the_others() -> None:
     fault = MetricFault("M0", "003-00001-t03, apathetic", "gave nan")
     measured = a_measured([-0.5], [0.1], faults=[fault])
     partly = replace(measured, inversion=[replace(measured.inversion[0], pairs=38, left_out=2)])
@@ -318,7 +318,7 @@ def audited(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFa
     made = released[1].report
     measured = replace(made.measured, audit=an_audit(raw=0.95, **dict.fromkeys(("stance, near", "stance, far", "stance"), 0.9)))
     path = tmp_path_factory.mktemp("audited") / "audited.html"
-    path.write_text(page(measured, made.about, made.told, charts_of(measured)), encoding="utf-8")
+    path.write_text(page(measured, made.about, made.sections, charts_of(measured)), encoding="utf-8")
     return path
 
 

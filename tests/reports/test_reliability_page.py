@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from empathy_eval.raters.agreement.panel import JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, Reliability, ReliabilityRow
-from empathy_eval.reports.agreement_page import BESIDE, DotSeries, breakable, figure, page, planes, ticks
+from empathy_eval.reports.agreement_page import BESIDE, DotSeries, agreement_planes, breakable, format_number, page, ticks
 from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,7 +124,7 @@ def test_the_numbers_of_the_page_are_those_of_its_json(whole: Reliability, read:
         assert found[place] == expected[place]
 
 
-def test_f1_stands_beside_guessing_and_with_its_thresholds(whole: Reliability, read: Tables) -> None:
+def test_f1_appears_beside_guessing_and_with_its_thresholds(whole: Reliability, read: Tables) -> None:
     row = whole.to_json()["frameworks"][0]["rows"][0]
     table = read.tables["F1 on Listening"]
     at = table.index([row["criterion"]])
@@ -174,7 +174,7 @@ def test_whole_intervals_beside_the_own_experts_are_counted(whole: Reliability, 
     assert found["m1-examples"] not in ("m1-examples 0 above and 0 below", "m1-examples 0 above and 4 below")
 
 
-def test_dots_stand_where_their_values_are(whole: Reliability) -> None:
+def test_dots_appear_where_their_values_are(whole: Reliability) -> None:
     chart = page(whole).partition('<div class="dots">')[2].partition("</div>")[0]
     rows = [row for one in whole.frameworks for row in one.rows if row.experts.value is not None]
     ends = [float(one.replace("−", "-")) for one in re.findall(r'text-anchor="middle">([^<]+)<', chart)]
@@ -188,7 +188,7 @@ def test_dots_stand_where_their_values_are(whole: Reliability) -> None:
         assert row.criterion in drawn and drawn.count('class="whisker') == 4
 
 
-def test_what_is_not_defined_says_why_where_it_stands(read: Tables) -> None:
+def test_what_is_not_defined_says_why_where_it_appears(read: Tables) -> None:
     (cells,) = [one for one in read.tables["Kappas of Manner"] if one[0].startswith("safety")]
     assert cells[1:] == ["not defined: both give one and the same rating to all items in common; no pair has a kappa"]
     assert read.tables["Variance inflation by criterion"][-1][1].startswith("not defined: all its ratings are the same")
@@ -217,7 +217,7 @@ def test_a_panel_that_lacks_somebody_has_a_page_that_says_so(panel: Panel, reaso
     assert [one for one in reasons if one not in said] == [] and "None" not in said
 
 
-def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) -> None:
+def test_a_crowd_that_rated_other_items_is_reported_to_be_apart(whole: Reliability) -> None:
     apart = Estimate.undefined("the crowd rated no item of these", "s")
 
     def without(row: ReliabilityRow) -> ReliabilityRow:
@@ -260,7 +260,7 @@ def test_the_best_judges_are_named_first_and_none_is_left_out(whole: Reliability
     assert all(f"Where experts reach the benchmark and {name} does not: warmth." in said for name in names)
 
 
-def test_nothing_is_said_of_a_benchmark_or_of_judges_that_are_not_there() -> None:
+def test_nothing_is_claimed_of_a_benchmark_or_of_judges_that_are_not_there() -> None:
     alone = Tables(page(small.figures(Panel(small.EXPERTS[:1]), resamples=0))).said
     assert "–: the benchmark is the median" not in alone
     experts = Tables(page(small.figures(Panel(small.EXPERTS), resamples=0))).said
@@ -280,7 +280,7 @@ def test_many_judges_and_experts_are_summed_up_and_folded() -> None:
     assert html.partition("<nav")[0].count('class="whisker judge-0"') == 0
 
 
-def test_contradictions_are_told_in_both_directions_with_their_items(whole: Reliability, read: Tables) -> None:
+def test_contradictions_are_reported_in_both_directions_with_their_items(whole: Reliability, read: Tables) -> None:
     table = read.tables["validating where experts see dismissing"]
     assert [one[0] for one in table[1:]] == [
         *(f"{name} expert" for name in small.EXPERTS), "m1-plain judge", "m1-examples judge", "crowd, its mean", "any of the crowd",
@@ -291,7 +291,7 @@ def test_contradictions_are_told_in_both_directions_with_their_items(whole: Reli
     assert "dismissing where experts see validating" in read.tables
 
 
-def test_equal_figures_give_equal_pages_and_the_command_stands_at_the_end(whole: Reliability, read: Tables) -> None:
+def test_equal_figures_give_equal_pages_and_the_command_appears_at_the_end(whole: Reliability, read: Tables) -> None:
     assert page(whole) == page(small.figures())
     assert "empathy-eval agree 'my ratings.csv' --page out.html" in read.said and "make this page again" not in page(whole)
     assert whole.signature in read.said and all(row.experts.signature in read.said for one in whole.frameworks for row in one.rows)
@@ -356,14 +356,16 @@ def test_an_axis_holds_all_values_with_few_round_steps(values: list[float]) -> N
 
 
 def test_labels_of_points_that_are_close_go_to_different_sides(whole: Reliability) -> None:
-    (one,), _ = planes(whole.frameworks, [DotSeries("crowd", "crowd")], lambda row, _: row.experts.value)
+    (one,), _ = agreement_planes(whole.frameworks, [DotSeries("crowd", "crowd")], lambda row, _: row.experts.value)
     assert [point.number for point in one.points] == [1, 2, 3, 4] and one.left_out == ("safety",)
     at_once = [replace(row, experts=replace(row.experts, value=0.6)) for part in whole.frameworks for row in part.rows]
     places = iter([0.6] * 4 + [0.1])
-    (same,), _ = planes([replace(whole.frameworks[0], rows=tuple(at_once))], [DotSeries("crowd", "crowd")], lambda row, _: next(places))
+    (same,), _ = agreement_planes(
+        [replace(whole.frameworks[0], rows=tuple(at_once))], [DotSeries("crowd", "crowd")], lambda row, _: next(places)
+    )
     assert [point.label for point in same.points[:4]] == list(BESIDE[:4])
 
 
 def test_numbers_and_names_are_written_one_way() -> None:
-    assert [figure(one, 2) for one in (-0.004, -0.006, 0.0, 1.005)] == ["0.00", "−0.01", "0.00", "1.00"]
+    assert [format_number(one, 2) for one in (-0.004, -0.006, 0.0, 1.005)] == ["0.00", "−0.01", "0.00", "1.00"]
     assert breakable("a_b<c>\x00") == "a_<wbr>b&lt;c&gt;\\x00"

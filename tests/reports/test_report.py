@@ -95,7 +95,7 @@ def test_the_page_is_self_contained_and_says_what_its_figures_are(released: tupl
         assert row.signature in found.said and number(row.scores["apathetic"]) in found.said
 
 
-def test_the_papers_figure_stands_only_beside_the_same_metric_and_model(released: tuple[Path, Released]) -> None:
+def test_the_papers_figure_appears_only_beside_the_same_metric_and_model(released: tuple[Path, Released]) -> None:
     assert set(released[1].report.about["paper"]) == {"BLEU-4", "ROUGE-L"}
     from empathy_eval.reports.report import paper_figures
 

@@ -17,11 +17,11 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands import options as pages
-from empathy_eval.commands.study_tables import p_of
+from empathy_eval.commands.study_tables import p_cell
 from empathy_eval.raters.study.ratings import ReadOptions, read_study
 from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, StudyReport
 from empathy_eval.reports import study_page as of_pages
-from empathy_eval.reports.study_page import axis_of, kept, page, percents
+from empathy_eval.reports.study_page import axis_of, clamped, page, signed_percent
 from empathy_eval.statistics import chi_square
 from empathy_eval.statistics.estimate import format_p
 
@@ -150,9 +150,9 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
     drawn = random.Random(3)
     for name, one in drawn.sample(gains, 25):
         test = one["test"]
-        bounds = "no interval" if one["low"] is None else f"[{percents(one['low'])}, {percents(one['high'])}]"
+        bounds = "no interval" if one["low"] is None else f"[{signed_percent(one['low'])}, {signed_percent(one['high'])}]"
         shares = [f"{100 * one[share]:.1f} %" for share in ("share", "of_baseline_share")]
-        row = [name + one["group"], one["category"], f"{percents(one['gain'])} %{bounds}", *both(test, one)]
+        row = [name + one["group"], one["category"], f"{signed_percent(one['gain'])} %{bounds}", *both(test, one)]
         row += [number(test["statistic"], 2), *shares]
         assert row in rows, row
     for name, one in drawn.sample(pairs, 15):
@@ -174,7 +174,7 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
 def test_the_headline_carries_its_interval_and_no_more_than_that(studied: StudyReport) -> None:
     said = Page(page(studied)).said
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.value or 0)
-    alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
+    alone = f"(95 % interval, not corrected for 3 groups, {signed_percent(gain.low or 0)} to {signed_percent(gain.high or 0)} %"
     more = f"{gain.group} was rated “Good” {gain.value:.1f} % more often than human {alone}"
     not_shown = f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.value:.1f} % {alone})"
     chosen = {
@@ -215,17 +215,17 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: StudyR
     assert "was rated “Good” 40.0 % less often than human (95 % interval, not corrected for 3 groups, −60.0 to −10.0 %; p" in said
 
 
-def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied: StudyReport) -> None:
+def test_the_largest_gain_is_shown_after_correction_before_what_is_larger(studied: StudyReport) -> None:
     first, second, _ = (one for one in studied.whole.gains if one.category == "Good")
     large = replace(first, value=90.0, low=10.0, high=200.0, corrected=replace(first.corrected, holm_by_rater=0.2))
     shown = replace(second, value=30.0, low=10.0, high=50.0, corrected=replace(second.corrected, holm_by_rater=0.01))
-    found = of_pages.best(replace(studied.whole, gains=(large, shown)), "Good", 0.05)
+    found = of_pages.largest_gain(replace(studied.whole, gains=(large, shown)), "Good", 0.05)
     assert found["gain"] == shown and found["shown"]
-    found = of_pages.best(replace(studied.whole, gains=(large,)), "Good", 0.05)
+    found = of_pages.largest_gain(replace(studied.whole, gains=(large,)), "Good", 0.05)
     assert found["gain"] == large and found["sure"] and not found["shown"]
 
 
-def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: StudyReport, tmp_path: Path) -> None:
+def test_the_unit_of_an_interval_is_named_where_it_appears(table: Path, studied: StudyReport, tmp_path: Path) -> None:
     said = Page(page(studied)).said
     assert "interval by block" in said and "With 95 % intervals by block" in said and "with 95 % intervals by block" in said
     assert "intervals by rater" not in said and "95 % interval by rater" not in said
@@ -253,7 +253,7 @@ def test_a_p_that_could_not_be_smaller_is_a_bound_and_so_is_what_corrects_it() -
     assert format_p(1 / 1401, 1400) == ("≤", "0.0008") and format_p(1 / 100, 99) == ("≤", "0.0100")
     assert format_p(0.02, 99, 0.01) == ("≤", "0.0200") and format_p(0.02, 99, 0.02) == ("=", "0.0200") and format_p(1.0, 99, 0.01)[0] == "="
     assert format_p(0.00002) == ("<", "0.0001") and format_p(1 / 100_001, 100_000) == ("≤", "0.0001")
-    assert (p_of(1 / 2001, 2000), p_of(0.2), p_of(None), p_of(0.00001)) == ("<=0.0005", "0.2000", "", "<0.0001")
+    assert (p_cell(1 / 2001, 2000), p_cell(0.2), p_cell(None), p_cell(0.00001)) == ("<=0.0005", "0.2000", "", "<0.0001")
 
 
 def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(studied: StudyReport) -> None:
@@ -261,7 +261,7 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
     assert f"In this study the design effect is {studied.power.design_effect:.2f}" in said
     assert studied.null_point is not None and studied.null_point >= 10
     assert f"lie above about {studied.null_point:.0f} (of 99 permutations); if ratings were independent" in said
-    assert (of_pages.about(9.44), of_pages.about(29.94)) == ("9.4", "30")
+    assert (of_pages.point_text(9.44), of_pages.point_text(29.94)) == ("9.4", "30")
     assert f"and groups alike, they would lie above {studied.null_point_if_independent:.1f}" in said
     parting = [
         (one.group, one.category, one.test)
@@ -308,7 +308,7 @@ def test_of_tables_too_long_for_a_page_the_json_is_named(studied: StudyReport, m
     assert "36 rows are too many for this page; the JSON file beside it has them." in said and "12 rows are too many" not in said
 
 
-def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: StudyReport, table: Path) -> None:
+def test_what_is_known_of_raters_is_on_the_page_and_no_rater_is(studied: StudyReport, table: Path) -> None:
     said = Page(html := page(told_of_raters(studied))).said
     rows = cells_of(html)
     assert ["sex", "χ²", "1.50", "3", "0.6800", "0.7000", "0.180", "0.9000"] in rows
@@ -375,14 +375,14 @@ def test_an_axis_holds_0_and_most_of_what_is_drawn_and_its_numbers_are_round(stu
     axis = axis_of([replace(some, value=31.3, low=23.0, high=39.8), replace(some, value=9.6, low=-1.0, high=18.7)])
     assert axis.span == (-10.0, 39.8) and axis.ticks == (-10.0, 0.0, 10.0, 20.0, 30.0)
     wide = axis_of([replace(some, value=100.0, low=-99.0, high=126945.0)])
-    assert wide.span == (-99.0, 350.0) and kept(126945.0, wide) == 350.0
+    assert wide.span == (-99.0, 350.0) and clamped(126945.0, wide) == 350.0
     assert (
         axis_of([replace(one, value=gain, low=gain, high=gain) for one in [some] for gain in (-50.0, 80.0, 90.0)], 1.0, 3).ticks
         == (-50.0, 0.0, 50.0)
-        and kept(3.0, wide) == 3.0
+        and clamped(3.0, wide) == 3.0
     )
     assert axis_of([]).span == (-10.0, 10.0) and axis_of([replace(some, value=None, low=None, high=None)]).ticks[0] == -10.0
-    assert [percents(one) for one in (31.34, -0.04, 1234.5, -99.96)] == ["+31.3", "0.0", "+1,234", "−100.0"]
+    assert [signed_percent(one) for one in (31.34, -0.04, 1234.5, -99.96)] == ["+31.3", "0.0", "+1,234", "−100.0"]
 
 
 def test_hostile_names_stay_texts(hostile: StudyReport) -> None:

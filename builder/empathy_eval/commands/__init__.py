@@ -1,4 +1,4 @@
-"""The verbs of the command line, one file a verb: its arguments, its help, and what it prints.
+"""Verbs, one file each: the public call, its options and help, and its printed output.
 
-spaCy, matplotlib and torch take seconds to import: a verb imports what it needs when it runs, so that --help and errors are instant.
+spaCy, matplotlib and torch take seconds to import. A verb imports them when it runs, so that --help and errors are instant.
 """

@@ -1,4 +1,4 @@
-"""``agree``: how far raters agree."""
+"""``agree``: agreement of raters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from empathy_eval.base.errors import Problem, plain, refuse
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableLine, TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_place, write_page
+from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_path, write_page
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, TagAudit
@@ -36,7 +36,7 @@ table may have the columns framework (of a criterion), role (expert, judge or cr
 counts as a judge, and its rubric says which criteria belong together.
 docs/agreement.md says what each figure means and when it is not defined.
 """
-# Of more pairs only the spread is shown; JSON has them all.
+# Above this number, pairs are only counted; JSON has them all.
 PAIRS_SHOWN = 45
 NO_INTERVAL = "(no interval): there are no resamples, or the figure is not defined in too many of them; --json says which"
 
@@ -47,17 +47,17 @@ def agree(
     release: str | Path | None = None, page: str | Path | None = None, crowd: Sequence[str] = (), crowd_as: str = "mean",
     rubrics: Sequence[str | Path] = (),
 ) -> Agreement:  # fmt: skip
-    """Agreement of the raters of a table, and of judges with them; intervals over ``resamples`` draws of items.
+    """Computes the agreement of raters with each other, and of judges with the experts; intervals resample items.
 
-    A table is CSV, TSV or JSONL, a folder of annotations, or the record of a review (``.json``); several are taken together. Where
-    strategies were named or raters judged tags, ``tags`` has their audit. The figures of a ``page`` lie beside it (``.json``); its crowd is
-    not in the result.
+    A table is CSV, TSV or JSONL, a folder of annotations, or the record of a review (``.json``); several are combined. ``tags`` of the
+    result is the audit of strategy tags, if strategies were named or tags judged. The figures of a ``page`` are written beside it
+    (``.json``); the crowd appears only on the page.
 
     Raises
     ------
     InputError
-        If a table cannot be read, a judge is not in it, strategies were named and ``release`` is not given, options of a page are
-        given without one, or a rating does not fit its rubric.
+        If a table cannot be read, a judge is not in it, strategies need a ``release``, page options are given without ``page``, or a
+        rating does not fit its rubric.
     JobError
         If the page cannot be written.
     """
@@ -65,7 +65,7 @@ def agree(
     from empathy_eval.raters.judges.agreeing import agreement_of
     from empathy_eval.releases.hub.fetch import release_folder
 
-    tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
+    tables = [Path(path) for path in ([table] if isinstance(table, str | Path) else table)]
     of, chance = release_folder(release) if release else None, ResamplingSettings(resamples, 0, seed)
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
@@ -73,24 +73,24 @@ def agree(
     from empathy_eval.raters.judges.agreeing import PanelOptions, reliability_of
     from empathy_eval.reports import agreement_page as pages
 
-    out = page_place(page, [*tables, *map(Path, rubrics)])
-    found, figures = reliability_of(tables, PanelOptions(judges, crowd, crowd_as, rubrics), chance, level, of)
+    out = page_path(page, [*tables, *map(Path, rubrics)])
+    result, figures = reliability_of(tables, PanelOptions(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
-    given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
-    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])), figures.to_json(), out)
-    return found
+    arguments = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *arguments])), figures.to_json(), out)
+    return result
 
 
 def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
-    """Refuses what only a page has a use for."""
-    given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
+    """Refuses page options without a page."""
+    page_options = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
     what = "applies to the reliability page, but no page is written"
-    refuse(Problem(name, what, "add --page OUT.html") for name, there in given.items() if there)
+    refuse(Problem(name, what, "add --page OUT.html") for name, given in page_options.items() if given)
 
 
-def _printed(found: Agreement, page: Path | None = None, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    printed(found, json, latex, markdown)
+def _printed(result: Agreement, page: Path | None = None, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    printed(result, json, latex, markdown)
     if page and not (json or latex or markdown):
         print(f"\npage: {plain(str(page))}\nfigures of the page: {plain(str(page.with_suffix('.json')))}")
     return 0
@@ -123,8 +123,8 @@ COMMAND = Command(
 )
 
 
-def shown(agreement: Agreement) -> TableText:
-    """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
+def agreement_table(agreement: Agreement) -> TableText:
+    """Returns all figures, one block per criterion with the settings of its intervals, then the audit of tags."""
     blocks = list[Iterable[str]]()
     if agreement.criteria:
         judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
@@ -137,18 +137,18 @@ def shown(agreement: Agreement) -> TableText:
 
 
 def _table(title: str, figures: Iterable[tuple[str, Estimate]]) -> list[TableLine]:
-    """A figure a row, with the items that it is over."""
+    """Returns one row per figure, with its number of items."""
     rows = ((f"  {name}", str(estimate.n), str(estimate)) for name, estimate in figures)
     return aligned([(f"  {title}", "items", "value"), *rows], right=(1,))
 
 
 def _tags(audit: TagAudit) -> Iterator[str]:
-    """A line a strategy and who judged it, and before them who held how many right."""
+    """Yields the share of tags judged right, then one row per strategy and rater."""
     yield "strategy tags: how many were judged, how many of them right, and which strategies were named instead of the others"
     yield from _table("share judged right", audit.right.items())
-    yield from (f"    {one.signature}" for one in audit.right.values())
+    yield from (f"    {share.signature}" for share in audit.right.values())
     header = ("  strategy", "by", "judged", "right", "named instead")
-    cells = [(f"  {one.strategy}", one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
+    cells = [(f"  {row.strategy}", row.by, str(row.judged), str(row.right), _instead(row.instead)) for row in audit.rows]
     yield from aligned([header, *cells], len(header))
 
 
@@ -156,34 +156,34 @@ def _instead(called: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in called.items())
 
 
-def _criterion(one: CriterionAgreement) -> Iterator[str]:
-    values, weights = " ".join(f"{value:g}" for value in one.scale), one.benchmark.weights
-    yield f"{one.criterion}: {one.ratings} ratings of {one.items} items, values {values}"
-    figures = [(f"Krippendorff's alpha, {level}", measure) for level, measure in one.alpha.items()]
-    figures += [("Fleiss' kappa", one.fleiss), (f"benchmark: median {weights} kappa of pairs of experts", one.benchmark.median)]
-    for judge in one.benchmark.judges:
+def _criterion(criterion: CriterionAgreement) -> Iterator[str]:
+    values, weights = " ".join(f"{value:g}" for value in criterion.scale), criterion.benchmark.weights
+    yield f"{criterion.criterion}: {criterion.ratings} ratings of {criterion.items} items, values {values}"
+    figures = [(f"Krippendorff's alpha, {level}", measure) for level, measure in criterion.alpha.items()]
+    figures += [("Fleiss' kappa", criterion.fleiss), (f"benchmark: median {weights} kappa of pairs of experts", criterion.benchmark.median)]
+    for judge in criterion.benchmark.judges:
         figures.append((f"{judge.judge}: median {weights} kappa with the experts", judge.median))
         figures += [(f"{judge.judge}: its median minus the benchmark", judge.difference)] if judge.reached is not None else []
     yield from _table("figure", figures)
-    for judge in one.benchmark.judges:
+    for judge in criterion.benchmark.judges:
         if judge.reached is not None:
             yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
-    yield from _pairs("expert with expert", one.benchmark.pairs)
-    for judge in one.benchmark.judges:
+    yield from _pairs("expert with expert", criterion.benchmark.pairs)
+    for judge in criterion.benchmark.judges:
         yield from _pairs(f"{judge.judge} with expert", judge.pairs)
-    if one.against_median:
-        named = [rater.binary_f1 for rater in one.against_median if rater.macro_f1.value is not None]
+    if criterion.against_median:
+        named = [rater.binary_f1 for rater in criterion.against_median if rater.macro_f1.value is not None]
         binary = [f"F1 of >={threshold:g}" for threshold, _ in (named[0] if named else ())]
         head = ("  with the median of the other experts", "items", f"{weights} kappa", "macro F1", *binary)
-        yield from aligned([head, *(_against(rater, weights, len(head)) for rater in one.against_median)], right=(1,))
-    yield f"  {one.signature}"
+        yield from aligned([head, *(_against(rater, weights, len(head)) for rater in criterion.against_median)], right=(1,))
+    yield f"  {criterion.signature}"
 
 
 def _pairs(title: str, pairs: tuple[RaterPair, ...]) -> Iterator[str]:
     if len(pairs) > PAIRS_SHOWN:
         yield f"  Cohen's kappa, {title}: {len(pairs)} pairs, too many to show; --json has them"
     elif pairs:
-        rows = [(f"  {' - '.join(one.raters)}", str(next(iter(one.kappa.values())).n), *map(str, one.kappa.values())) for one in pairs]
+        rows = [(f"  {' - '.join(pair.raters)}", str(next(iter(pair.kappa.values())).n), *map(str, pair.kappa.values())) for pair in pairs]
         yield from aligned([(f"  Cohen's kappa, {title}", "items", *pairs[0].kappa), *rows], right=(1,))
 
 

@@ -1,4 +1,4 @@
-"""``annotate``: let a judge rate or compare the replies of a release or a build by a rubric."""
+"""``annotate``: annotation of a release or a build by a judge."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, do, done
-from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole
+from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
+from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole_number
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from empathy_eval.generation.summary import HandedOut, Summary
     from empathy_eval.raters.judges.annotating import AnnotationJob
 
-# Far more than any release has, and what a manifest takes.
+# Upper bounds, far above any release, that a manifest can hold.
 MOST_TURNS, MOST_SAMPLES, MOST_ATTACKED = 1_000_000_000, 10_000, 1_000_000
-# So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
+# Default number of attacked turns: each needs about twenty more requests.
 ATTACKED = 25
 EXAMPLES = """\
 examples:
@@ -51,33 +51,44 @@ def annotate(
     attacked_turns: int = ATTACKED, rules: str | Path | None = None, lessons: str | Path | None = None, shots: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> HandedOut:  # fmt: skip
-    """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
+    """Annotates a release or a finished build with a judge, by a rubric. Sends only requests that its ledger cannot answer.
 
-    ``model`` is a name, the path of a YAML file, its content, or an object of one's own. ``turns`` of the sample are judged (None: all), of
-    each the texts of ``variants`` (None: all there are), each ``samples`` times. ``ways`` may hold what ``build`` takes of ``ledger``,
-    ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``, ``engine``, ``ray_address`` and
-    ``keep_going``.
-    With ``attacks`` (as of ``score``; an empty list for all) it is asked about attacked texts of ``attacked_turns`` turns too, into
-    ``out/attacks``; their fixed texts are English, or those of the folder ``rules``. ``lessons`` and ``shots`` are rubrics or files whose
-    lessons or examples the rubric is given; it has another hash then.
+    ``model`` is a name, the path of a YAML file, its content, or a model object. ``turns`` and ``variants`` may be None, for all. ``ways``
+    holds options of ``build``: ``ledger``, ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``,
+    ``engine``, ``ray_address`` and ``keep_going``. With ``attacks`` (as in ``score``; an empty list means all), attacked texts of
+    ``attacked_turns`` turns are judged too, in ``out/attacks``. Their fixed texts are English, or those of the folder ``rules``.
+    ``lessons`` and ``shots`` are rubrics or files whose lessons or examples the rubric is given; it has another hash then.
 
     Raises
     ------
     InputError
-        If something is wrong with what is given, or the folder holds other annotations.
+        If an argument is not valid, or the folder holds other annotations.
     JobError
         If the job could not finish; every answer so far is in the ledger.
     """
     how = RunOptions(**(ways or {}), progress=progress)
-    asked = AnnotateOptions(
-        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots
+    options = AnnotateOptions(
+        release,
+        Path(out),
+        rubric,
+        model,
+        base_url,
+        turns,
+        variants,
+        samples,
+        templates,
+        attacks,
+        attacked_turns,
+        rules,
+        lessons,
+        shots,
     )
-    return asked.jobs().done(how)
+    return options.jobs().done(how)
 
 
 @dataclass(frozen=True)
 class AnnotateOptions:
-    """What is to be judged, into which folder, and how; the names are those of the command line."""
+    """Options of an annotation job, named as on the command line."""
 
     release: str | Path
     out: Path
@@ -95,14 +106,13 @@ class AnnotateOptions:
     shots: str | Path | None = None
 
     def jobs(self) -> AnnotationJobs:
-        """What is asked of a judge: about texts, and where attacks are asked for about attacked ones.
+        """Returns the job for texts, and the job for attacked texts if attacks are requested.
 
         Raises:
-            InputError: if something is wrong with what is given; if there is nothing to attack, an attack is unknown, or there are rules
-                for no attacks.
+            InputError: if an option is not valid, there is nothing to attack, an attack is unknown, or rules are given without attacks.
         """
         if Path(self.release).is_dir() and self.out.resolve().is_relative_to(Path(self.release).resolve()):
-            # It would no more be what its manifest says.
+            # Extra files would contradict the manifest.
             raise input_error("--out", f'"{self.out}" is inside the folder that is judged', "name a folder outside it")
         job, folder = self._job()
         if self.attacks is None:
@@ -114,11 +124,11 @@ class AnnotateOptions:
             raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
         from empathy_eval.raters.judges.attacking import AttackSelection, attacking
 
-        wanted = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
-        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, wanted))
+        selection = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
+        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, selection))
 
     def _job(self) -> tuple[AnnotationJob, Path]:
-        """The job of annotations, and the folder of what is judged."""
+        """Returns the annotation job and the folder that is judged."""
         from empathy_eval.design.rubrics import load_rubric
         from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
         from empathy_eval.raters.judges.cases import TEXTS
@@ -131,98 +141,92 @@ class AnnotateOptions:
                 what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
                 problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
         read = load_rubric(self.rubric, self.lessons, self.shots)
-        if names and read.unit == "dialogue":
-            what = f'"{",".join(names)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
-            problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
         refuse(problems)
-        given, judge = None, self.model
+        custom, judge = None, self.model
         if not isinstance(judge, str | Path | Mapping):
-            given, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
+            custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
         else:
             judge = judge_of(judge, self.base_url)
         design = AnnotationPlan(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
         folder, templates = release_folder(self.release), Path(self.templates) if self.templates else None
-        return annotations_of(folder, read, judge, design, given=given, templates=templates), folder
+        return annotations_of(folder, read, judge, design, given=custom, templates=templates), folder
 
 
 @dataclass(frozen=True)
 class AnnotationJobs:
-    """The job of annotations in a folder, and beside it, over the same ledger, that of attacked texts where attacks are asked for.
-
-    ``told`` is what is left out of the attacks and why.
-    """
+    """The annotation job and, over the same ledger, the job for attacked texts; ``notes`` list what the attacks leave out, and why."""
 
     first: AnnotationJob
     out: Path
     release: Path
     attacked: AnnotationJob | None = None
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
-    def done(self, ways: RunOptions) -> HandedOut:
-        """What comes of the jobs, the second once the first is done; the figures of attacks are kept where both are done whole.
+    def done(self, run: RunOptions) -> HandedOut:
+        """Runs the first job, then the second; writes the figures of attacks once both are complete.
 
-        Batches of the second that are under way are taken in before: no other job may open their ledger.
+        Open batches of the second job are imported first, because no other job may open their ledger.
         """
         from empathy_eval.generation.build_folder import LEDGER
         from empathy_eval.raters.judges.annotations import ATTACKS
 
-        ways.refuse_contradictions("annotate")
-        if ways.batch and self.first.config.model.form:
+        run.refuse_contradictions("annotate")
+        if run.batch and self.first.config.model.form:
             fix = "leave it out; or write the requests to a file with --requests-to, for a server that processes files"
             raise input_error("--batch", "no provider runs reward models in batches", fix)
         if self.attacked is None:
-            return do(self.first, self.out, ways)
-        ledger = Path(ways.ledger or self.out / LEDGER)
-        second = partial(do, self.attacked, self.out / ATTACKS, replace(ways, ledger=ledger))
-        begun = second() if ways.batch and _under_way(ledger, self.attacked.config.identity) else None
+            return run_job(self.first, self.out, run)
+        ledger = Path(run.ledger or self.out / LEDGER)
+        second = partial(run_job, self.attacked, self.out / ATTACKS, replace(run, ledger=ledger))
+        begun = second() if run.batch and _has_open_batches(ledger, self.attacked.config.identity) else None
         if begun and begun.requests:
-            return _both(None, begun)
-        handed = do(self.first, self.out, ways)
+            return _combined(None, begun)
+        handed = run_job(self.first, self.out, run)
         if handed.requests:
             return handed
-        beside = begun or second()
-        if not (beside.requests or ways.part):
+        attacks = begun or second()
+        if not (attacks.requests or run.part):
             self.table()
-        return _both(handed, beside)
+        return _combined(handed, attacks)
 
     def table(self) -> AttackTable:
-        """The table of attacks, which is kept beside what was said of attacked texts."""
+        """Computes the table of attacks, and writes it beside the annotations of attacked texts."""
         from empathy_eval.base.files import write_whole
         from empathy_eval.raters.judges.annotations import ATTACKS
         from empathy_eval.raters.judges.attacking import attack_table
 
-        table = attack_table(self.out, self.release, self.told)
+        table = attack_table(self.out, self.release, self.notes)
         write_whole(self.out / ATTACKS / "figures.json", json_text(table.to_json()) + "\n")
         return table
 
 
-def _under_way(path: Path, identity: str) -> bool:
-    """Whether a ledger has batches under way of the job of that identity."""
+def _has_open_batches(path: Path, identity: str) -> bool:
+    """Returns whether a ledger has open batches of the job of that identity."""
     from empathy_eval.completions.ledger import Ledger
 
     if not path.is_file():
         return False
     with Ledger(path, create=False, write=False) as ledger:
-        return any(one.build == identity for one in ledger.open_batches())
+        return any(batch.build == identity for batch in ledger.open_batches())
 
 
-def _both(first: HandedOut | None, second: HandedOut) -> HandedOut:
-    """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
+def _combined(first: HandedOut | None, second: HandedOut) -> HandedOut:
+    """Combines both results, the second summary beside the first. The first has no requests that are handed out."""
     from empathy_eval.generation.summary import HandedOut
     from empathy_eval.raters.judges.annotations import ATTACKS
 
-    beside = {ATTACKS: second.summary} if second.summary else {}
-    return HandedOut(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
+    parts = {ATTACKS: second.summary} if second.summary else {}
+    return HandedOut(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, parts)
 
 
 def _turns(text: str) -> int | None:
-    return None if text == "all" else whole(text, "of at least 1, or all")
+    return None if text == "all" else whole_number(text, "of at least 1, or all")
 
 
 def _run(options: Namespace) -> int:
-    jobs = AnnotateOptions(**{one.name: getattr(options, one.name) for one in fields(AnnotateOptions)}).jobs()
+    jobs = AnnotateOptions(**{field.name: getattr(options, field.name) for field in fields(AnnotateOptions)}).jobs()
     if options.preview:
-        return _previewed(jobs, options)
+        return _preview(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
     from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text, read_compared
 
@@ -233,50 +237,52 @@ def _run(options: Namespace) -> int:
         raise input_error(
             "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         )
-    # What it is held against is read before anything is asked: a wrong name costs nothing.
-    beside = read_compared(config, options.out, options.beside, options.reviews)
+    # Read before any request is sent, so that a wrong name costs nothing.
+    compared = read_compared(config, options.out, options.beside, options.reviews)
 
     def closing() -> ClosingMessage:
         if built:
             step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
-            said = ClosingMessage(step, {})
+            message = ClosingMessage(step, {})
         else:
-            worth = judge_quality(read_annotations(options.out), jobs.release, beside)
-            said = ClosingMessage(quality_text(worth), {"worth": worth.to_json()})
+            quality = judge_quality(read_annotations(options.out), jobs.release, compared)
+            message = ClosingMessage(quality_text(quality), {"worth": quality.to_json()})
         if not jobs.attacked:
-            return said
+            return message
         table = jobs.table()
-        return ClosingMessage("\n".join([said.text, "", *attack_lines(table)]), {**said.json, "attacks": table.to_json()})
+        return ClosingMessage("\n".join([message.text, "", *attack_lines(table)]), {**message.json, "attacks": table.to_json()})
 
-    return done(options, "annotate", jobs.done, closing)
+    return run_command(options, "annotate", jobs.done, closing)
 
 
-def _previewed(jobs: AnnotationJobs, options: Namespace) -> int:
-    """Prints what would be asked for, of attacked texts too; returns the exit status."""
+def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
+    """Prints the estimate and the first requests, also for attacked texts; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview
 
     if options.part or options.engine == "ray" or options.wait is False:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, jobs.first.config)
-    there = options.out / LEDGER
-    ledger = options.ledger or (there if there.is_file() else None)
+    default_ledger = options.out / LEDGER
+    ledger = options.ledger or (default_ledger if default_ledger.is_file() else None)
     check_count("--requests", options.requests)
-    made = preview(jobs.first, ledger, options.requests)
-    more = jobs.attacked and preview(jobs.attacked, ledger, 0)
+    first = preview(jobs.first, ledger, options.requests)
+    second = jobs.attacked and preview(jobs.attacked, ledger, 0)
     if options.json:
-        of_attacks = {"attacks": {"answered": more.answered, "estimates": [asdict(one) for one in more.estimates]}} if more else {}
-        estimates = [asdict(one) for one in made.estimates]
-        told = {"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates, **of_attacks}
-        print(json_text(told, ascii_only=True))
+        of_attacks = {"attacks": {"answered": second.answered, "estimates": [asdict(row) for row in second.estimates]}} if second else {}
+        estimates = [asdict(estimate) for estimate in first.estimates]
+        values = {"requests": requests_json(first.requests), "answered": first.answered, "estimates": estimates, **of_attacks}
+        print(json_text(values, ascii_only=True))
         return 0
-    if made.answered:
-        print(f"--- {made.answered:,} requests are already answered in {options.ledger or there}; the remaining ones:")
-    print(estimate_table(made.estimates))
-    if jobs.attacked and more:
-        print(f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {more.answered:,} of their requests are already answered:")
-        print(estimate_table(more.estimates))
-    print_requests(made.requests)
+    if first.answered:
+        print(f"--- {first.answered:,} requests are already answered in {options.ledger or default_ledger}; the remaining ones:")
+    print(estimate_table(first.estimates))
+    if jobs.attacked and second:
+        print(
+            f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {second.answered:,} of their requests are already answered:"
+        )
+        print(estimate_table(second.estimates))
+    print_requests(first.requests)
     return 0
 
 
@@ -313,7 +319,7 @@ COMMAND = Command(
             "done, and their averages are used",
             group=ONE_OF,
         ),
-        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole, default=0),
+        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole_number, default=0),
         "--attacks NAME": Option(
             "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
             "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",
@@ -325,6 +331,6 @@ COMMAND = Command(
         "--rules DIR": "with --attacks: the folder with attacks.yaml and names.yaml of the language",
     },
     EXAMPLES.format(rubrics=", ".join(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))),
-    made={"ways": RunOptions},
+    factories={"ways": RunOptions},
     run=_run,
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""``build``: make dialogues and their variants."""
+"""``build``: generation of dialogues and their variants."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, given
-from empathy_eval.commands.execution import RUN, RunOptions, do, done
+from empathy_eval.commands.command import Command, arguments_for
+from empathy_eval.commands.execution import RUN, RunOptions, run_command, run_job
 from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
 
 if TYPE_CHECKING:
@@ -25,19 +25,18 @@ def build(
     engine: str = "local", ray_address: str | None = None, progress: Callable[[Summary], None] = lambda summary: None,
     watch: Callable[[int, int], None] = lambda done, total: None, keep_going: bool = False,
 ) -> HandedOut:  # fmt: skip
-    """Makes dialogues and their variants in the folder ``out``: asks for what the ledger does not have. The same call again resumes.
+    """Makes dialogues and their variants in the folder ``out``. Sends only requests that the ledger cannot answer; call it again to resume.
 
-    The recipe may be the path of a configuration or the name of a packaged one. ``models`` puts models of one's own in the place of
-    the configured ones, by what they are for (``self_chat``, ``near``, ``far``, ``crossed``, ``crossed_judge``); ``checks`` adds checks of
-    one's own. All else is as on the command line, where ``part`` is ``--slice``: (3, 16) is the third of sixteen parts. ``progress`` is
-    told after each item, ``watch`` of the requests of batches that are done, and how many there are.
+    The recipe may be the path of a configuration or the name of a packaged one. ``models`` replaces configured models by role
+    (``self_chat``, ``near``, ``far``, ``crossed``, ``crossed_judge``); ``checks`` adds custom checks. ``part`` is ``--slice``: (3, 16) is
+    the third of sixteen parts. ``progress`` is called after each item, ``watch`` with the finished and all requests of batches.
 
-    Works where an event loop is running too, as in a notebook: an interrupt sends nothing more and waits for what is under way.
+    It also works inside a running event loop, as in a notebook. An interrupt sends no more requests and waits for those under way.
 
     Raises
     ------
     InputError
-        If something is wrong with what is given, or the folder holds another configuration's build.
+        If an argument is not valid, or the folder holds the build of another configuration.
     JobError
         If the job could not finish; every answer so far is in the ledger.
     """
@@ -50,12 +49,12 @@ def build(
 
 def _build(recipe: Recipe, out: Path, run: RunOptions) -> HandedOut:
     run.refuse_contradictions("build")
-    return do(recipe, out, run)
+    return run_job(recipe, out, run)
 
 
 def _run(options: Namespace) -> int:
-    recipe = recipe_of(**given(options, recipe_of))
-    return done(options, "build", lambda run: _build(recipe, options.out, run))
+    recipe = recipe_of(**arguments_for(options, recipe_of))
+    return run_command(options, "build", lambda run: _build(recipe, options.out, run))
 
 
 COMMAND = Command(
@@ -68,6 +67,6 @@ COMMAND = Command(
         "--out DIR": "the build folder; it belongs to one configuration",
         **RUN,
     },
-    made={"recipe": recipe_of},
+    factories={"recipe": recipe_of},
     run=_run,
 )

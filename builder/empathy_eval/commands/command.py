@@ -1,4 +1,4 @@
-"""Commands of the command line: a public call, the words for its parameters, and how its result is printed."""
+"""Commands: a public call, the help of its parameters, and the printer of its result."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.options import Option, OptionGroup, Rows, whole
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.options import Option, OptionGroup, Rows, whole_number
+from empathy_eval.commands.progress import display_stages
 
-# How an argument is read, by a word in the annotation of its parameter; it is a text without one of these.
-TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole, "float": float}
-# A parameter, flags, and choices or a name for the value.
+# Parser of an argument by a word in the annotation of its parameter; others stay strings.
+TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole_number, "float": float}
+# Of a row: a parameter, flags, and choices or a metavar.
 ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
 
-def printed(found: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    """Prints a result as its table, in one of the forms of it, or as JSON; returns the exit status."""
-    print(json_text(found.to_json()) if json else found.to_latex() if latex else found.to_markdown() if markdown else found)
+def printed(result: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    """Prints a result as a table, LaTeX, Markdown or JSON; returns the exit status."""
+    print(json_text(result.to_json()) if json else result.to_latex() if latex else result.to_markdown() if markdown else result)
     return 0
 
 
 @dataclass(frozen=True)
 class Command:
-    """A verb: ``call`` does the work and ``shown`` prints what comes of it and gives the exit status; each takes the options of its names.
+    """A verb: ``call`` does the work, ``shown`` prints the result and returns the exit status; both receive the options they name.
 
-    ``made`` has the parameters of the call that are made of other options, and what makes them. Where the work is ``staged``, its stages
-    are shown. ``run`` stands in for all of this where more is to be done. The verb is called as the call is, or has a ``name``.
+    ``factories`` build parameters of the call from several options. ``staged`` shows the stages of the work. ``run`` replaces all of this.
+    ``name`` is the name of the verb, if it is not that of the call.
     """
 
     call: Callable[..., Any]
@@ -41,43 +41,43 @@ class Command:
     rows: Rows
     epilog: str | None = None
     shown: Callable[..., int] = printed
-    made: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    factories: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     staged: bool = False
     run: Callable[[argparse.Namespace], int] | None = None
     name: str = ""
 
     def __post_init__(self) -> None:
-        """Adds to the call's docstring, in numpy's style, the words for its options, which are written once, and its type."""
+        """Adds "Parameters" and "Returns" to the docstring of the call, from the option rows and the annotation."""
         lead, mark, rest = (inspect.getdoc(self.call) or "").partition("\n\nRaises\n")
         returns = inspect.signature(self.call).return_annotation
         sections = {"Parameters": "\n".join(parameter_docs(self.call, self.rows)), "Returns": returns}
-        made = (f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text)
-        self.call.__doc__ = f"{lead}{''.join(made)}{mark}{rest}"
+        added = (f"\n\n{title}\n{'-' * len(title)}\n{text}" for title, text in sections.items() if text)
+        self.call.__doc__ = f"{lead}{''.join(added)}{mark}{rest}"
 
     def add(self, verbs: Any) -> None:
         """Adds the verb to the parser."""
         name, form = self.name or self.call.__name__, argparse.RawDescriptionHelpFormatter if self.epilog else argparse.HelpFormatter
         verb = verbs.add_parser(name, help=self.help, description=self.description, epilog=self.epilog, formatter_class=form)
         rows = {**self.rows, "--traceback": "print the full traceback when your own code fails"}
-        add_options(verb, rows, self.shown, self.call, *self.made.values())
+        add_options(verb, rows, self.shown, self.call, *self.factories.values())
         verb.set_defaults(run=self)
 
     def __call__(self, options: argparse.Namespace) -> int:
-        """Does what the command line asks for; returns the exit status."""
+        """Runs the verb; returns the exit status."""
         if self.run:
             return self.run(options)
-        with staged(self.name or self.call.__name__) if self.staged else nullcontext():
-            found = self.call(**self.given(options))
-        return self.shown(found, **given(options, self.shown))
+        with display_stages(self.name or self.call.__name__) if self.staged else nullcontext():
+            result = self.call(**self.arguments(options))
+        return self.shown(result, **arguments_for(options, self.shown))
 
-    def given(self, options: argparse.Namespace) -> dict[str, Any]:
-        """The parameters of the call that the command line gives."""
-        return given(options, self.call) | {name: make(**given(options, make)) for name, make in self.made.items()}
+    def arguments(self, options: argparse.Namespace) -> dict[str, Any]:
+        """Returns the arguments of the call that the command line gives."""
+        return arguments_for(options, self.call) | {name: make(**arguments_for(options, make)) for name, make in self.factories.items()}
 
 
 @dataclass(frozen=True)
 class CommandGroup:
-    """A verb that has verbs."""
+    """A verb with sub-verbs."""
 
     name: str
     help: str
@@ -92,14 +92,14 @@ class CommandGroup:
             command.add(inner)
 
 
-def given(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
-    """The parameters of a call that the command line gives. An option that is not there is None, and the call has its default."""
+def arguments_for(options: argparse.Namespace, call: Callable[..., Any]) -> dict[str, Any]:
+    """Returns the arguments of a call that the command line gives; an option that is None is left to the call's default."""
     return {name: value for name in inspect.signature(call).parameters if (value := getattr(options, name, None)) is not None}
 
 
 def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..., Any]) -> None:
-    """Adds the rows of parameters of these calls, the last of which says how it is read."""
-    parameters = {name: one for call in calls for name, one in inspect.signature(call).parameters.items()}
+    """Adds option rows to a parser; the annotation of a parameter in the last of these calls decides how it is read."""
+    parameters = {name: parameter for call in calls for name, parameter in inspect.signature(call).parameters.items()}
     groups: dict[OptionGroup | None, Any] = {None: parser}
     for row, words in rows.items():
         option = words if isinstance(words, Option) else Option(words)
@@ -115,7 +115,7 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
 
 
 def parameter_docs(call: Callable[..., Any], rows: Rows) -> Iterator[str]:
-    """The parameters of a call with the help of their rows, as a numpy docstring lists them."""
+    """Yields the parameters of a call as a numpy docstring lists them, with the help of their rows."""
     helps = {}
     for row, words in rows.items():
         named, flags, _, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]
@@ -134,13 +134,13 @@ def _group(parser: argparse.ArgumentParser, group: OptionGroup | None) -> Any:
 
 
 def _settings(parameter: inspect.Parameter | None, *, placed: bool, switch: bool) -> dict[str, Any]:
-    """How argparse reads a parameter: its type by its annotation, and whether there may be several, or need not be one."""
+    """Returns the argparse settings of a parameter: type, number of values, and whether it is required."""
     if switch:
         return {"action": "store_false" if parameter and parameter.default is True else "store_true", "default": None}
     if parameter is None:
         return {}
     kind, needed = parameter.annotation, parameter.default is parameter.empty
-    settings = {"type": next((one for word, one in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
+    settings = {"type": next((type_ for word, type_ in TYPES.items() if re.search(rf"\b{word}\b", kind)), None)}
     if placed:
         return settings | ({"nargs": "+"} if "Sequence" in kind else {} if needed else {"nargs": "?"})
     return settings | ({"action": "append"} if "Sequence" in kind else {}) | ({"required": True} if needed else {})

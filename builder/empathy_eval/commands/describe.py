@@ -40,26 +40,26 @@ def describe(data: str | Path | Sequence[str | Path]) -> Described:
     from empathy_eval.releases.hub.fetch import release_folder
 
     given = [data] if isinstance(data, str | Path) else data
-    return describe([Path(one) if Path(one).suffix.lower() in FILES else release_folder(one) for one in given])
+    return describe([Path(path) if Path(path).suffix.lower() in FILES else release_folder(path) for path in given])
 
 
-def shown(found: Described, json: bool = False, csv: bool = False, latex: bool = False, markdown: bool = False) -> int:
+def shown(result: Described, json: bool = False, csv: bool = False, latex: bool = False, markdown: bool = False) -> int:
     """Prints what was found, in one of its forms; returns the exit status."""
     from empathy_eval.commands.score_tables import score_csv
 
     if csv:
-        print(score_csv(found))
+        print(score_csv(result))
         return 0
-    return printed(found, json, latex, markdown)
+    return printed(result, json, latex, markdown)
 
 
-def description_table(found: Described) -> TableText:
+def description_table(result: Described) -> TableText:
     """A figure a row, a data set a column; empty where nothing is known."""
     from empathy_eval.evaluation.corpus.described import figures_of
 
-    columns = [(one.name, figures_of(one)) for one in (*found.sets, *found.paper)]
+    columns = [(dataset.name, figures_of(dataset)) for dataset in (*result.sets, *result.paper)]
     rows = [(name, *(_cell(figures[name]) for _, figures in columns)) for name in columns[0][1]]
-    return table_text([*aligned([("", *(name for name, _ in columns)), *rows]), found.signature])
+    return table_text([*aligned([("", *(name for name, _ in columns)), *rows]), result.signature])
 
 
 def _cell(value: float | int | None) -> str:

@@ -1,4 +1,4 @@
-"""``diff``: compare two releases."""
+"""``diff``: comparison of two releases."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 @takes_paths
 def diff(before: str | Path, after: str | Path) -> Diff:
-    """What lies between two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
+    """Compares two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
 
     Raises
     ------
     InputError
-        If one of them is no release, or cannot be had.
+        If one of them is no release, or cannot be fetched.
     """
     from empathy_eval.releases.compare.diff import diff
     from empathy_eval.releases.hub.fetch import release_folder
@@ -28,9 +28,9 @@ def diff(before: str | Path, after: str | Path) -> Diff:
     return diff(release_folder(before), release_folder(after))
 
 
-def _shown(found: Diff, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    printed(found, json, latex, markdown)
-    return 2 if found.moved or found.unexplained else 0
+def _shown(result: Diff, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    printed(result, json, latex, markdown)
+    return 2 if result.moved or result.unexplained else 0
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""How a job that asks models is run: live, from the ledger alone, by hand, by batch, a part of it, or over a Ray cluster."""
+"""Execution of jobs that call models: live, offline from the ledger, by hand, by batch, one part of the plan, or over Ray."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.command import given
-from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, warned_of
-from empathy_eval.commands.progress import RunDisplay, shown
+from empathy_eval.commands.command import arguments_for
+from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, print_warnings
+from empathy_eval.commands.progress import RunDisplay, display_progress
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a job that asks models is run; none of it changes what comes of it. The options ``RUN`` of the command line have its names."""
+    """Options of a job that calls models, named as in ``RUN``; none of them changes the result."""
 
     ledger: str | Path | None = None
     offline: bool = False
@@ -46,11 +46,11 @@ class RunOptions:
     keep_going: bool = False
 
     def refuse_contradictions(self, verb: str) -> None:
-        """Raises an :class:`InputError` for ways that do not go together."""
+        """Raises an :class:`InputError` for options that cannot be combined."""
         check_engine(self.engine, self.ray_address)
-        asked = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
-        if len(asked) > 1:
-            raise input_error(verb, f"{' and '.join(asked)} cannot be combined", "choose one of them")
+        modes = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
+        if len(modes) > 1:
+            raise input_error(verb, f"{' and '.join(modes)} cannot be combined", "choose one of them")
         part = self.part
         if part is not None and not (isinstance(part, tuple) and [*map(type, part)] == [int, int] and 1 <= part[0] <= part[1]):
             raise input_error(f"{verb}: part", f"{part!r} is not a part", "give (K, N) with K from 1 to N, such as (3, 16)")
@@ -58,22 +58,22 @@ class RunOptions:
             raise input_error("--no-wait", "needs --batch", "add --batch, or leave it out")
 
 
-def do(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
-    """Does a job in a folder. Works where an event loop is running too, as in a notebook.
+def run_job(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
+    """Runs a job in a folder. It also works inside a running event loop, as in a notebook.
 
     Raises:
-        InputError: if the folder holds another job, or a model or a scorer cannot be had.
+        InputError: if the folder holds another job, or a model or a scorer is not available.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     from empathy_eval.base.stopping import run_beside_loops
     from empathy_eval.generation.build_folder import LEDGER
 
     ledger = Path(options.ledger) if options.ledger else folder / LEDGER
-    _answers_taken(what, ledger)
-    return run_beside_loops(lambda: _done(what if options.offline else _warned(what, folder, ledger, options), folder, options))
+    _import_packaged_answers(what, ledger)
+    return run_beside_loops(lambda: _execute(what if options.offline else _with_warnings(what, folder, ledger, options), folder, options))
 
 
-def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
+def _execute(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     from empathy_eval.generation.build import Run, build
     from empathy_eval.generation.summary import HandedOut, RunProgress
 
@@ -96,8 +96,8 @@ def _done(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
     return build_by_batch(what, folder, run, wait=options.wait, watch=options.watch)
 
 
-def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
-    """Takes the answers that a configuration comes with into the ledger, unless an export of them is the ledger."""
+def _import_packaged_answers(what: Recipe | Job, ledger: Path) -> None:
+    """Imports the packaged answers of a configuration into the ledger, unless the ledger is an export."""
     from empathy_eval.completions.ledger_file import is_export
     from empathy_eval.completions.merge import merge
     from empathy_eval.design.recipe import Recipe
@@ -107,10 +107,10 @@ def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
         merge(ledger, [answers])
 
 
-def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions) -> Recipe | Job:
-    """What is to be done, after it is said what a change asks again of answers that are there: before anything is sent.
+def _with_warnings(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions) -> Recipe | Job:
+    """Warns, before anything is sent, of answers in the ledger that a change has made unusable; returns the job.
 
-    What that made of models of one's own is handed on with it, but not over Ray, where each task makes its own.
+    Resolved custom models are returned with it, except over Ray, where each task resolves its own.
     """
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.job import Dialogues
@@ -118,22 +118,22 @@ def _warned(what: Recipe | Job, folder: Path, ledger: Path, options: RunOptions)
 
     if not isinstance(what, Recipe) or not ledger.is_file():
         return what
-    found = what if options.engine == "ray" else Dialogues(what).resolved().recipe
-    if again := unused_answers(found, ledger, [folder, ledger.parent]):
+    resolved = what if options.engine == "ray" else Dialogues(what).resolved().recipe
+    if again := unused_answers(resolved, ledger, [folder, ledger.parent]):
         LOG.warning("%s", plain(f"{ledger}: {again}"))
-    return found
+    return resolved
 
 
-def part(text: str) -> tuple[int, int]:
-    """``3/16`` as two numbers.
+def parse_part(text: str) -> tuple[int, int]:
+    """Parses ``3/16`` into two numbers.
 
     Raises:
-        argparse.ArgumentTypeError: for anything else, and for a part that there is not.
+        argparse.ArgumentTypeError: if the text has another form, or K is not from 1 to N.
     """
-    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
-    if not found or not 1 <= int(found[1]) <= int(found[2]):
+    match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise argparse.ArgumentTypeError(f'"{text}" is not a part; write K/N with K from 1 to N, such as 3/16')
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
 
 
 RUN: Rows = {
@@ -150,7 +150,7 @@ RUN: Rows = {
     "--budget-tokens N": "use no more tokens than this, including those of answers in the ledger",
     "part=--slice K/N": Option(
         "only fill the ledger, with the K-th of N disjoint parts of the plan; then use `ledger merge`, and run once without --slice",
-        type=part,
+        type=parse_part,
     ),
     "--keep-going": "do not stop if the first 20 items all fail",
     **ENGINE,
@@ -160,18 +160,18 @@ RUN: Rows = {
 
 @dataclass(frozen=True)
 class ClosingMessage:
-    """What is said once a job is finished, beside its summary: in words, and by name as JSON values."""
+    """Message after the summary of a finished job, as text and as JSON values by name."""
 
     text: str
     json: dict[str, Any]
 
 
-def done(
+def run_command(
     options: argparse.Namespace, verb: str, work: Callable[[RunOptions], HandedOut], closing: Callable[[], ClosingMessage] | None = None
 ) -> int:
-    """Does the work as it is to be run, with progress, and prints what came of it; returns the exit status.
+    """Runs a job with progress, and prints its result; returns the exit status.
 
-    ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
+    ``closing`` is called only if the job is finished: no requests are handed out, and it was not one part of the plan.
     """
     from empathy_eval.generation.build_folder import folder_canary_warnings
     from empathy_eval.generation.summary import RunProgress
@@ -181,20 +181,20 @@ def done(
     def watch(done: int, total: int) -> None:
         course.batch = (done, total)
 
-    with shown(verb, RunDisplay(course)):
-        import empathy_eval.generation.build  # noqa: F401  # what such work loads
+    with display_progress(verb, RunDisplay(course)):
+        import empathy_eval.generation.build  # noqa: F401  # loads what a job needs, for the next line
 
-        # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
+        # Loaded modules live as long as the process: the garbage collector need not scan them again.
         gc.freeze()
-        run = RunOptions(**given(options, RunOptions), watch=watch, course=course)
+        run = RunOptions(**arguments_for(options, RunOptions), watch=watch, course=course)
         handed = work(run)
     finished = not handed.requests and not run.part
-    more, heard = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
-    warned_of(heard)
+    more, canary = closing() if closing and finished else None, folder_canary_warnings(options.out) if finished else []
+    print_warnings(canary)
     if options.json:
-        told = more.json if more else {}
-        beside = {name: {**one.to_json(), **told.get(name, {})} for name, one in handed.beside.items()}
-        print(json_text({**handed.to_json(), **told, **beside, **({"canary": heard} if heard else {})}, ascii_only=True))
+        added = more.json if more else {}
+        parts = {name: {**summary.to_json(), **added.get(name, {})} for name, summary in handed.beside.items()}
+        print(json_text({**handed.to_json(), **added, **parts, **({"canary": canary} if canary else {})}, ascii_only=True))
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")
@@ -207,7 +207,7 @@ def done(
 
 
 def _next_step(run: RunOptions, out: Path, requests: Mapping[str, int]) -> str:
-    """What was given out, and what to do now."""
+    """Returns the counts of requests that were handed out, and the next step."""
     listed = [f"  {name}: {count:,} requests" for name, count in requests.items()]
     if run.batch:
         return "\n".join(["batches are under way:", *listed, "run the same command again to import them, until every request is answered"])

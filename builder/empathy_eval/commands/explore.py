@@ -1,4 +1,4 @@
-"""``explore``: browse a release."""
+"""``explore``: page to browse a release."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ def explore(
     release: str | Path, out: str | Path | None = None, *, serve: bool = False, port: int = 0, failures: str | Path | None = None,
     address: Callable[[str], None] | None = None,
 ) -> Path | None:  # fmt: skip
-    """Makes a page to browse a release (a folder, or a Hub name such as ``org/name@v1.0.0``); gives its path.
+    """Makes a page to browse a release (a folder, or a Hub name such as ``org/name@v1.0.0``); returns its path.
 
-    The page is written to ``out``, or with ``serve`` served on the loopback interface until an interrupt: ``port`` 0 is any that is free,
-    and ``address`` is called with its URL. ``failures`` is what ``score --failures N --json`` printed: the page lists these texts.
+    The page is written to ``out``, or with ``serve`` served on the loopback interface until an interrupt. ``port`` 0 takes any free port;
+    ``address`` is called with the URL. ``failures`` is the output of ``score --failures N --json``: the page lists these texts.
 
     Raises
     ------
     InputError
-        If it is no release or cannot be had, neither or both of ``out`` and ``serve`` are given, ``out`` holds something else
-            or lies in the release, or the port cannot be had.
+        If it is no release or cannot be fetched, not exactly one of ``out`` and ``serve`` is given, ``out`` is another file or lies in
+        the release, or the port is not available.
     """
     from empathy_eval.design.dataset import read_manifest
     from empathy_eval.releases.hub.fetch import release_folder
@@ -62,8 +62,8 @@ def explore(
 def _run(options: Namespace) -> int:
     if options.port and not options.serve:
         raise input_error("--port", "needs --serve", "add --serve, or leave it out")
-    if made := explore(**COMMAND.given(options), address=lambda url: print(f"{url}\npress Ctrl-C to stop", flush=True)):
-        print(f"page: {made}")
+    if page := explore(**COMMAND.arguments(options), address=lambda url: print(f"{url}\npress Ctrl-C to stop", flush=True)):
+        print(f"page: {page}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""``init``: a commented configuration, or a folder of scenarios, to begin with."""
+"""``init``: commented configuration or scenario folder to start from."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ examples:
   empathy-eval init scenarios --out mine       mine/scenarios: a taxonomy, personas and one scenario, for you to edit and extend
 """
 KINDS = ("demo", "full", "scenarios")
-# The scenario that stands as an example in a folder of one's own, by its number.
+# Number of the scenario that is the example in a new folder.
 EXAMPLE = "001"
-# The commands that come next, for the path of what was written.
+# Next commands, by kind; {} is the written path.
 NEXT = {
     "demo": ("preview {}", "build {} --out build/demo", "release build/demo --out build/demo/release --version 0.1.0"),
     "full": (
@@ -38,27 +38,27 @@ NEXT = {
 
 @dataclass(frozen=True)
 class InitResult:
-    """The files that were written, and the commands that come next."""
+    """Written files, and the next commands."""
 
     files: tuple[Path, ...]
     commands: tuple[str, ...]
 
     def __str__(self) -> str:
-        written = (f"wrote {one}" for one in self.files)
-        return plain("\n".join([*written, "", "next:", *(f"  {one}" for one in self.commands)]))
+        written = (f"wrote {file}" for file in self.files)
+        return plain("\n".join([*written, "", "next:", *(f"  {command}" for command in self.commands)]))
 
 
 @takes_paths
 def init(kind: str = "demo", out: str | Path = ".") -> InitResult:
-    """Writes a beginning of one's own into the folder ``out``: a configuration (``demo``, ``full``) or the folder ``scenarios``.
+    """Writes a configuration (``demo``, ``full``) or the folder ``scenarios`` into the folder ``out``, to start from.
 
-    The files are those of the package. Each key has its description before it, as a comment; keys that are left out stand with their
-    defaults in comments too.
+    The files are copies of packaged ones. A comment before each key describes it; keys that are left out appear as comments with their
+    defaults.
 
     Raises
     ------
     InputError
-        For a kind that there is not, or where one of the files is there already: nothing is overwritten.
+        If the kind is not known, or one of the files exists: nothing is overwritten.
     JobError
         If the files cannot be written.
     """
@@ -70,17 +70,17 @@ def init(kind: str = "demo", out: str | Path = ".") -> InitResult:
     texts = {Path(out) / path: commented(source.read_text(encoding="utf-8")) for path, source in _sources(kind).items()}
     for path in texts:
         refuse_folders(path)
-    if there := [path for path in texts if os.path.lexists(path)]:
+    if existing := [path for path in texts if os.path.lexists(path)]:
         fix = "remove it, or name another folder with --out: nothing is overwritten"
-        raise InputError([Problem(str(path), "already exists", fix) for path in there])
+        raise InputError([Problem(str(path), "already exists", fix) for path in existing])
     for path, text in texts.items():
         write_whole(path, text)
-    begun = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
-    return InitResult(tuple(texts), tuple(f"empathy-eval {one.format(shlex.quote(str(begun)))}" for one in NEXT[kind]))
+    first = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
+    return InitResult(tuple(texts), tuple(f"empathy-eval {command.format(shlex.quote(str(first)))}" for command in NEXT[kind]))
 
 
 def _sources(kind: str) -> dict[str, Path]:
-    """The packaged files by the path under which they are written."""
+    """Returns packaged files by the path under which they are written."""
     from empathy_eval.base.files import data_folder
     from empathy_eval.design.scenarios import COMMON, CROSSED
 

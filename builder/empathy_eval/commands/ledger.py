@@ -1,4 +1,4 @@
-"""``ledger``: look into a ledger, bring answers together in one, and write them as text."""
+"""``ledger``: summary, merge, export and import of ledgers."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ if TYPE_CHECKING:
     from empathy_eval.completions.budget import Spending
     from empathy_eval.completions.merge import Merged
 
-# Things that did not fit and are shown.
-SHOWN = 10
-# What is another in every line: what JSON quotes in a message, and numbers of places.
-OF_A_LINE = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
+# Printed kinds of lines that do not match; JSON has all.
+MOST_MISMATCHES = 10
+# Parts of a message that differ from line to line: quoted values and numbers.
+VARIABLE_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
 
 
 @takes_paths
 def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
-    """What a ledger holds, by model, kind, finish reason and delivery; with the prices of a configuration also what it has cost.
+    """Counts the answers of a ledger by model, kind, finish reason and delivery; with the prices of a configuration also their cost.
 
     Raises
     ------
     InputError
         If the ledger or the configuration cannot be read.
     JobError
-        If rows are damaged; ``empathy-eval ledger show`` tells the others.
+        If rows are damaged; ``empathy-eval ledger show`` counts the others.
     """
     rows, problems = _spending(ledger, config)
     if problems:
@@ -46,12 +46,12 @@ def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Sp
 
 @takes_paths
 def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged]:
-    """Adds the answers of other ledgers to one, all or none; it is made if it is not there.
+    """Adds the answers of other ledgers to one, all or none; creates it if it is missing.
 
     Raises
     ------
     InputError, JobError
-        If one of them cannot be read, or this one not be written.
+        If a ledger cannot be read, or ``into`` cannot be written.
     """
     from empathy_eval.completions.merge import merge
 
@@ -60,14 +60,14 @@ def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged
 
 @takes_paths
 def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, ImportedAnswers]:
-    """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
+    """Imports files of answers to requests that a build wrote with ``requests_to``; returns counts by file.
 
     Raises
     ------
     InputError
         If the ledger or a file cannot be read.
     JobError
-        If one cannot be read to its end, or the ledger cannot be written.
+        If a file cannot be read to its end, or the ledger cannot be written.
     """
     from empathy_eval.completions.batch_files import import_answers
 
@@ -76,9 +76,9 @@ def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, 
 
 @takes_paths
 def ledger_export(ledger: str | Path, out: str | Path) -> int:
-    """Writes the answers of a ledger into a file that ends in ``.jsonl.gz``; returns how many they are.
+    """Writes the answers of a ledger into a file that ends in ``.jsonl.gz``; returns their number.
 
-    Wherever a ledger is read, an export can stand in its place.
+    An export can be used wherever a ledger is read.
 
     Raises
     ------
@@ -103,8 +103,8 @@ def _spending(ledger: str | Path, config: str | Path | None = None) -> tuple[lis
         return spending(opened, prices), opened.problems()
 
 
-def _shown(found: tuple[list[Spending], list[Problem]], json: bool = False) -> int:
-    rows, problems = found
+def _shown(result: tuple[list[Spending], list[Problem]], json: bool = False) -> int:
+    rows, problems = result
     print(json_text([asdict(row) for row in rows], ascii_only=True) if json else spending_table(rows))
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -113,15 +113,15 @@ def _shown(found: tuple[list[Spending], list[Problem]], json: bool = False) -> i
 
 def _merged(merged: list[Merged], json: bool = False) -> int:
     if json:
-        print(json_text([asdict(one) for one in merged], ascii_only=True))
+        print(json_text([asdict(row) for row in merged], ascii_only=True))
         return 0
-    for one in merged:
-        print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} already there, {one.conflicts:,} in conflict")
-        for two in one.told:
-            about = f"{two.dialogue_id} {two.kind}" + ("" if two.turn is None else f" turn {two.turn}")
-            print(f"  {about}: the answer of {two.ledger} is kept ({two.model}, {two.finish}, {two.delivery})")
-        if one.conflicts > len(one.told):
-            print(f"  and {one.conflicts - len(one.told):,} more")
+    for row in merged:
+        print(f"{row.ledger}: {row.answers:,} answers, {row.added:,} new, {row.same:,} already there, {row.conflicts:,} in conflict")
+        for conflict in row.told:
+            about = f"{conflict.dialogue_id} {conflict.kind}" + ("" if conflict.turn is None else f" turn {conflict.turn}")
+            print(f"  {about}: the answer of {conflict.ledger} is kept ({conflict.model}, {conflict.finish}, {conflict.delivery})")
+        if row.conflicts > len(row.told):
+            print(f"  and {row.conflicts - len(row.told):,} more")
     return 0
 
 
@@ -134,30 +134,30 @@ def _imported(report: dict[str, ImportedAnswers], json: bool = False) -> int:
     from empathy_eval.completions.batch_files import import_report
 
     if json:
-        print(json_text({path: import_report(taken) for path, taken in report.items()}, ascii_only=True))
-    for path, taken in {} if json else report.items():
-        print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} already there, {taken.unanswered.total():,} without an answer")
-        for reason, count in sorted(taken.unanswered.items()):
-            print(f"  {signs(reason)} ({count:,})")
-        for line in _unfit(path, taken.problems):
+        print(json_text({path: import_report(file) for path, file in report.items()}, ascii_only=True))
+    for path, file in {} if json else report.items():
+        print(f"{path}: {file.stored:,} answers stored, {file.already:,} already there, {file.unanswered.total():,} without an answer")
+        for reason, count in sorted(file.unanswered.items()):
+            print(f"  {printable(reason)} ({count:,})")
+        for line in _mismatches(path, file.problems):
             print(line, file=sys.stderr)
-    return 1 if any(taken.problems for taken in report.values()) else 0
+    return 1 if any(file.problems for file in report.values()) else 0
 
 
-def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
-    """What did not fit, each thing once with the number of lines that it is true of."""
+def _mismatches(path: str, problems: Sequence[Problem]) -> Iterator[str]:
+    """Yields lines that do not match, similar ones once with their count."""
     alike: dict[tuple[str, str], list[Problem]] = {}
-    for one in problems:
-        alike.setdefault((OF_A_LINE.sub("", one.what), one.fix), []).append(one)
-    for some in list(alike.values())[:SHOWN]:
+    for problem in problems:
+        alike.setdefault((VARIABLE_PARTS.sub("", problem.what), problem.fix), []).append(problem)
+    for some in list(alike.values())[:MOST_MISMATCHES]:
         first, more = some[0], len(some) - 1
         yield str(replace(first, what=f"{first.what}; and {more:,} more {'lines' if more > 1 else 'line'} like it") if more else first)
-    if left := sum(map(len, list(alike.values())[SHOWN:])):
+    if left := sum(map(len, list(alike.values())[MOST_MISMATCHES:])):
         yield f"{plain(path)}: {left:,} more lines do not match; --json lists them all"
 
 
 def spending_table(rows: Sequence[Spending]) -> str:
-    """The rows as lines of text, with their sum."""
+    """Returns the rows as lines of text, with their sum."""
     cells: list[tuple[str, ...]] = [("model", "kind", "finish", "delivery", "answers", "input", "cached", "output", "spent")]
     for row in rows:
         spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
@@ -170,13 +170,13 @@ def spending_table(rows: Sequence[Spending]) -> str:
     return "\n".join(aligned(cells, 4))
 
 
-def signs(text: str) -> str:
-    """A stranger's words as a terminal may have them: what is no sign is a question mark."""
+def printable(text: str) -> str:
+    """Replaces unprintable characters by question marks: texts of models may contain control codes."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def _cell(text: str, width: int) -> str:
-    return signs(text[: width - 2])
+    return printable(text[: width - 2])
 
 
 COMMAND = CommandGroup(

@@ -1,4 +1,4 @@
-"""``list``: the names that other verbs take, from the registries they are looked up in."""
+"""``list``: names that other verbs take, from their registries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from empathy_eval.commands.command import Command
 
 @dataclass(frozen=True)
 class ListedName:
-    """A name that a verb takes: of which ``kind``, what it is in a line, the packages that offer it, and the extra that it needs."""
+    """A name that a verb takes: its kind, its description, the packages that provide it, and the extra that it needs."""
 
     kind: str
     name: str
@@ -24,18 +24,18 @@ class ListedName:
 
 
 def names(kind: str | None = None) -> list[ListedName]:
-    """The names of all metrics, rubrics, attacks and checks that are packaged or installed, or those of one kind.
+    """Lists the names of packaged and installed metrics, rubrics, attacks and checks, or those of one kind.
 
-    Only what is built in is loaded to be described: a stranger's module runs where it is used.
+    Only built-in ones are loaded to be described: code of other packages runs only where it is used.
 
     Raises
     ------
     InputError
-        For a kind that there is not.
+        If the kind is not known.
     """
     if kind is not None and kind not in KINDS:
         raise input_error("list", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
-    return [one for name, found in KINDS.items() if kind in (None, name) for one in found()]
+    return [row for name, rows in KINDS.items() if kind in (None, name) for row in rows()]
 
 
 def _metrics() -> Iterator[ListedName]:
@@ -43,8 +43,8 @@ def _metrics() -> Iterator[ListedName]:
 
     for name, offers in known().items():
         place, settings = BUILT_IN.get(name, ("", {}))
-        told = "".join(f" ({key}: {value})" for key, value in settings.items())
-        yield ListedName("metrics", name, _first_line(place) + told, tuple(offers), EXTRAS.get(name, ""))
+        values = "".join(f" ({key}: {value})" for key, value in settings.items())
+        yield ListedName("metrics", name, _summary_line(place) + values, tuple(offers), EXTRAS.get(name, ""))
 
 
 def _rubrics() -> Iterator[ListedName]:
@@ -59,7 +59,7 @@ def _attacks() -> Iterator[ListedName]:
     from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP
 
     for name, offers in known_names(GROUP, BUILT_IN).items():
-        yield ListedName("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))
+        yield ListedName("attacks", name, _summary_line(BUILT_IN.get(name, "")), tuple(offers))
 
 
 def _checks() -> Iterator[ListedName]:
@@ -73,23 +73,23 @@ def _checks() -> Iterator[ListedName]:
 KINDS: dict[str, Callable[[], Iterator[ListedName]]] = {"metrics": _metrics, "rubrics": _rubrics, "attacks": _attacks, "checks": _checks}
 
 
-def _first_line(place: str) -> str:
-    """What the first line of its docstring says of a built-in thing."""
+def _summary_line(place: str) -> str:
+    """Returns the first line of the docstring of a built-in class or function."""
     module, _, name = place.partition(":")
     return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""
 
 
-def _shown(found: list[ListedName], kind: str | None = None, json: bool = False) -> int:
+def _shown(rows: list[ListedName], kind: str | None = None, json: bool = False) -> int:
     if json:
-        print(json_text([asdict(one) for one in found]))
+        print(json_text([asdict(row) for row in rows]))
         return 0
-    wide = max((len(one.name) for one in found), default=0) + 2
+    wide = max((len(row.name) for row in rows), default=0) + 2
     for title in [kind] if kind else KINDS:
         print(title)
-        for one in (one for one in found if one.kind == title):
-            by = [name for name in one.by if name != "empathy-eval"]
-            more = [*([f"extra {one.extra}"] if one.extra else []), *([f"from {', '.join(by)}"] if by else [])]
-            print(plain(f"  {one.name:<{wide}}{one.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
+        for row in (row for row in rows if row.kind == title):
+            by = [name for name in row.by if name != "empathy-eval"]
+            more = [*([f"extra {row.extra}"] if row.extra else []), *([f"from {', '.join(by)}"] if by else [])]
+            print(plain(f"  {row.name:<{wide}}{row.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""What verbs share: options, and what is made of them."""
+"""Options that several verbs share, and the objects that are built from them."""
 
 from __future__ import annotations
 
@@ -23,66 +23,66 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OptionGroup:
-    """Options under a ``title`` of their own in the help; without one, options of which at most one may be given."""
+    """Options under a ``title`` in the help; without a title, options that exclude each other."""
 
     title: str = ""
     description: str | None = None
     required: bool = False
 
 
-# What stands in each other's place.
+# Output forms that exclude each other.
 ONE_OF = OptionGroup()
 
 
 class Option:
-    """The words of the command line for a parameter, where they are more than its help: a group, or settings of argparse."""
+    """Help of a parameter with a group or settings of argparse."""
 
     def __init__(self, help: str, group: OptionGroup | None = None, **settings: Any) -> None:
         self.group, self.settings = group, {"help": help, **settings}
 
 
-# The help of each row, which is written as usage shows it: "--out DIR", "--split {train,test}", a switch "--json", an argument "RELEASE".
-# The parameter stands before it if it is not called so: "metrics=--metric NAME".
+# Help by row. A row is written as in the usage: "--out DIR", "--split {train,test}", a switch "--json", an argument "RELEASE".
+# The name of the parameter precedes it if it differs: "metrics=--metric NAME".
 Rows = Mapping[str, str | Option]
 
-# How a result is printed for a paper or a page.
+# Output forms for a paper or a page.
 PAPER: Rows = {
     "--latex": Option("print the tables as LaTeX with booktabs, for a paper", ONE_OF),
     "--markdown": Option("print the tables as Markdown", ONE_OF),
 }
 
-# How a release that is read may be named.
+# Names of a release that is read.
 A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
-# No count or seed is beyond it; whatever takes fewer says so itself.
-MOST = 10**15
+# The largest count or seed; options with a lower bound check it themselves.
+LARGEST = 10**15
 
 
-def whole(text: str, such: str = "in digits") -> int:
-    """The type of every argument that is a whole number, ``such`` as it is to be written.
+def whole_number(text: str, such: str = "in digits") -> int:
+    """Parses an argument that is a whole number; ``such`` says how to write it.
 
     Raises:
-        argparse.ArgumentTypeError: for what is none, or is beyond bounds.
+        argparse.ArgumentTypeError: if it is no whole number, or out of range.
     """
-    if not re.fullmatch(r"[+-]?[0-9]{1,16}", text) or abs(int(text)) > MOST:
-        raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a whole number up to {MOST:,}; write one {such}')
+    if not re.fullmatch(r"[+-]?[0-9]{1,16}", text) or abs(int(text)) > LARGEST:
+        raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a whole number up to {LARGEST:,}; write one {such}')
     return int(text)
 
 
 def check_count(name: str, count: int, least: int = 0) -> None:
-    """Refuses a count that is below ``least`` or beyond bounds.
+    """Checks that a count is at least ``least`` and within bounds.
 
     Raises:
-        InputError: for it.
+        InputError: if it is not.
     """
-    if not least <= count <= MOST:
-        raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {MOST:,}")
+    if not least <= count <= LARGEST:
+        raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {LARGEST:,}")
 
 
 # A release that is read, by all verbs that read one.
 RELEASE: Rows = {
     "RELEASE": Option(f"the release, {A_RELEASE}", type=str),
 }
-# The configuration, and what may stand in for parts of it.
+# The configuration, and replacements for parts of it.
 RECIPE: Rows = {
     "CONFIG": Option("a build configuration: a file, or the name of a packaged one (demo, full)", type=str),
     "--model NAME": "use this model for everything, instead of the configured ones",
@@ -97,7 +97,7 @@ ENGINE: Rows = {
     "--ray-address ADDRESS": "the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a local cluster on "
     "this machine)",
 }
-# Where costly scores are kept.
+# The cache of costly scores.
 CACHE: Rows = {
     "--cache PATH": "the cache file of costly scores (default: in the user's cache folder)",
     "--no-cache": "neither read nor write cached scores",
@@ -106,14 +106,14 @@ CACHE: Rows = {
 SIGNER: Rows = {
     "--signer KEY": Option("the minisign public key that must have signed the release: its file, or the base64 line in it", type=str),
 }
-# Which metrics of a manifest may be run beside the built-in and the installed ones.
+# Metrics of a manifest that may run besides built-in and installed ones.
 TRUSTED: Rows = {
     "trusted=--trust-metrics NAME": "also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
 }
 
 
 def as_recipe(recipe: Recipe | str | Path) -> Recipe:
-    """The recipe itself, or that of a configuration's path or name."""
+    """Returns the recipe itself, or loads that of a configuration's path or name."""
     from empathy_eval.design.recipe import Recipe, load_recipe
 
     return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
@@ -123,17 +123,17 @@ def recipe_of(
     config: str, model: str | None = None, base_url: str | None = None, scenarios: Path | None = None, templates: Path | None = None,
     rules: Path | None = None,
 ) -> Recipe:  # fmt: skip
-    """The recipe that the options ``RECIPE`` name."""
+    """Loads the recipe that the options ``RECIPE`` name."""
     from empathy_eval.design.recipe import load_recipe
 
     return load_recipe(config, model=model, base_url=base_url, scenarios=scenarios, templates=templates, rules=rules)
 
 
 def check_engine(engine: str, ray_address: str | None) -> None:
-    """Refuses an engine that there is not, and an address that nothing would use.
+    """Checks the engine, and that an address is given only for Ray.
 
     Raises:
-        InputError: for them.
+        InputError: if the engine is unknown, or the address would not be used.
     """
     if engine not in ("local", "ray"):
         raise input_error("--engine", f'"{engine}" is not known', "use local or ray")
@@ -142,12 +142,12 @@ def check_engine(engine: str, ray_address: str | None) -> None:
 
 
 def cache_of(cache: Path | None = None, no_cache: bool = False) -> Path | bool:
-    """Where the options ``CACHE`` keep scores: at a path, in the user's cache folder (True), or nowhere."""
+    """Returns the cache that the options ``CACHE`` name: a path, True (the user's cache folder) or False (none)."""
     return not no_cache and (cache or True)
 
 
-def told_of(faults: Sequence[MetricFault]) -> int:
-    """Tells of metrics that failed, on standard error; returns the exit status."""
+def report_faults(faults: Sequence[MetricFault]) -> int:
+    """Prints faults of metrics on standard error; returns the exit status."""
     for fault in faults:
         print(fault, file=sys.stderr)
     for words in Tracebacks.of(fault.traceback for fault in faults):
@@ -155,56 +155,56 @@ def told_of(faults: Sequence[MetricFault]) -> int:
     return 1 if faults else 0
 
 
-def warned_of(warnings: Iterable[str]) -> None:
-    """Tells of what the exit status says nothing of, on standard error."""
-    for one in warnings:
-        print(f"warning: {plain(one)}", file=sys.stderr)
+def print_warnings(warnings: Iterable[str]) -> None:
+    """Prints warnings, which do not change the exit status, on standard error."""
+    for warning in warnings:
+        print(f"warning: {plain(warning)}", file=sys.stderr)
 
 
 @contextmanager
-def scoring_with(
+def scoring_session(
     cache: str | Path | bool, engine: str = "local", ray_address: str | None = None, progress: Callable[[int], None] | None = None
 ) -> Iterator[Scoring]:
-    """How texts are to be scored; ``cache`` as :func:`cache_of` gives it, ``progress`` is told of scored texts."""
+    """Yields the scoring of an engine; ``cache`` is as in :func:`cache_of`, ``progress`` is called with the number of scored texts."""
     from empathy_eval.metrics.scoring import ScoreCache, Scoring, user_cache
 
     check_engine(engine, ray_address)
     kept = ScoreCache(user_cache() if cache is True else Path(cache)) if cache else None
-    told = progress or (lambda texts: None)
+    count_texts = progress or (lambda texts: None)
     if engine == "local":
-        yield Scoring(kept, None, told)
+        yield Scoring(kept, None, count_texts)
         return
     from empathy_eval.base.workers import map_over_ray, ray_session
 
     with ray_session(ray_address) as ray:
-        yield Scoring(kept, map_over_ray(ray), told)
+        yield Scoring(kept, map_over_ray(ray), count_texts)
 
 
 FIX = "name a file OUT.html; its figures are written beside it, as OUT.json"
 
 
-def page_place(page: str | Path, read: Sequence[Path]) -> Path:
-    """Where a page goes, its figures beside it (``.json``); neither may be what is ``read``, or a file that no page wrote.
+def page_path(page: str | Path, read: Sequence[Path]) -> Path:
+    """Returns the checked path of a page; its figures are written beside it (``.json``).
 
     Raises:
-        InputError: if it does not end in .html, a folder or what is read lies in the place of one of the two, or one of them is there
-            without the other: then it is no page's, such as the record of reviews beside its tables.
-        JobError: if no file can be called so.
+        InputError: if it does not end in .html, one of the two files is a folder or an input in ``read``, or only one of them exists:
+            then no page wrote it, and it may be the record of a review.
+        JobError: if the file system does not allow the name.
     """
     path = Path(page)
-    # Of a name that is too long nothing can be asked.
+    # A name that is too long fails in every call.
     with room_for(path):
         if path.suffix.lower() != ".html":
             raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not an .html file"}', FIX)])
         both = (path, path.with_suffix(".json"))
-        folders, there = [one for one in both if one.is_dir()], [one for one in both if one.exists()]
-    real = {one.resolve() for one in read}
-    found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
-    found += [Problem("page", f'"{one}" is an input file, and would be overwritten', FIX) for one in both if one.resolve() in real]
-    if not found and len(there) == 1:
-        what = f'"{there[0]}" exists without the other file of a page, so no page wrote it: it would be overwritten'
-        found = [Problem("page", what, "name another OUT.html, or move it away")]
-    refuse(found)
+        folders, existing = [file for file in both if file.is_dir()], [file for file in both if file.exists()]
+    real = {source.resolve() for source in read}
+    problems = [Problem("page", f'"{folder}" is a folder', FIX) for folder in folders]
+    problems += [Problem("page", f'"{file}" is an input file, and would be overwritten', FIX) for file in both if file.resolve() in real]
+    if not problems and len(existing) == 1:
+        what = f'"{existing[0]}" exists without the other file of a page, so no page wrote it: it would be overwritten'
+        problems = [Problem("page", what, "name another OUT.html, or move it away")]
+    refuse(problems)
     return path
 
 
@@ -215,6 +215,6 @@ def write_page(html: str, figures: Any, path: Path) -> None:
         JobError: if they cannot be written.
     """
     texts = html, json_text(figures) + "\n"
-    with whole_file(path) as one, whole_file(path.with_suffix(".json")) as other:
-        for text, partial in zip(texts, (one, other), strict=True):
+    with whole_file(path) as page_file, whole_file(path.with_suffix(".json")) as figures_file:
+        for text, partial in zip(texts, (page_file, figures_file), strict=True):
             partial.write_text(text, encoding="utf-8", newline="\n")

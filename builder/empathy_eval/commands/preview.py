@@ -1,4 +1,4 @@
-"""``preview``: an estimate and the first requests."""
+"""``preview``: estimate and first requests of a build."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 @takes_paths
 def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n: int = 1) -> Preview:
-    """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
+    """Estimates a build, and renders the exact requests of its first ``n`` items; sends nothing.
 
     The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages, and
-    ``again`` says what of its answers would not be used. Checks of one's own are tried on seed dialogues.
+    ``again`` counts its answers that would not be used. Custom checks are tried on seed dialogues.
 
     Raises
     ------
     InputError
-        For a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
+        If the recipe is not valid, a custom check fails, or the ledger cannot be opened.
     """
     from empathy_eval.generation.job import try_checks
     from empathy_eval.generation.preview import preview, unused_answers
@@ -38,30 +38,30 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     check_count("--requests", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None
     try_checks(read)
-    made = preview(read, path, n)
-    return replace(made, again=unused_answers(read, path, [path.parent]) if path else None)
+    estimated = preview(read, path, n)
+    return replace(estimated, again=unused_answers(read, path, [path.parent]) if path else None)
 
 
-def _shown(made: Preview, json: bool = False) -> int:
+def _shown(result: Preview, json: bool = False) -> int:
     if json:
-        requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
-        again = asdict(made.again) if made.again else None
-        print(json_text({"requests": requests, "stand_ins": made.placeholders, "estimates": estimates, "again": again}, ascii_only=True))
+        requests, estimates = requests_json(result.requests), [asdict(estimate) for estimate in result.estimates]
+        again = asdict(result.again) if result.again else None
+        print(json_text({"requests": requests, "stand_ins": result.placeholders, "estimates": estimates, "again": again}, ascii_only=True))
         return 0
-    print(estimate_table(made.estimates))
-    if made.again:
-        print(plain(str(made.again)))
-    print_requests(made.requests)
-    if made.placeholders:
-        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(made.placeholders)}")
-    if not made.requests:
+    print(estimate_table(result.estimates))
+    if result.again:
+        print(plain(str(result.again)))
+    print_requests(result.requests)
+    if result.placeholders:
+        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(result.placeholders)}")
+    if not result.requests:
         print("to see the requests, add --requests 1")
     return 0
 
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:
-    """Requests as JSON values."""
-    return [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in requests]
+    """Returns requests as JSON values."""
+    return [{"about": asdict(row.about), "key": row.key, "endpoint": row.endpoint, "body": row.body} for row in requests]
 
 
 def print_requests(requests: Sequence[Request]) -> None:
@@ -72,18 +72,18 @@ def print_requests(requests: Sequence[Request]) -> None:
 
 
 def estimate_table(estimates: tuple[RequestEstimate, ...]) -> str:
-    """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
+    """Returns the estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
     rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
-    for one in estimates:
-        dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
-        tokens = f"{one.usage.input_tokens:,}", f"{one.usage.output_tokens:,}"
-        source = "the ledger's averages" if one.observed else "assumed sizes"
-        rows.append((one.kind, one.model[:22], f"{one.requests:,}", *tokens, dollars, f"{one.hours:.1f}", source))
-    known = [one.dollars for one in estimates if one.dollars is not None]
+    for row in estimates:
+        dollars = "no prices" if row.dollars is None else f"${row.dollars:,.2f}"
+        tokens = f"{row.usage.input_tokens:,}", f"{row.usage.output_tokens:,}"
+        source = "the ledger's averages" if row.observed else "assumed sizes"
+        rows.append((row.kind, row.model[:22], f"{row.requests:,}", *tokens, dollars, f"{row.hours:.1f}", source))
+    known = [row.dollars for row in estimates if row.dollars is not None]
     total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
-    tokens = f"{sum(one.usage.input_tokens for one in estimates):,}", f"{sum(one.usage.output_tokens for one in estimates):,}"
-    hours = sum(one.hours for one in estimates)
-    rows.append(("total", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
+    tokens = (f"{sum(row.usage.input_tokens for row in estimates):,}", f"{sum(row.usage.output_tokens for row in estimates):,}")
+    hours = sum(row.hours for row in estimates)
+    rows.append(("total", "", f"{sum(row.requests for row in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
     return "\n".join(aligned(rows, right=range(2, 7)))
 
 
@@ -99,5 +99,5 @@ COMMAND = Command(
         "--json": "print everything as JSON",
     },
     shown=_shown,
-    made={"recipe": recipe_of},
+    factories={"recipe": recipe_of},
 )

@@ -1,4 +1,4 @@
-"""Progress of long work on standard error: on a terminal a line that is kept current; of a run, elsewhere a line a minute."""
+"""Progress display on standard error: a status line on a terminal; for runs, elsewhere one line a minute."""
 
 from __future__ import annotations
 
@@ -21,55 +21,52 @@ if TYPE_CHECKING:
     from empathy_eval.completions.requests import Notice
     from empathy_eval.generation.summary import RunProgress
 
-# Seconds between two looks, between two pictures on a terminal, and between two lines of the same elsewhere.
-LOOK, PICTURE, LINE = 0.25, 1.0, 60.0
-# Seconds of which a rate is made, and after which it is said that there is nothing to tell yet.
+# Seconds between two checks, two redraws of a terminal, and two lines of the same kind elsewhere.
+REFRESH, REDRAW, REPEAT = 0.25, 1.0, 60.0
+# Seconds over which a rate is computed, and after which a job without progress is reported.
 WINDOW, UNKNOWN = 60.0, 1.0
 READY = "getting ready"
 
 
 class ProgressTask(Protocol):
-    """Work that is shown. What is ``lasting`` is told where there is no terminal too, and its last line stays on a terminal."""
+    """Displayed work. If it is ``lasting``, it is reported without a terminal too, and its last line stays on a terminal."""
 
     lasting: bool
 
     def state(self, at: float) -> str:
-        """How far it is at a time of the clock, on one line; empty while there is nothing to show."""
+        """Returns the progress at a time on one line; empty while there is nothing to show."""
         ...
 
     def notices_at(self, at: float) -> Sequence[Notice]:
-        """What is to be told beside it."""
+        """Returns notices at a time."""
         ...
 
 
 class Display(logging.Handler):
-    """Shows work on a stream; :meth:`look` is called again and again, and writes when there is something to tell.
-
-    As a handler of warnings it writes them between its lines.
-    """
+    """Writes progress to a stream, on each call of :meth:`refresh` that has something new; logged warnings appear between its lines."""
 
     def __init__(self, verb: str, work: ProgressTask, stream: TextIO, *, terminal: bool, clock: Callable[[], float] = now) -> None:
         super().__init__(logging.WARNING)
         self._verb, self._work, self._stream, self._terminal, self._clock = verb, work, stream, terminal, clock
         self._began = clock()
-        # When each thing was told last, by what it is.
-        self._told = dict[str, float]()
+        # Time of the last line by its kind.
+        self._written = dict[str, float]()
         self._rows = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes a warning; the lines that are kept current go on below it. Who warns goes on where nobody reads it any more."""
+        """Writes a warning above the status lines; ignores a closed stream."""
         with contextlib.suppress(OSError, ValueError):
             self._draw([plain(record.getMessage())])
             self._stream.write("\n")
-        self._rows, self._told = 0, {} if self._terminal else self._told
+        self._rows, self._written = 0, {} if self._terminal else self._written
 
-    def look(self) -> None:
-        """Writes what is to be told by now."""
+    def refresh(self) -> None:
+        """Writes what is due."""
         with self.lock or contextlib.nullcontext():  # a warning may come from another thread
-            self._look(self._clock())
+            self._refresh(self._clock())
 
-    def _look(self, at: float) -> None:
-        notices = [(one.key, one.words) for one in self._work.notices_at(at)]
+    def _refresh(self, at: float) -> None:
+        notices = [(notice.key, notice.words) for notice in self._work.notices_at(at)]
         if self._terminal:
             self._picture(at, notices)
             return
@@ -77,36 +74,36 @@ class Display(logging.Handler):
         if state != READY or at - self._began >= UNKNOWN:
             notices = [(READY if state == READY else "state", state), *notices]
         for key, words in notices:
-            if at - self._told.get(key, -LINE) >= LINE:
-                self._told[key] = at
+            if at - self._written.get(key, -REPEAT) >= REPEAT:
+                self._written[key] = at
                 self._stream.write(plain(f"{self._verb}: {words}\n"))
         self._stream.flush()
 
     def _picture(self, at: float, notices: list[tuple[str, str]]) -> None:
-        """Draws the lines anew in the place of those before, once a second or when there is something else to tell."""
+        """Redraws the status lines, once a second or when the notices change."""
         keys = ", ".join(key for key, _ in notices)
-        if at - self._told.get(keys, -PICTURE) < PICTURE:
+        if at - self._written.get(keys, -REDRAW) < REDRAW:
             return
-        self._told = {keys: at}
+        self._written = {keys: at}
         width = 80
         with contextlib.suppress(OSError, ValueError):
             width = os.get_terminal_size(self._stream.fileno()).columns
         rows = [plain(f"{self._verb}: {words}") for words in (self._work.state(at), *(words for _, words in notices)) if words]
-        if rows or self._rows:  # another may be writing below
-            self._draw([shortened(row, width) for row in rows])
+        if rows or self._rows:  # otherwise leave the terminal to other output
+            self._draw([truncated(row, width) for row in rows])
 
     def _draw(self, rows: list[str]) -> None:
         if not self._terminal:
             self._stream.write("\n".join(rows))
             return
-        # To the first of the rows before, each cleared as it is written; what is below is cleared too.
+        # Back to the first row; each row is cleared as it is written, and so is the rest below.
         up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
         self._stream.write(f"\r{up}" + "\n".join(f"\x1b[K{row}" for row in rows or [""]) + "\x1b[J")
         self._stream.flush()
         self._rows = len(rows)
 
     def finish(self) -> None:
-        """Leaves how lasting work stood at the end, and nothing of other work."""
+        """Leaves the last line of lasting work, and removes that of other work."""
         if self._terminal and self._rows:
             self._draw([plain(f"{self._verb}: {self._work.state(self._clock())}")] if self._work.lasting else [])
             self._stream.write("\n" * self._work.lasting)
@@ -114,7 +111,7 @@ class Display(logging.Handler):
 
 
 class RunDisplay:
-    """The course of a run that asks models, for a display."""
+    """Progress of a run that calls models."""
 
     lasting = True
 
@@ -122,11 +119,11 @@ class RunDisplay:
         self._course, self._seen = course, deque[tuple[float, int, int]]()
 
     def notices_at(self, at: float) -> list[Notice]:
-        """Stops that wait, and endpoints that nothing comes back from."""
+        """Returns pending stops, and endpoints that do not answer."""
         return self._course.notices_at(at)
 
     def state(self, at: float) -> str:
-        """How far the run is: items and requests against their totals, rate, cost, what was not taken, and how long it will take."""
+        """Returns items and requests with their totals, rate, cost, refused answers and remaining time."""
         course = self._course
         done, total = course.batch
         if total:
@@ -136,25 +133,25 @@ class RunDisplay:
             return READY
         ended, answered, replayed = sum(summary.status.values()), counts["answered"], min(counts["replayed"], counts["answered"])
         about = "about " if ended < summary.total else ""
-        told = [f"{ended:,} of {summary.total:,} {summary.things}"]
-        # They end in the order of the plan, so that most of a short run is over before the first one ends.
-        told[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
+        parts = [f"{ended:,} of {summary.total:,} {summary.things}"]
+        # Items end in the order of the plan: most of a short run is over before the first one ends.
+        parts[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
         if expected:
-            told.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
+            parts.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
         rate = self._rate(at, answered, replayed)
-        told += [f"{rate:.3g} a second" if rate >= 1 else f"{rate * 60:.3g} a minute"] if rate else []
-        told += self._cost()
-        told += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
-        told += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
+        parts += [f"{rate:.3g} a second" if rate >= 1 else f"{rate * 60:.3g} a minute"] if rate else []
+        parts += self._cost()
+        parts += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
+        parts += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
         many, reason = course.retrying(at)
-        told += [f"{many:,} sent again ({reason})"] if many else []
-        told += [f"{duration_text((expected - answered) / rate)} left"] if rate and expected > answered else []
-        return ", ".join(told)
+        parts += [f"{many:,} sent again ({reason})"] if many else []
+        parts += [f"{duration_text((expected - answered) / rate)} left"] if rate and expected > answered else []
+        return ", ".join(parts)
 
     def _rate(self, at: float, answered: int, replayed: int) -> float:
-        """Answers a second in the last minute: new ones, or where there are none what the ledger gives."""
+        """Returns answers per second in the last minute: new ones or, without new ones, those from the ledger."""
         seen = self._seen
-        if not seen or at - seen[-1][0] >= PICTURE:
+        if not seen or at - seen[-1][0] >= REDRAW:
             seen.append((at, answered, answered - replayed))
         while len(seen) > 2 and at - seen[0][0] > WINDOW:
             seen.popleft()
@@ -172,7 +169,7 @@ class RunDisplay:
 
 
 class StageDisplay:
-    """The stages of a job, for a display."""
+    """Progress of the stages of a job."""
 
     lasting = False
 
@@ -180,34 +177,34 @@ class StageDisplay:
         self._stages, self._number, self._began = stages, -1, 0.0
 
     def notices_at(self, at: float) -> list[Notice]:
-        """Nothing: a stage is told by its state."""
+        """Returns no notices."""
         return []
 
     def state(self, at: float) -> str:
-        """The name of the stage, its count, how long it has taken, and how long it will take if it goes on like that."""
+        """Returns the name of the stage, its count, elapsed time and estimated remaining time."""
         stages = self._stages
         if stages.name is None:
             return READY
         if self._number != stages.number:
             self._number, self._began = stages.number, at
         done, total, passed = stages.done, stages.total, at - self._began
-        told = [stages.name] if stages.name else []
-        if told and (total or done):
-            told.append(f"{done:,} of {total:,} {stages.things}" if total else f"{done:,} {stages.things}")
-        told += [duration_text(passed)] if told and passed >= UNKNOWN else []
-        told += [f"{duration_text(passed * (total - done) / done)} left"] if told and total > done > 0 and passed >= UNKNOWN else []
-        return ", ".join(told)
+        parts = [stages.name] if stages.name else []
+        if parts and (total or done):
+            parts.append(f"{done:,} of {total:,} {stages.things}" if total else f"{done:,} {stages.things}")
+        parts += [duration_text(passed)] if parts and passed >= UNKNOWN else []
+        parts += [f"{duration_text(passed * (total - done) / done)} left"] if parts and total > done > 0 and passed >= UNKNOWN else []
+        return ", ".join(parts)
 
 
-def shortened(row: str, width: int) -> str:
-    """A row that leaves the last of so many cells of a terminal free; a wide letter has two."""
+def truncated(row: str, width: int) -> str:
+    """Truncates a row to fewer than ``width`` terminal cells; a wide character has two."""
     ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in row))
     return row if not ends or ends[-1] < width else row[: bisect.bisect_right(ends, width - 2)] + "…"
 
 
 @contextlib.contextmanager
-def shown(verb: str, work: ProgressTask) -> Iterator[None]:
-    """Shows work on standard error, in a thread of its own: work that keeps this one busy does not hold it up."""
+def display_progress(verb: str, work: ProgressTask) -> Iterator[None]:
+    """Shows work on standard error, from a thread, so that busy work does not delay it."""
     terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     if not (terminal or work.lasting):
         yield
@@ -216,9 +213,9 @@ def shown(verb: str, work: ProgressTask) -> Iterator[None]:
     log = logging.getLogger("empathy_eval")
 
     def look() -> None:
-        with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
-            while not over.wait(LOOK):
-                display.look()
+        with contextlib.suppress(OSError, ValueError):  # the stream is closed
+            while not over.wait(REFRESH):
+                display.refresh()
 
     thread = threading.Thread(target=look, name="empathy-eval progress", daemon=True)
     thread.start()
@@ -234,7 +231,7 @@ def shown(verb: str, work: ProgressTask) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def staged(verb: str) -> Iterator[None]:
-    """Shows the stages of the job that is done within, on a terminal alone."""
-    with track_stages() as stages, shown(verb, StageDisplay(stages)):
+def display_stages(verb: str) -> Iterator[None]:
+    """Shows the stages of the enclosed job, on a terminal only."""
+    with track_stages() as stages, display_progress(verb, StageDisplay(stages)):
         yield

@@ -1,4 +1,4 @@
-"""``publish``: put a release on the Hub."""
+"""``publish``: upload of a release to the Hub."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ if TYPE_CHECKING:
 def publish(
     release: str | Path, repo: str | None = None, *, trusted: Sequence[str] = (), signer: str | Path | None = None, dry_run: bool = False
 ) -> PublishedRelease:
-    """Puts a release on the Hub as a tagged version of the dataset repository ``repo``, in one commit, after :func:`verify`.
+    """Publishes a release as a tagged version of the dataset repository ``repo``, in one commit, after :func:`verify`.
 
-    ``trusted`` are metrics of the manifest that may be run too; ``signer`` is the public key by which the release must be
-    signed. ``dry_run`` looks and sends nothing; without ``repo`` it does not ask the Hub either.
+    ``dry_run`` sends nothing; without ``repo`` it does not use the network.
 
     Raises
     ------
     InputError
         If the release has faults, or the repository cannot take it.
     JobError
-        If the Hub cannot be reached, or does not take it.
+        If the Hub cannot be reached, or refuses the upload.
     """
     from empathy_eval.releases.assemble.signing import read_public_key
     from empathy_eval.releases.hub.publish import publish
@@ -41,8 +40,8 @@ def publish(
 
 
 def _shown(published: PublishedRelease, repo: str | None = None) -> int:
-    for one in published.left:
-        print(one, file=sys.stderr)
+    for finding in published.left:
+        print(finding, file=sys.stderr)
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
     done = f"published as {repo} v{published.version}, commit {published.commit}"

@@ -1,4 +1,4 @@
-"""``release``: a folder for datasets.load_dataset."""
+"""``release``: release folder for datasets.load_dataset."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import A_RELEASE, Option, scoring_with, told_of
+from empathy_eval.commands.options import A_RELEASE, Option, report_faults, scoring_session
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
@@ -20,32 +20,34 @@ if TYPE_CHECKING:
 
 
 def inversion_table(report: Report) -> TableText:
-    """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
-    from empathy_eval.reports.claims import claims, line_of, ranked
+    """Returns the figures of each metric and the claims of a report, as lines of text for a terminal."""
+    from empathy_eval.reports.claims import claims, headline_differences, shortcut_line
 
     measured, about = report.measured, report.about
-    (contrast, found), line = ranked(measured), line_of(measured)
+    (contrast, differences), line = headline_differences(measured), shortcut_line(measured)
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
     of = "at equal closeness" if contrast == STANCE else "as released"
     rows = [("metric", f"accuracy {of}", "line", "difference at equal closeness", "difference as released")]
     for row in measured.inversion:
-        accuracy = found[row.metric].accuracy if row.metric in found else None
-        beside = line.beside.get(row.metric, "") if line else ""
+        accuracy = differences[row.metric].accuracy if row.metric in differences else None
+        place = line.places.get(row.metric, "") if line else ""
         released = f"{_figure(row.differences[RAW], '+.4f')}{', forced' * row.differences[RAW].forced}"
-        rows.append((row.metric, _figure(accuracy, ".3f"), beside, _figure(alone.get(row.metric), "+.4f"), released))
+        rows.append((row.metric, _figure(accuracy, ".3f"), place, _figure(alone.get(row.metric), "+.4f"), released))
     lines: list[str] = [*aligned(rows, len(rows[0]))]
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(
             f"shortcut line {of}: {_figure(line.accuracy, '.3f')}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
-    told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
-    return table_text([*lines, "", *told])
+    sentences = [f"{claim.name}: {claim.text}".replace("\N{NO-BREAK SPACE}", " ") for claim in claims(measured)]
+    return table_text([*lines, "", *sentences])
 
 
-def _figure(one: Estimate | None, form: str) -> str:
-    """A figure with its interval, where there is one."""
-    return "" if one is None else f"{one.value:{form}}" + ("" if one.low is None else f" [{one.low:{form}}, {one.high:{form}}]")
+def _figure(estimate: Estimate | None, form: str) -> str:
+    """Formats an estimate with its interval, if it has one."""
+    if estimate is None:
+        return ""
+    return f"{estimate.value:{form}}" + ("" if estimate.low is None else f" [{estimate.low:{form}}, {estimate.high:{form}}]")
 
 
 @takes_paths
@@ -55,20 +57,15 @@ def release(
     sign: str | Path | None = None, previous: str | Path | None = None, replace: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Released:  # fmt: skip
-    """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
+    """Writes a finished build as a release: a folder that can be uploaded to the Hub as it is. Writes it completely or not at all.
 
-    ``reviews`` is a record of :func:`empathy_eval.review_import`: what raters removed is left out. ``without`` are metrics of the
-    configuration that the report leaves out, or "embedding"; ``annotations`` are folders of :func:`empathy_eval.annotate`, which become
-    the configs "annotations", "comparisons" and "strategies", ``trusted`` the judges that they name as ``module:name`` and that may be
-    run; ``partial`` releases although items are missing; ``sign`` is a secret key of minisign without a password, by which the manifest
-    is signed; ``previous`` is the release before this one, a folder or a Hub name, which manifest and changelog name with its seal;
-    ``replace`` overwrites a release of another version in ``out``; ``progress`` is told of scored texts.
+    ``reviews`` is a record of :func:`empathy_eval.review_import`. ``annotations`` are folders of :func:`empathy_eval.annotate`, which
+    become the configs "annotations", "comparisons" and "strategies". ``progress`` is called with the number of scored texts.
 
     Raises
     ------
     InputError
-        If the build is not finished or was changed, something that is given is not valid, or ``out`` holds a release of
-            another version.
+        If the build is not finished or was changed, an argument is not valid, or ``out`` holds a release of another version.
     JobError
         If the folder cannot be written.
     """
@@ -76,16 +73,16 @@ def release(
     from empathy_eval.releases.hub.fetch import release_folder
 
     before = release_folder(previous) if previous is not None else None
-    with scoring_with(cache=False, progress=progress) as scoring:
+    with scoring_session(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
-            annotations=[Path(one) for one in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
-            previous=before, replace=replace,
+            annotations=[Path(annotation) for annotation in annotations], trusted=trusted, scoring=scoring,
+            key=Path(sign) if sign else None, previous=before, replace=replace,
         )  # fmt: skip
 
 
 def withdrawn_lines(manifest: dict[str, Any]) -> list[str]:
-    """What withdrawals took out of a release, in words; nothing where there are none."""
+    """Returns a line that counts withdrawn dialogues and pairs; no line without withdrawals."""
     if not (counts := manifest.get("withdrawn_counts")):
         return []
     some = (f"{counts[name]:,} {name if counts[name] != 1 else name[:-1]}" for name in ("dialogues", "pairs"))
@@ -96,13 +93,13 @@ def _shown(released: Released, out: Path, json: bool = False) -> int:
     faults = released.report.measured.faults
     if json:
         print(json_text(released.manifest))
-        return told_of(faults)
+        return report_faults(faults)
     print(inversion_table(released.report))
     for line in withdrawn_lines(released.manifest):
         print(line)
     print(f"\nrelease: {out}\nreport:  {out / 'report' / 'index.html'}")
     print(f'load it: datasets.load_dataset("{out}", "pairs")')
-    return told_of(faults)
+    return report_faults(faults)
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""``report``: measure a release again."""
+"""``report``: new report of a release."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, scoring_with, told_of
+from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, report_faults, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.reports.report import Report
@@ -20,30 +20,29 @@ def report(
     release: str | Path, out: str | Path, *, trusted: Sequence[str] = (), cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, progress: Callable[[int], None] | None = None,
 ) -> Report:  # fmt: skip
-    """Measures a release (a folder, or a Hub name such as ``org/name@v1.0.0``) anew, into a folder of its own.
+    """Measures a release (a folder, or a Hub name such as ``org/name@v1.0.0``) again, and writes the report to ``out``.
 
-    ``trusted`` are metrics of the manifest that may be run beside the built-in and the installed ones; ``cache`` is where costly scores are
-    kept (True: in the user's cache folder, False: nowhere); ``progress`` is told of scored texts.
+    ``cache`` may be True (the user's cache folder) or False (none). ``progress`` is called with the number of scored texts.
 
     Raises
     ------
     InputError
-        If it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
+        If it is no release or cannot be fetched, no metric is left to run, or ``out`` holds something else.
     """
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.reports.report import report
 
-    with scoring_with(cache, engine, ray_address, progress) as scoring:
+    with scoring_session(cache, engine, ray_address, progress) as scoring:
         return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
 
 
-def _shown(made: Report, out: Path, json: bool = False) -> int:
-    for one in made.left:
-        print(one, file=sys.stderr)
-    printed(made, json)
+def _shown(result: Report, out: Path, json: bool = False) -> int:
+    for finding in result.left:
+        print(finding, file=sys.stderr)
+    printed(result, json)
     if not json:
         print(f"\nreport: {out / 'index.html'}")
-    return told_of(made.measured.faults)
+    return report_faults(result.measured.faults)
 
 
 COMMAND = Command(
@@ -60,6 +59,6 @@ COMMAND = Command(
         "--json": "print the tables as JSON",
     },
     shown=_shown,
-    made={"cache": cache_of},
+    factories={"cache": cache_of},
     staged=True,
 )

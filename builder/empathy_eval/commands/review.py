@@ -1,4 +1,4 @@
-"""``review``: send a release out to raters, and take back what they judged."""
+"""``review``: export of a release to raters, and import of their judgements."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command, CommandGroup
-from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole_number
+from empathy_eval.commands.progress import display_stages
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported, PackDocuments
@@ -42,39 +42,38 @@ def review_export(
     progress: Callable[[str], None] = lambda rater: None,
     **design: int | str,
 ) -> Exported:
-    """Writes a folder for each rater and the key into ``out``.
+    """Writes a folder for each rater, and the key, into ``out``.
 
     ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
-    ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``replies`` is a file of what systems replied to
-    its contexts. ``stratify_by`` is a file of scores, as of ``score``, whose lowest and highest quarter get a fifth of the pairs each.
-    ``progress`` is told of each rater whose folder is written.
+    ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``stratify_by`` is a file of scores, as of
+    ``score``, whose lowest and highest quarter get a fifth of the pairs each. ``progress`` is called with each finished rater.
 
     Raises
     ------
     InputError
-        If the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
-            error if the raters cannot be given so many turns, one of a dialogue each.
+        If it is no release, replies are faulty, or the release is too small for the design: an explicit count is an error if the raters
+        cannot get so many turns, at most one per dialogue.
     """
     from empathy_eval.raters.review.export import design_of, export_review, stratified
     from empathy_eval.releases.hub.fetch import release_folder
 
     file, folder = Path(replies) if replies else None, release_folder(release)
-    made = design_of(design, replying=file is not None)
+    settings = design_of(design, replying=file is not None)
     if file and stratify_by:
         raise input_error("--stratify-by", "is for pairs of the release, not for replies of systems", "leave it or --replies out")
-    return export_review(folder, Path(out), stratified(folder, made, Path(stratify_by)) if stratify_by else made, progress, file)
+    return export_review(folder, Path(out), stratified(folder, settings, Path(stratify_by)) if stratify_by else settings, progress, file)
 
 
 @takes_paths
 def review_import(
     release: str | Path, files: Sequence[str | Path], *, key: str | Path, reviews: str | Path, replace: bool = False
 ) -> Imported:
-    """Takes what raters judged into the record ``reviews``, all files or none; ``replace`` lets them replace what they said before.
+    """Imports the judgements of raters into the record ``reviews``, all files or none; ``replace`` replaces earlier judgements.
 
     Raises
     ------
     InputError
-        If a file is faulty; all problems of all files at once.
+        If a file is faulty; lists all problems of all files.
     """
     from empathy_eval.raters.review.import_reviews import import_reviews
     from empathy_eval.releases.hub.fetch import release_folder
@@ -82,7 +81,7 @@ def review_import(
     return import_reviews(release_folder(release), [Path(file) for file in files], Path(key), Path(reviews), replace=replace)
 
 
-# How much of what is rated by how many: by option what it is by default, and what it counts.
+# Default and help of each count, by option.
 COUNTS = {
     "pairs": (
         "500, with --pack 60",
@@ -114,45 +113,44 @@ def _export(options: Namespace) -> int:
 
     names = [*(name.replace("-", "_") for name in COUNTS), "pack", "design"]
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with staged("review export"):
-        made = review_export(options.release, options.out, replies=options.replies, stratify_by=options.stratify_by, **design)
+    with display_stages("review export"):
+        done = review_export(options.release, options.out, replies=options.replies, stratify_by=options.stratify_by, **design)
     if options.json:
-        papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
-        print(json_text({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, ascii_only=True))
+        papers = {"minutes": done.papers.minutes, "to_fill_in": done.papers.open} if done.papers else {}
+        print(json_text({"review": done.key["review"], "loads": done.loads, "notes": done.sample.notes, **papers}, ascii_only=True))
         return 0
-    for note in made.sample.notes:
+    for note in done.sample.notes:
         print(note)
-    least, most = min(made.loads.values()), max(made.loads.values())
-    print(f"{_drawn(made)} for {len(made.loads)} raters")
+    least, most = min(done.loads.values()), max(done.loads.values())
+    print(f"{_sample_summary(done)} for {len(done.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
-    if made.papers:
-        print(_to_do(made.papers, options.out))
+    if done.papers:
+        print(_open_steps(done.papers, options.out))
     return 0
 
 
-def _drawn(made: Exported) -> str:
-    """What is rated, in words."""
-    count, settings = made.sample.count, made.key["settings"]
-    groups = len(made.sample.units[0].cells)
+def _sample_summary(done: Exported) -> str:
+    """Describes the sample."""
+    count, settings = done.sample.count, done.key["settings"]
+    units = done.sample.units
+    groups = len(units[0].cells)
     if "design" in settings:
-        return (
-            f"{len(made.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
-        )
+        return f"{len(units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
     more = {"reply": "contexts with replies", "crossed": "crossed items"}
     also = "".join(f", {count(kind)} {what}" for kind, what in more.items() if count(kind))
     return f"{count('variant')} turns and {count('dialogue')} dialogues{also}"
 
 
-def _to_do(papers: PackDocuments, out: Path) -> str:
-    """What has to be done before a pack is sent."""
+def _open_steps(papers: PackDocuments, out: Path) -> str:
+    """Describes the open steps before a pack is sent."""
     from collections import Counter
 
     from empathy_eval.raters.review.export import CHECKLIST
 
     open_in = ", ".join(f"{count} in {out / file}" for file, count in Counter(file for file, _ in papers.open).items())
-    told = f"about {papers.minutes} minutes each, with guidance and practice"
-    return f"{told}\nnot ready to send: {len(papers.open)} places must be filled in: {open_in}\nstart with {out / CHECKLIST}"
+    time = f"about {papers.minutes} minutes each, with guidance and practice"
+    return f"{time}\nnot ready to send: {len(papers.open)} places must be filled in: {open_in}\nstart with {out / CHECKLIST}"
 
 
 def _imported(done: Imported, reviews: Path, json: bool = False) -> int:
@@ -171,7 +169,7 @@ EXPORT = Command(
     {
         **RELEASE,
         "--out DIR": "where the folders and the key are written",
-        **{f"--{name} N": Option(f"{what} (default: {default})", type=whole) for name, (default, what) in COUNTS.items()},
+        **{f"--{name} N": Option(f"{what} (default: {default})", type=whole_number) for name, (default, what) in COUNTS.items()},
         "--replies FILE": "rate replies of systems to contexts of the release, instead of its variants: CSV, TSV or JSONL with pair_id, "
         "system and text. Contexts without a reply of every system are left out; --cells adds turns whose cells are rated too",
         "--stratify-by FILE": "draw pairs by a score instead of by scenario: a fifth from the lowest quarter, a fifth from the highest, "

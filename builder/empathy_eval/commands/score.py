@@ -1,4 +1,4 @@
-"""``score``: put a metric or a judge's scores on the stand of the report, over texts of one's own, or beside what people rated."""
+"""``score``: evaluation of metrics, score files and judges on a release, on custom texts, or against people's ratings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from empathy_eval.commands.options import (
     Option,
     cache_of,
     check_count,
-    scoring_with,
-    told_of,
-    warned_of,
+    print_warnings,
+    report_faults,
+    scoring_session,
 )
-from empathy_eval.commands.progress import staged
+from empathy_eval.commands.progress import display_stages
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
@@ -89,23 +89,23 @@ def score(
     Raises
     ------
     InputError
-        If it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
+        If it is no release or cannot be fetched, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
     """
-    asked = ScoreOptions(
-        release, metrics, [Path(one) for one in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts, judges,
-        [Path(one) for one in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
+    options = ScoreOptions(
+        release, metrics, [Path(path) for path in scores], split, lower_is_better, strict, Path(items) if items else None, shortcuts,
+        judges, [Path(annotation) for annotation in annotations], Path(ratings) if ratings else None, ensembles, attacks, fairness,
         Path(rules) if rules else None, limit, Path(figure) if figure else None, failures,
     )  # fmt: skip
-    asked.refuse_unfit()
-    with scoring_with(cache, engine, ray_address, progress) as scoring:
-        found = _scored(asked, scoring)
-    asked.tell_canary(leaked)
-    return found
+    options.refuse_unfit()
+    with scoring_session(cache, engine, ray_address, progress) as scoring:
+        result = _scored(options, scoring)
+    options.tell_canary(leaked)
+    return result
 
 
 @dataclass(frozen=True)
 class ScoreOptions:
-    """What is scored by what, as in the parameters of :func:`score`."""
+    """Options of a scoring job, as in the parameters of :func:`score`."""
 
     release: str | Path
     metrics: Sequence[Any]
@@ -128,20 +128,20 @@ class ScoreOptions:
 
     @property
     def of_texts(self) -> bool:
-        """Whether it is a file of texts that is scored, and no release."""
+        """Whether a file of custom texts is scored, not a release."""
         return Path(self.release).suffix.lower() == ".jsonl"
 
     def tell_canary(self, leaked: Callable[[str], object]) -> None:
-        """Tells of scored outputs that hold the canary; they were scored, so that nothing of them is faulty."""
+        """Calls ``leaked`` with a warning for each scored output that holds the canary; the scan follows scoring, so files are valid."""
         from empathy_eval.raters.judges.annotations import canary_scan
         from empathy_eval.releases.hub.fetch import release_folder
 
         source = Path(self.release) if self.of_texts else release_folder(self.release)
-        for one in canary_scan(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
-            leaked(one)
+        for warning in canary_scan(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
+            leaked(warning)
 
     def refuse_unfit(self) -> None:
-        """Refuses what does not go together, such as what only a release has with texts of one's own, and splits that there are not."""
+        """Refuses options that cannot be combined, such as options of a release with custom texts, and unknown splits."""
         from empathy_eval.design.dataset import SPLITS
         from empathy_eval.evaluation.measure import ALL
 
@@ -161,7 +161,7 @@ class ScoreOptions:
             "attacks": self.attacks is not None, "fairness": self.fairness, "limit": self.limit, "figure": self.figure,
         }  # fmt: skip
         beside_people = ("split", "judges", "annotations")
-        unfit = [one for one, there in alone.items() if there and (self.of_texts or (self.ratings and one not in beside_people))]
+        unfit = [name for name, given in alone.items() if given and (self.of_texts or (self.ratings and name not in beside_people))]
         if unfit:
             what = f"{' and '.join(unfit)} cannot be used with {'texts of your own' if self.of_texts else 'ratings'}"
             raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
@@ -176,54 +176,56 @@ class ScoreOptions:
             raise input_error("score: split", f'there is no "{self.split}"', fix)
 
 
-def _scored(asked: ScoreOptions, scoring: Scoring) -> Scored:
-    """What is asked for: of texts of one's own, of a release beside what people rated, or of a release."""
+def _scored(options: ScoreOptions, scoring: Scoring) -> Scored:
+    """Scores custom texts, a release against people's ratings, or a release."""
     from empathy_eval.design.provenance import file_of
     from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.annotations import annotations_in
     from empathy_eval.raters.people.human_correlation import score_rated, score_texts
     from empathy_eval.releases.hub.fetch import release_folder
 
-    if asked.of_texts:
+    if options.of_texts:
         return score_texts(
-            Path(asked.release), asked.metrics, asked.scores, scoring, lower_is_better=asked.lower_is_better, items=asked.items,
-            ratings=asked.ratings, shortcuts=asked.shortcuts, ensembles=asked.ensembles,
+            Path(options.release), options.metrics, options.scores, scoring, lower_is_better=options.lower_is_better, items=options.items,
+            ratings=options.ratings, shortcuts=options.shortcuts, ensembles=options.ensembles,
         )  # fmt: skip
-    folder = release_folder(asked.release)
-    if asked.failures is not None:
-        return _with_failures(asked, folder, scoring)
-    annotations = annotations_in(asked.annotations, folder) if asked.annotations else None
-    read_too = [file_of(one, BUILD) for one in asked.annotations]
-    if asked.ratings is None:
-        return _of_release(asked, folder, annotations, scoring).beside(read_too)
+    folder = release_folder(options.release)
+    if options.failures is not None:
+        return _with_failures(options, folder, scoring)
+    annotations = annotations_in(options.annotations, folder) if options.annotations else None
+    read_too = [file_of(annotation, BUILD) for annotation in options.annotations]
+    if options.ratings is None:
+        return _of_release(options, folder, annotations, scoring).beside(read_too)
     return score_rated(
-        folder, asked.metrics, asked.scores, scoring, ratings=asked.ratings, split=asked.split, lower_is_better=asked.lower_is_better,
-        items=asked.items, shortcuts=asked.shortcuts, judges=asked.judges, annotations=annotations, ensembles=asked.ensembles,
+        folder, options.metrics, options.scores, scoring, ratings=options.ratings, split=options.split,
+        lower_is_better=options.lower_is_better, items=options.items, shortcuts=options.shortcuts, judges=options.judges,
+        annotations=annotations, ensembles=options.ensembles,
     ).beside(read_too)  # fmt: skip
 
 
-def _of_release(asked: ScoreOptions, folder: Path, annotations: ReleaseAnnotations | None, scoring: Scoring) -> ReleaseTables:
+def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotations | None, scoring: Scoring) -> ReleaseTables:
     from empathy_eval.evaluation.attacks.registry import find_attacks
     from empathy_eval.evaluation.fairness.fairness import FairnessTest
     from empathy_eval.evaluation.measure import score
     from empathy_eval.raters.judges.attacking import AttackedJudges
 
-    attacks = None if asked.attacks is None else partial(find_attacks, list(asked.attacks), rules=asked.rules)
-    fairness = partial(FairnessTest, rules=asked.rules) if asked.fairness else None
-    # Judges are looked at before anything is scored: that may take hours.
-    under = AttackedJudges.of(asked.annotations, folder, attacks) if attacks else None
+    attacks = None if options.attacks is None else partial(find_attacks, list(options.attacks), rules=options.rules)
+    fairness = partial(FairnessTest, rules=options.rules) if options.fairness else None
+    # Judges are read before scoring, which may take hours.
+    judges = AttackedJudges.of(options.annotations, folder, attacks) if attacks else None
     measured = score(
-        folder, asked.metrics, asked.scores, split=asked.split, lower_is_better=asked.lower_is_better, strict=asked.strict,
-        items=asked.items, shortcuts=asked.shortcuts, scoring=scoring, judges=asked.judges, annotations=annotations, attacks=attacks,
-        fairness=fairness, limit=asked.limit,
+        folder, options.metrics, options.scores, split=options.split, lower_is_better=options.lower_is_better, strict=options.strict,
+        items=options.items, shortcuts=options.shortcuts, scoring=scoring, judges=options.judges, annotations=annotations, attacks=attacks,
+        fairness=fairness, limit=options.limit,
     )  # fmt: skip
-    if asked.figure:
+    if options.figure:
         from empathy_eval.reports.charts import draw_accuracies
 
-        draw_accuracies(measured, asked.figure)
-    if not (under and measured.attacks):
+        draw_accuracies(measured, options.figure)
+    if not (judges and measured.attacks):
         return measured
-    return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
+    rows = [*measured.inversion, *(measured.dialogues.inversion if measured.dialogues else ())]
+    return replace(measured, attacks=judges.beside(measured.attacks, {row.metric for row in rows}))
 
 
 def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Scored:
@@ -237,31 +239,31 @@ def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Score
         measured: Any = _scored(replace(asked, items=items, failures=None), scoring)
         rows, people = measured.inversion if asked.ratings is None else measured.criteria[0].rows, None
         if asked.ratings:
-            people, named = mean_ratings(folder, asked.ratings), {str(one).lower() for one in asked.metrics}
+            people, named = mean_ratings(folder, asked.ratings), {str(metric).lower() for metric in asked.metrics}
             # Shortcuts stand beside people unasked: they are no failure of anybody.
-            unasked = {one.name for one in shortcuts_of(ENGLISH) if one.name.lower() not in named}
+            unasked = {shortcut.name for shortcut in shortcuts_of(ENGLISH) if shortcut.name.lower() not in named}
             rows = [row for row in rows if row.metric not in unasked]
         better = {row.metric: row.higher_is_better for row in rows}
-        found = failures_of(folder, scores_in(items, better), better, asked.failures or 0, people)
-    told = reasons_in(asked.annotations, folder, {one.pair_id for one in found.cases})
+        failures = failures_of(folder, scores_in(items, better), better, asked.failures or 0, people)
+    reasons = reasons_in(asked.annotations, folder, {case.pair_id for case in failures.cases})
     cases = [
-        replace(one, reasons={name: told[key] for name in one.ranks if (key := (name, one.pair_id, one.variant)) in told})
-        for one in found.cases
+        replace(case, reasons={name: reasons[key] for name in case.ranks if (key := (name, case.pair_id, case.variant)) in reasons})
+        for case in failures.cases
     ]
-    result: Scored = replace(measured, failures=replace(found, cases=tuple(cases)))
+    result: Scored = replace(measured, failures=replace(failures, cases=tuple(cases)))
     return result
 
 
 def _run(options: Namespace) -> int:
-    heard: list[str] = []
-    with staged("score"):
-        measured = score(**COMMAND.given(options), leaked=heard.append)
+    canary_warnings: list[str] = []
+    with display_stages("score"):
+        measured = score(**COMMAND.arguments(options), leaked=canary_warnings.append)
     if options.json:
-        print(json_text({**measured.to_json(), "canary": heard}))
+        print(json_text({**measured.to_json(), "canary": canary_warnings}))
     else:
         print(score_csv(measured)) if options.csv else printed(measured, latex=options.latex, markdown=options.markdown)
-    warned_of(heard)
-    return told_of(measured.faults)
+    print_warnings(canary_warnings)
+    return report_faults(measured.faults)
 
 
 COMMAND = Command(
@@ -310,6 +312,6 @@ COMMAND = Command(
         "--figure PATH": "also draw the accuracies at equal closeness beside the shortcut line, as PATH.svg and PATH.pdf",
     },
     EXAMPLES,
-    made={"cache": cache_of},
+    factories={"cache": cache_of},
     run=_run,
 )  # fmt: skip

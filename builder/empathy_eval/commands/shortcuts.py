@@ -1,4 +1,4 @@
-"""``shortcuts``: see how far a release is told apart without understanding anything."""
+"""``shortcuts``: audit of a release for shortcuts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.printed import Printable
 from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_with
+from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import ContrastAudit, ShortcutAudit
@@ -32,42 +32,40 @@ def shortcuts(
     release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> ShortcutAudit:  # fmt: skip
-    """How often shortcuts, which understand nothing, tell the kind text of a pair of a release from the cold one.
+    """Measures how often shortcuts, which do not read the context, separate the empathetic text of a pair from the apathetic one.
 
-    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. What learns is scored out of fold; ``by`` says whether folds are
-    of dialogues or of whole scenarios. ``without`` may name "embedding": it is among the shortcuts where the configuration of the release
-    asks for it. ``out`` is a file for the frozen word list: the weights of words alone by contrast, by which a build chooses among
-    candidates. ``progress`` is told of texts that VADER has scored.
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. Classifiers are scored out of fold. The embedding is a shortcut
+    only if the configuration of the release has it. ``progress`` is called with the number of texts that VADER has scored.
 
     Raises
     ------
     InputError
-        If it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
-            the packages of the embedding are not installed, or a list is to be made and there is nothing to learn from.
+        If it is no release or cannot be fetched, ``by`` or ``without`` has an unknown value, the packages of the embedding are not
+        installed, or a word list is requested and there are no pairs to learn from.
     """
     from empathy_eval.evaluation.shortcuts.shortcuts import audit, frozen
     from empathy_eval.releases.hub.fetch import release_folder
 
-    with scoring_with(cache=False, progress=progress) as scoring:
+    with scoring_session(cache=False, progress=progress) as scoring:
         folder = release_folder(release)
-        found = audit(folder, by=by, without=without, scoring=scoring)
+        result = audit(folder, by=by, without=without, scoring=scoring)
         if out is not None:
             write_whole(Path(out), frozen(folder, by=by).text)
-        return found
+        return result
 
 
-def _shown(found: ShortcutAudit, features: bool = False, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    return printed(DirectionTable(found) if features and not json else found, json, latex, markdown)
+def _shown(result: ShortcutAudit, features: bool = False, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
+    return printed(DirectionTable(result) if features and not json else result, json, latex, markdown)
 
 
 class DirectionTable(Printable):
-    """The audit as the table of directions."""
+    """Audit that prints as the table of feature directions."""
 
     def __init__(self, audit: ShortcutAudit) -> None:
         self._audit = audit
 
     def head(self) -> Sequence[str]:
-        """What the audit is of."""
+        """Returns the provenance of the audit."""
         return self._audit.head()
 
     def _table(self) -> TableText:
@@ -75,51 +73,51 @@ class DirectionTable(Printable):
 
 
 def direction_table(audit: ShortcutAudit) -> TableText:
-    """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
-    audited = [one for one in audit.contrasts if one.directions]
+    """Returns the direction of each plain feature as lines of text, one column per contrast."""
+    audited = [contrast for contrast in audit.contrasts if contrast.directions]
     if not audited:
         return table_text(["no plain features: their word lists are English, and there must be pairs"])
     features = [
         [f"  {rows[0].feature}", *(_difference(row.difference) for row in rows)]
-        for rows in zip(*(one.directions for one in audited), strict=True)
+        for rows in zip(*(contrast.directions for contrast in audited), strict=True)
     ]
     lines: list[str] = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
-    lines += aligned([("  feature", *(one.contrast for one in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
-    leaning = [one.contrast for one in audited if one.leans_to_apathy]
-    told = (
+    lines += aligned([("  feature", *(row.contrast for row in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
+    leaning = [contrast.contrast for contrast in audited if contrast.leans_to_apathy]
+    warning = (
         f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."
     )
-    return table_text([*lines, *([told] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
+    return table_text([*lines, *([warning] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
 
 
-def _difference(one: Estimate | None) -> str:
-    if one is None:
+def _difference(estimate: Estimate | None) -> str:
+    if estimate is None:
         return "none"
-    return f"{one.value:+.2f}" if one.low is None else f"{one.value:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
+    return f"{estimate.value:+.2f}" if estimate.low is None else f"{estimate.value:+.2f} [{estimate.low:+.2f}, {estimate.high:+.2f}]"
 
 
 def shortcut_table(audit: ShortcutAudit) -> TableText:
-    """The audit as lines of text for a terminal, a block a contrast."""
-    blocks = [_contrast(one, audit.by) for one in audit.contrasts] + ([_first(audit)] if audit.first else [])
+    """Returns the audit as lines of text, one block per contrast."""
+    blocks = [_contrast(contrast, audit.by) for contrast in audit.contrasts] + ([_first(audit)] if audit.first else [])
     lines = [line for block in blocks for line in (*block, "")]
     return table_text(
         [*lines, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."]
     )
 
 
-def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
-    over = f"{one.pairs} pairs of {one.dialogues} dialogues"
-    yield f"{one.contrast}, {over}{f', {one.folds} folds by {by}' if one.folds > 1 else ''}"
-    rows = [(f"  {row.name}", *_accuracy(row.accuracy, row.why)) for row in one.shortcuts]
+def _contrast(contrast: ContrastAudit, by: str) -> Iterator[str]:
+    over = f"{contrast.pairs} pairs of {contrast.dialogues} dialogues"
+    yield f"{contrast.contrast}, {over}{f', {contrast.folds} folds by {by}' if contrast.folds > 1 else ''}"
+    rows = [(f"  {row.name}", *_accuracy(row.accuracy, row.why)) for row in contrast.shortcuts]
     yield from aligned([("  shortcut", "accuracy", "95 % interval"), *rows], right=(1,))
-    if one.line and one.line.accuracy:
-        yield f"  shortcut line: {one.line.accuracy.value:.3f} ({one.line.name})"
-    for stance, words in ((one.kind, one.telltale_kind), (one.cold, one.telltale_cold)):
+    if contrast.line and contrast.line.accuracy:
+        yield f"  shortcut line: {contrast.line.accuracy.value:.3f} ({contrast.line.name})"
+    for stance, words in ((contrast.kind, contrast.telltale_kind), (contrast.cold, contrast.telltale_cold)):
         if words:
-            yield f"  telltale words of {stance} ({one.kind}/{one.cold}): " + ", ".join(
+            yield f"  telltale words of {stance} ({contrast.kind}/{contrast.cold}): " + ", ".join(
                 f"{word.word} {word.kind}/{word.cold}" for word in words
             )
-    for name, pairs in (("easiest", one.easiest), ("hardest", one.hardest)):
+    for name, pairs in (("easiest", contrast.easiest), ("hardest", contrast.hardest)):
         if pairs:
             yield f"  {name}: " + ", ".join(f"{pair.pair_id} {pair.margin:+.2f}" for pair in pairs)
 
@@ -129,22 +127,22 @@ def _first(audit: ShortcutAudit) -> Iterator[str]:
     yield from aligned(
         [
             (
-                f"  {one.contrast}",
-                *_accuracy(one.shortcut.accuracy, one.shortcut.why),
-                f"another text in {one.others} of {one.shortcut.pairs} pairs",
+                f"  {row.contrast}",
+                *_accuracy(row.shortcut.accuracy, row.shortcut.why),
+                f"another text in {row.others} of {row.shortcut.pairs} pairs",
             )
-            for one in audit.first
+            for row in audit.first
         ],
         right=(1,),
         head=False,
     )
 
 
-def _accuracy(one: Estimate | None, why: str | None) -> tuple[str, str]:
-    """An accuracy and its interval, or why there is none."""
-    if one is None:
+def _accuracy(estimate: Estimate | None, why: str | None) -> tuple[str, str]:
+    """Formats an accuracy and its interval, or the reason why there is none."""
+    if estimate is None:
         return "", f"not defined: {why}"
-    return f"{one.value:.3f}", "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]"
+    return f"{estimate.value:.3f}", "" if estimate.low is None or estimate.high is None else f"[{estimate.low:.3f}, {estimate.high:.3f}]"
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""``show``: why a text is so, and what was refused."""
+"""``show``: provenance of a text, and refused texts."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import run_beside_loops
-from empathy_eval.commands.command import Command, given
-from empathy_eval.commands.options import Option, check_count, whole
+from empathy_eval.commands.command import Command, arguments_for
+from empathy_eval.commands.options import Option, check_count, whole_number
 
 if TYPE_CHECKING:
     from empathy_eval.releases.inspect.show import InspectionInputs
     from empathy_eval.releases.inspect.shown import CheckFigure, RefusedText, ShownItem, ShownRequest, ShownText
 
 WIDTH = 120
-# What --rejected prints where nothing else is asked for, and of one text in characters.
-MOST, LONGEST = 100, 4000
+# Defaults of --rejected: texts, and characters of a text.
+MOST_SHOWN, MOST_CHARACTERS = 100, 4000
 EXAMPLES = """\
 examples:
   empathy-eval show build/demo 017-seed                   a dialogue: its requests, and the answers that were refused
@@ -38,25 +38,24 @@ def show(
     where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
     scenarios: str | Path | None = None, templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> ShownItem:  # fmt: skip
-    """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
+    """Shows how a text was made: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), a crossed item (``017-seed-x1``), or the beginning of
-    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. Requests are
-    rendered and texts checked from what the folder carries (``design``), or from the folders ``scenarios``, ``templates`` and ``rules``;
-    templates of a release are not run. Nothing is asked, and no code is run that the folder names.
+    a request's key. Requests are rendered, and texts checked, with the definitions in the folder (``design``), or with the folders
+    ``scenarios``, ``templates`` and ``rules``. Templates of a release and code that the folder names are not run; nothing is sent.
 
     Raises
     ------
     InputError
-        If there is no such folder, or nothing in it of that name.
+        If there is no such folder, or it has nothing of that name.
     JobError
-        If a row of the ledger that is looked at is damaged.
+        If a row of the ledger that is read is damaged.
     """
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import show
 
-    beside = {"ledger": ledger, "reviews": reviews, "scenarios": scenarios, "templates": templates, "rules": rules}
-    return run_beside_loops(lambda: show(release_folder(where), name, _beside(**beside)))
+    inputs = {"ledger": ledger, "reviews": reviews, "scenarios": scenarios, "templates": templates, "rules": rules}
+    return run_beside_loops(lambda: show(release_folder(where), name, _inputs(**inputs)))
 
 
 @takes_paths
@@ -64,7 +63,7 @@ def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> list[RefusedText]:  # fmt: skip
-    """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
+    """Lists refused texts by reason (None: any), and what was left out; other parameters are as in :func:`show`.
 
     Raises
     ------
@@ -73,62 +72,62 @@ def show_rejected(
     JobError
         If rows of the ledger are damaged.
     """
-    beside = {"ledger": ledger, "scenarios": scenarios, "templates": templates, "rules": rules}
-    return run_beside_loops(lambda: list(_rejected(where, reason, **beside)))
+    inputs = {"ledger": ledger, "scenarios": scenarios, "templates": templates, "rules": rules}
+    return run_beside_loops(lambda: list(_rejected(where, reason, **inputs)))
 
 
-def _rejected(where: str | Path, reason: str | None = None, **beside: str | Path | None) -> Iterator[RefusedText]:
+def _rejected(where: str | Path, reason: str | None = None, **inputs: str | Path | None) -> Iterator[RefusedText]:
     from empathy_eval.releases.hub.fetch import release_folder
     from empathy_eval.releases.inspect.show import rejected
 
-    return rejected(release_folder(where), reason, _beside(**beside))
+    return rejected(release_folder(where), reason, _inputs(**inputs))
 
 
-def _beside(**paths: str | Path | None) -> InspectionInputs:
+def _inputs(**paths: str | Path | None) -> InspectionInputs:
     from empathy_eval.releases.inspect.show import InspectionInputs
 
-    return InspectionInputs(**{name: Path(one) for name, one in paths.items() if one})
+    return InspectionInputs(**{name: Path(path) for name, path in paths.items() if path})
 
 
 def _run(options: Namespace) -> int:
     if (options.name is None) == (options.reason is None):
         raise input_error("show", "takes either an ID or --rejected", "give exactly one of them")
     if options.reason is None:
-        shown = show(**given(options, show))
+        shown = show(**arguments_for(options, show))
         print(_json(shown.to_json()) if options.json else plain("\n".join(_lines(shown))))
         return 0
     if options.limit is not None:
         check_count("--limit", options.limit, 1)
-    found = _rejected(**given(options, show_rejected) | {"reason": options.reason or None})
+    refused = _rejected(**arguments_for(options, show_rejected) | {"reason": options.reason or None})
     if options.json:
-        print(_json([one.to_json() for one in itertools.islice(found, options.limit)]))
+        print(_json([text.to_json() for text in itertools.islice(refused, options.limit)]))
         return 0
     count = 0
-    for one in itertools.islice(found, options.limit or MOST):
+    for text in itertools.islice(refused, options.limit or MOST_SHOWN):
         count += 1
-        print(plain("\n".join(_refused(one))))
+        print(plain("\n".join(_refused(text))))
     print(f"{count:,} shown" if count else "nothing was refused or left out")
-    if left := 0 if options.limit else sum(1 for _ in found):
+    if left := 0 if options.limit else sum(1 for _ in refused):
         print(f"{left:,} more are not shown; --limit {count + left} or --json prints all, --rejected REASON only those of one reason")
     return 0
 
 
 def _json(value: Any) -> str:
-    # A text may hold what is no sign; as an escape it is JSON again.
+    # A text may hold lone surrogates, which only an escape makes valid JSON.
     return json_text(value).encode(errors="backslashreplace").decode()
 
 
 def _lines(shown: ShownItem) -> Iterator[str]:
-    """All of it, in the order of a reader's questions."""
+    """Yields all parts, in the order of a reader's questions."""
     yield f"{shown.name} in {shown.source}: {shown.status}"
-    yield from (f"  {one}" for one in shown.why)
-    yield from _section("context", [line for one in shown.before for line in _spoken(one)])
-    yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for one in shown.texts for line in _text(one)])
-    yield from _section("texts that were not accepted", [line for one in shown.refused for line in _text(one)])
-    yield from _section("requests", [line for one in shown.asked for line in _asked(one)])
+    yield from (f"  {reason}" for reason in shown.why)
+    yield from _section("context", [line for turn in shown.before for line in _turn(turn)])
+    yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for text in shown.texts for line in _text(text)])
+    yield from _section("texts that were not accepted", [line for text in shown.refused for line in _text(text)])
+    yield from _section("requests", [line for request in shown.asked for line in _request(request)])
     for name, rows in shown.said.items():
         yield from _section(name, [line for row in rows for line in _row(row)])
-    yield from _section("notes", [line for one in shown.notes for line in _wrapped(one, "")])
+    yield from _section("notes", [line for note in shown.notes for line in _wrapped(note, "")])
 
 
 def _section(title: str, lines: list[str]) -> Iterator[str]:
@@ -143,71 +142,71 @@ def _wrapped(text: str, margin: str) -> Iterator[str]:
         yield from textwrap.wrap(line, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False) or [""]
 
 
-def _spoken(one: ShownText) -> Iterator[str]:
-    yield from _wrapped(f"{one.name}{f' ({one.strategy})' if one.strategy else ''}: {one.text}", "")
+def _turn(turn: ShownText) -> Iterator[str]:
+    yield from _wrapped(f"{turn.name}{f' ({turn.strategy})' if turn.strategy else ''}: {turn.text}", "")
 
 
-def _text(one: ShownText) -> Iterator[str]:
-    if not one.made:
-        yield from _spoken(one)
+def _text(text: ShownText) -> Iterator[str]:
+    if not text.made:
+        yield from _turn(text)
         return
-    ways = [value for value in (one.strategy and f"strategy {one.strategy}", one.way) if value]
-    yield one.name + (f" ({', '.join(ways)})" if ways else "")
-    yield from _wrapped(one.text, "    ")
-    yield from _wrapped(one.made + (f": {', '.join(one.reasons)}" if one.reasons else ""), "  ")
-    if one.request_key:
-        yield f"  key {one.request_key}"
-    yield from _figures(one.figures)
+    details = [value for value in (text.strategy and f"strategy {text.strategy}", text.way) if value]
+    yield text.name + (f" ({', '.join(details)})" if details else "")
+    yield from _wrapped(text.text, "    ")
+    yield from _wrapped(text.made + (f": {', '.join(text.reasons)}" if text.reasons else ""), "  ")
+    if text.request_key:
+        yield f"  key {text.request_key}"
+    yield from _figures(text.figures)
 
 
 def _figures(figures: tuple[CheckFigure, ...]) -> Iterator[str]:
-    for one in figures:
-        yield from _wrapped(f"{'passes' if one.holds else 'FAILS '} {one.name}: {one.value} ({one.bound})", "  ")
+    for figure in figures:
+        yield from _wrapped(f"{'passes' if figure.holds else 'FAILS '} {figure.name}: {figure.value} ({figure.bound})", "  ")
 
 
-def _asked(one: ShownRequest) -> Iterator[str]:
-    place = "" if one.turn is None else f" turn {one.turn}"
-    sample = "" if one.sample is None else f", sample {one.sample}" + (", a repair" if one.repair else "")
-    yield f"--- {one.kind}{place}{sample}: {one.verdict}"
-    yield f"  key {one.key}" + (f" · endpoint {one.endpoint}" if one.endpoint else "")
-    yield from _wrapped(one.note, "  ") if one.note else ()
-    for name, detail in one.reasons:
+def _request(request: ShownRequest) -> Iterator[str]:
+    place = "" if request.turn is None else f" turn {request.turn}"
+    sample = "" if request.sample is None else f", sample {request.sample}" + (", a repair" if request.repair else "")
+    yield f"--- {request.kind}{place}{sample}: {request.verdict}"
+    yield f"  key {request.key}" + (f" · endpoint {request.endpoint}" if request.endpoint else "")
+    yield from _wrapped(request.note, "  ") if request.note else ()
+    for name, detail in request.reasons:
         yield from _wrapped(f"{name}: {detail}" if detail else name, "  ")
-    if one.body is not None and str(one.body.get("model")).startswith("seed-bank@"):
+    if request.body is not None and str(request.body.get("model")).startswith("seed-bank@"):
         yield "  answered from the scenario file: no model read the request; --json shows it in full"
-    elif one.body is not None:
+    elif request.body is not None:
         yield "  sent"
-        yield from _body(one.body)
-    if one.text is not None:
-        tokens = f"{one.tokens.get('input_tokens', 0):,} + {one.tokens.get('output_tokens', 0):,} tokens"
-        yield f"  answered by {one.model}, finish {one.finish}, {tokens}"
-        yield from _wrapped(one.text, "    ")
-    yield from _figures(one.figures)
+        yield from _body(request.body)
+    if request.text is not None:
+        tokens = f"{request.tokens.get('input_tokens', 0):,} + {request.tokens.get('output_tokens', 0):,} tokens"
+        yield f"  answered by {request.model}, finish {request.finish}, {tokens}"
+        yield from _wrapped(request.text, "    ")
+    yield from _figures(request.figures)
 
 
 def _body(body: Mapping[str, Any]) -> Iterator[str]:
     messages = body.get("messages")
-    said = isinstance(messages, list) and all(isinstance(one, dict) and isinstance(one.get("content"), str) for one in messages)
-    rest = {name: value for name, value in body.items() if name != "messages" or not said}
+    readable = isinstance(messages, list) and all(isinstance(row, dict) and isinstance(row.get("content"), str) for row in messages)
+    rest = {name: value for name, value in body.items() if name != "messages" or not readable}
     yield from _wrapped(json_text(rest, indent=None), "    ")
-    for one in messages if said and isinstance(messages, list) else ():
-        yield f"    [{one.get('role')}]"
-        yield from _wrapped(one["content"], "    ")
+    for message in messages if readable and isinstance(messages, list) else ():
+        yield f"    [{message.get('role')}]"
+        yield from _wrapped(message["content"], "    ")
 
 
 def _row(row: Mapping[str, Any]) -> Iterator[str]:
-    told = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("pair_id", "dialogue_id"))
-    yield from _wrapped(told, "  ")
+    values = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("pair_id", "dialogue_id"))
+    yield from _wrapped(values, "  ")
 
 
-def _refused(one: RefusedText) -> Iterator[str]:
-    place = f" {one.kind}" if one.kind else ""
-    yield f"--- {one.dialogue_id}{place}{'' if one.turn is None else f' turn {one.turn}'}: {', '.join(one.reasons)}"
-    yield from (f"  key {one.request_key}",) if one.request_key else ()
-    yield from _wrapped(one.detail, "  ") if one.detail else ()
-    if one.text is not None:
-        yield from _wrapped(one.text[:LONGEST], "    ")
-    if (more := len(one.text or "") - LONGEST) > 0:
+def _refused(refused: RefusedText) -> Iterator[str]:
+    place = f" {refused.kind}" if refused.kind else ""
+    yield f"--- {refused.dialogue_id}{place}{'' if refused.turn is None else f' turn {refused.turn}'}: {', '.join(refused.reasons)}"
+    yield from (f"  key {refused.request_key}",) if refused.request_key else ()
+    yield from _wrapped(refused.detail, "  ") if refused.detail else ()
+    if refused.text is not None:
+        yield from _wrapped(refused.text[:MOST_CHARACTERS], "    ")
+    if (more := len(refused.text or "") - MOST_CHARACTERS) > 0:
         yield f"  {more:,} more characters are left out; --json prints them all"
 
 
@@ -224,7 +223,7 @@ COMMAND = Command(
             "list what was refused, for this reason or for any reason, and what was left out",
             nargs="?", const="",
         ),
-        "--limit N": Option("with --rejected: list at most N (default: 100, and a count of the rest)", type=whole),
+        "--limit N": Option("with --rejected: list at most N (default: 100, and a count of the rest)", type=whole_number),
         "--reviews FILE": "a record of review import: also show the judgements of raters",
         "--scenarios DIR": "a folder of scenarios of your own (default: those in WHERE)",
         "--templates DIR": "a folder of prompt templates of your own (default: those of the build)",

@@ -1,4 +1,4 @@
-"""``study``: what raters of different groups, each of whom saw the items of one, say of the groups."""
+"""``study``: analysis and planning of between-subjects studies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error, plain, re
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, given, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, Option, OptionGroup, Rows, page_place, whole, write_page
+from empathy_eval.commands.command import Command, arguments_for, printed
+from empathy_eval.commands.options import ONE_OF, PAPER, Option, OptionGroup, Rows, page_path, whole_number, write_page
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.results import StudyReport
     from empathy_eval.raters.study.study import StudyOptions
 
-# What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
-OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
-OF_RATINGS = ("table", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
+# Options that only a plan takes, and options that only ratings take.
+PLAN_OPTIONS = ("groups", "categories", "per_rater", "icc", "share")
+RATING_OPTIONS = ("table", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
 
 
 _GROUP = OptionGroup("planning a study", "these options go with --effect, --alpha, --power and --json")
 PLAN: Rows = {
     "--plan": Option("compute how many raters and items a study needs; takes no RATINGS", _GROUP),
-    "--groups N": Option("the number of groups, including the baseline", _GROUP, type=whole),
-    "--categories N": Option("the number of categories of a rating", _GROUP, type=whole),
-    "--per-rater N": Option("ratings per rater (default: 10)", _GROUP, type=whole),
+    "--groups N": Option("the number of groups, including the baseline", _GROUP, type=whole_number),
+    "--categories N": Option("the number of categories of a rating", _GROUP, type=whole_number),
+    "--per-rater N": Option("ratings per rater (default: 10)", _GROUP, type=whole_number),
     "--icc R": Option(
         "the intraclass correlation of a rater's ratings, 0 to 1 (default: 0.1); `study` reports yours", _GROUP, type=float
     ),
@@ -43,42 +43,42 @@ PLAN: Rows = {
 }  # fmt: skip
 
 
-def not_of_ratings(options: argparse.Namespace) -> None:
-    """Tells of options that ratings do not take.
+def refuse_plan_options(options: argparse.Namespace) -> None:
+    """Refuses options of a plan.
 
     Raises:
-        InputError: if there are such.
+        InputError: if one is given.
     """
-    if stray := [name for name in OF_PLANS if getattr(options, name) is not None]:
-        raise InputError(Problem(_option(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
+    if stray := [name for name in PLAN_OPTIONS if getattr(options, name) is not None]:
+        raise InputError(Problem(_flag(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
 
 
 def run_plan(options: argparse.Namespace) -> int:
     """Prints a plan; returns the exit status.
 
     Raises:
-        InputError: for options of ratings, and what is missing or odd.
+        InputError: if an option of ratings is given, or one of a plan is missing or not valid.
     """
-    # A seed of 0 was given, too.
-    stray = [name for name in OF_RATINGS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
-    problems = [Problem(_option(one), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for one in stray]
+    # 0 is a value that was given.
+    stray = [name for name in RATING_OPTIONS if (value := getattr(options, name, None)) or (value == 0 and value is not False)]
+    problems = [Problem(_flag(name), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for name in stray]
     problems += [
-        Problem(_option(one), "is missing", f"add it: {EXAMPLE}") for one in ("groups", "categories") if getattr(options, one) is None
+        Problem(_flag(name), "is missing", f"add it: {EXAMPLE}") for name in ("groups", "categories") if getattr(options, name) is None
     ]
     refuse(problems)
     from empathy_eval.raters.study.power import study_plan
 
-    found = study_plan(**given(options, study_plan))
-    print(json_text(found.to_json(), ascii_only=True) if options.json else found)
+    plan = study_plan(**arguments_for(options, study_plan))
+    print(json_text(plan.to_json(), ascii_only=True) if options.json else plan)
     return 0
 
 
-def _option(name: str) -> str:
+def _flag(name: str) -> str:
     return "RATINGS" if name == "table" else f"--{name.replace('_', '-')}"
 
 
 def plan_table(plan: StudyPlan) -> TableText:
-    """A plan for a terminal."""
+    """Returns a plan as lines of text."""
     return table_text(_lines(plan))
 
 
@@ -103,59 +103,59 @@ def _lines(plan: StudyPlan) -> Iterator[str]:
 
 
 class StudyCall:
-    """The options of a call as they are used; ``problems`` are of those that cannot be."""
+    """Reader of the options of a call; ``problems`` collects those that are not valid."""
 
     def __init__(self) -> None:
         self.problems = list[Problem]()
 
     def text(self, name: str, value: object) -> str:
-        """A text that must be there."""
+        """Returns a required text."""
         return value if isinstance(value, str) else self._odd(name, value, "a text")
 
     def texts(self, name: str, value: object, *, commas: bool = False) -> tuple[str, ...]:
-        """Texts; a single one is itself, or with ``commas`` what stands between its commas, as on the command line."""
-        found = value.split(",") if commas and isinstance(value, str) and value else _several(value)
-        if odd := [one for one in found if not isinstance(one, str)]:
+        """Returns texts; a single text is one, or with ``commas`` is split at commas, as on the command line."""
+        values = value.split(",") if commas and isinstance(value, str) and value else _as_list(value)
+        if odd := [text for text in values if not isinstance(text, str)]:
             self._odd(name, odd[0], "a text, or a list of them")
-        return tuple(one.strip() for one in found if isinstance(one, str))
+        return tuple(text.strip() for text in values if isinstance(text, str))
 
     def path(self, name: str, value: object) -> Path:
-        """A path that must be there."""
+        """Returns a required path."""
         fits = isinstance(value, str | Path) and str(value) and "\0" not in str(value)
         return Path(str(value) if fits else self._odd(name, value, "a path"))
 
     def paths(self, name: str, value: object) -> list[Path]:
-        """Paths; a single one is itself."""
-        return [self.path(name, one) for one in _several(value)]
+        """Returns paths, from one or several."""
+        return [self.path(name, item) for item in _as_list(value)]
 
-    def _odd(self, name: str, value: object, wanted: str) -> str:
-        """Notes what is no such value; stands for it until all are refused."""
+    def _odd(self, name: str, value: object, expected: str) -> str:
+        """Notes a value that is not valid; the empty string replaces it until all problems are raised."""
         kind = "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
-        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {wanted}"))
+        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {expected}"))
         return ""
 
     def refuse(self) -> None:
-        """Raises an :class:`InputError` with all that is wrong, if something is."""
+        """Raises an :class:`InputError` with all problems, if there are any."""
         if self.problems:
             raise InputError(self.problems)
 
 
-def _several(value: object) -> list[Any]:
+def _as_list(value: object) -> list[Any]:
     return list(value) if isinstance(value, Iterable) and not isinstance(value, str | bytes) else [value]
 
 
-def command_of(tables: Sequence[Path], reading: ReadOptions, asked: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
-    """The command that reckons the same; ``files`` by option. None where there is none: it cannot name labels with commas."""
+def shell_command(tables: Sequence[Path], reading: ReadOptions, options: StudyOptions, files: dict[str, Sequence[Path]]) -> str | None:
+    """Returns the command line that computes the same; ``files`` by option. None for labels with commas, which it cannot name."""
     if any("," in label for label in reading.labels):
         return None
-    found = ["empathy-eval", "study", *map(str, tables), f"--baseline={reading.baseline}"]
-    found += [f"--labels={','.join(reading.labels)}"] if reading.labels else []
-    found += [f"--criterion={reading.criterion}"] if reading.criterion is not None else []
-    found += [f"--by={one}" for one in asked.by or ()]
-    for one in fields(asked):
-        value = getattr(asked, one.name)
-        found += [f"--{one.name}={value}"] if one.name != "by" and value != one.default else []
-    return shlex.join(found + [f"--{option}={path}" for option, paths in files.items() for path in paths])
+    words = ["empathy-eval", "study", *map(str, tables), f"--baseline={reading.baseline}"]
+    words += [f"--labels={','.join(reading.labels)}"] if reading.labels else []
+    words += [f"--criterion={reading.criterion}"] if reading.criterion is not None else []
+    words += [f"--by={column}" for column in options.by or ()]
+    for field in fields(options):
+        value = getattr(options, field.name)
+        words += [f"--{field.name}={value}"] if field.name != "by" and value != field.default else []
+    return shlex.join(words + [f"--{option}={path}" for option, paths in files.items() for path in paths])
 
 
 EXAMPLES = """\
@@ -183,71 +183,68 @@ def study(
     by: str | Sequence[str] | None = None, add: str | Path | Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0,
     effect: float = 0.3, alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None, page: str | Path | None = None,
 ) -> StudyReport:  # fmt: skip
-    """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
+    """Analyses a between-subjects study: counts, tests, gains over the baseline, and detectable effects.
 
-    ``labels`` name the categories, lowest rating first, in a list or with commas; ``by`` are columns of strata (all there are), ``add``
-    tables of groups that came later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted. ``raters`` is a
-    table of the raters, by which groups are compared in who rated them; ``page`` is where a page of all that is written, with its
-    figures beside it (``.json``).
+    ``labels`` are a list, or a text with commas. ``effect``, ``alpha`` and ``power`` are those of the planned study.
 
     Raises
     ------
     InputError
-        If a table cannot be read or is none of a study between subjects, or an option is odd.
+        If a table cannot be read or is not of a between-subjects study, or an option is not valid.
     JobError
         If the page cannot be written.
     """
     from empathy_eval.raters.study.ratings import ReadOptions
     from empathy_eval.raters.study.study import StudyOptions
 
-    taken = StudyCall()
-    tables, later = taken.paths("table", table), taken.paths("add", add)
+    call = StudyCall()
+    tables, later = call.paths("table", table), call.paths("add", add)
     if not tables:
-        taken.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
-    # Of the raters there is one table or none, and one page or none.
-    people, pages = ([] if one is None else [taken.path(name, one)] for name, one in (("raters", raters), ("page", page)))
-    names, chosen = taken.texts("labels", labels or (), commas=True), None if criterion is None else taken.text("criterion", criterion)
-    reading = ReadOptions(taken.text("baseline", baseline), names, chosen)
-    asked = StudyOptions(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
-    refuse(taken.problems)
-    out = page_place(pages[0], [*tables, *later, *people]) if pages else None
-    found = _studied(tables, later, people, reading, asked)
+        call.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
+    # At most one table of raters and one page.
+    people, pages = ([] if file is None else [call.path(name, file)] for name, file in (("raters", raters), ("page", page)))
+    names, chosen = call.texts("labels", labels or (), commas=True), None if criterion is None else call.text("criterion", criterion)
+    reading = ReadOptions(call.text("baseline", baseline), names, chosen)
+    options = StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
+    refuse(call.problems)
+    out = page_path(pages[0], [*tables, *later, *people]) if pages else None
+    result = _studied(tables, later, people, reading, options)
     if out:
         from empathy_eval.reports.study_page import page as page_of
 
-        command = command_of(tables, reading, asked, {"add": later, "raters": people, "page": pages})
-        write_page(page_of(found, command), found.to_json(), out)
-    return found
+        command = shell_command(tables, reading, options, {"add": later, "raters": people, "page": pages})
+        write_page(page_of(result, command), result.to_json(), out)
+    return result
 
 
 def _studied(
-    tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: ReadOptions, asked: StudyOptions
+    tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: ReadOptions, options: StudyOptions
 ) -> StudyReport:
     from empathy_eval.raters.study.ratings import read_study
     from empathy_eval.raters.study.study import study as studied_of
 
     ratings = read_study(tables, reading, later)
     if not people:
-        return studied_of(ratings, asked)
+        return studied_of(ratings, options)
     from empathy_eval.raters.study.balance import with_raters
     from empathy_eval.raters.study.raters_table import read_raters
 
     known = read_raters(people[0], ratings)
-    return with_raters(studied_of(ratings, asked), ratings, known)
+    return with_raters(studied_of(ratings, options), ratings, known)
 
 
 def _run(options: Namespace) -> int:
     if options.plan:
         return run_plan(options)
-    not_of_ratings(options)
+    refuse_plan_options(options)
     if not options.table or options.baseline is None:
         what = "no ratings are named" if not options.table else "no baseline is named"
         raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
-    found = study(**COMMAND.given(options))
+    result = study(**COMMAND.arguments(options))
     if options.json:
-        print(json_text(found.to_json()))
+        print(json_text(result.to_json()))
     else:
-        print(score_csv(found)) if options.csv else printed(found, latex=options.latex, markdown=options.markdown)
+        print(score_csv(result)) if options.csv else printed(result, latex=options.latex, markdown=options.markdown)
         if options.page and not (options.csv or options.latex or options.markdown):
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0

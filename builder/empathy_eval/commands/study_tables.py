@@ -1,4 +1,4 @@
-"""What ``study`` prints: groups, tests, gains and what could have been seen, as lines of text."""
+"""Tables that ``study`` prints: groups, tests, gains and detectable effects."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = {"kruskal-wallis": "Kruskal-Wallis"}
 
 
 def raters_blocks(studied: StudyReport) -> list[Sequence[str]]:
-    """How alike the groups are in their raters, and how these did on checks of attention; nothing without a table of raters."""
+    """Returns the balance of raters between groups and their attention checks; nothing without a table of raters."""
     blocks = list[Sequence[str]]()
     if studied.balance is not None:
         blocks += _balance(studied.balance, studied.settings["permutations"])
@@ -27,27 +27,27 @@ def raters_blocks(studied: StudyReport) -> list[Sequence[str]]:
 
 
 def _balance(balance: Balance, draws: int) -> Iterator[Sequence[str]]:
-    rows = [(one.column, *_rater_test(one.test, one.holm, draws)) for one in balance.columns if one.test is not None]
-    whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
+    rows = [(column.column, *_rater_test(column.test, column.holm, draws)) for column in balance.columns if column.test is not None]
+    whys = [f"  {column.column}: {why}" for column in balance.columns if (why := column.why or (column.test and column.test.why))]
     tests = aligned([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
     drawn = (
         ["  p drawn: chi-squared, from random tables with the same sums"]
-        if any(one.test and one.test.permutation for one in balance.columns)
+        if any(column.test and column.test.permutation for column in balance.columns)
         else []
     )
     yield [*tests, *whys, *drawn, *(f"note: {note}" for note in balance.notes)]
-    for one in balance.columns:
-        if one.cells or any(median is not None for _, median, _ in one.quartiles):
-            yield _column(one, balance.groups)
+    for column in balance.columns:
+        if column.cells or any(median is not None for _, median, _ in column.quartiles):
+            yield _column(column, balance.groups)
 
 
-def _column(one: ColumnBalance, groups: Sequence[tuple[str, int]]) -> Sequence[str]:
-    if one.cells:
-        head = (f"raters by {one.column}", *one.values)
-        rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(groups, one.cells, strict=True)]
+def _column(column: ColumnBalance, groups: Sequence[tuple[str, int]]) -> Sequence[str]:
+    if column.cells:
+        head = (f"raters by {column.column}", *column.values)
+        rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(groups, column.cells, strict=True)]
     else:
-        head = (f"raters by {one.column}", "lower quartile", "median", "upper quartile")
-        rows = [(name, *map(_figure, quartiles)) for (name, _), quartiles in zip(groups, one.quartiles, strict=True)]
+        head = (f"raters by {column.column}", "lower quartile", "median", "upper quartile")
+        rows = [(name, *map(_figure, quartiles)) for (name, _), quartiles in zip(groups, column.quartiles, strict=True)]
     return aligned([head, *rows], 1)
 
 
@@ -68,7 +68,7 @@ def _attention(attention: AttentionChecks, draws: int) -> list[str]:
 
 
 def _rater_test(test: ChiSquaredTest, holm: float | None, draws: int) -> tuple[str, ...]:
-    corrected = p_of(holm, draws if test.p_by == "permutation" else 0, test.permutation)
+    corrected = p_cell(holm, draws if test.p_by == "permutation" else 0, test.permutation)
     return NAMES.get(test.p_by, "chi-squared"), *_test(test, draws), corrected
 
 
@@ -76,8 +76,8 @@ def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def p_of(value: float | None, draws: int = 0, of: float | None = None) -> str:
-    """A p-value to four places; "<=" before one than which no smaller could be of so many draws, and what corrects it."""
+def p_cell(value: float | None, draws: int = 0, of: float | None = None) -> str:
+    """Formats a p-value to four places; "<=" marks the smallest p that so many draws can give, and its corrections."""
     from empathy_eval.statistics.estimate import format_p
 
     return "" if value is None else "".join(format_p(value, draws, of)).removeprefix("=").replace("≤", "<=")
@@ -85,7 +85,7 @@ def p_of(value: float | None, draws: int = 0, of: float | None = None) -> str:
 
 TEST = ("chi-squared", "df", "V", "p", "p by rater")
 CORRECTED = ("p", "Holm", "BH", "p by rater", "Holm", "BH")
-# Of more parts in a column only the omnibus test is shown; JSON and CSV have the rest.
+# Above this number of parts, only the omnibus test is shown; JSON and CSV have the rest.
 PARTS_SHOWN = 4
 EXPLAINED = """\
 p: of the chi-squared test, which assumes that all ratings are independent
@@ -96,7 +96,7 @@ Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, al
 
 
 def study_table(studied: StudyReport) -> TableText:
-    """Everything that fits on a terminal."""
+    """Returns the results that fit on a terminal."""
     draws = studied.settings["permutations"]
     blocks: list[Sequence[str]] = [
         _groups(studied),
@@ -107,20 +107,20 @@ def study_table(studied: StudyReport) -> TableText:
     for column, parts in studied.parts.items():
         blocks.append(_parts(column, parts, draws))
         if len(parts) <= PARTS_SHOWN:
-            blocks += [_gains(studied, one) for one in parts]
+            blocks += [_gains(studied, part) for part in parts]
         else:
             blocks.append([f"--json and --csv have the pairs and gains of each {column}"])
     blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied), list(_notes(studied))]
-    return table_text(line for one in blocks for line in (*one, ""))
+    return table_text(line for block in blocks for line in (*block, ""))
 
 
 def _groups(studied: StudyReport) -> Sequence[str]:
     head = ("group", "raters", "ratings", "items", *studied.labels)
     rows = []
-    for place, (one, counts, shares) in enumerate(zip(studied.groups, studied.whole.counts, studied.whole.shares, strict=True)):
-        told = f"{one.name} (baseline)" if place == 0 else f"{one.name} (added)" if one.added else one.name
-        given = [f"{count:,} {'' if share is None else f'{100 * share:5.1f} %'}" for count, share in zip(counts, shares, strict=True)]
-        rows.append((told, f"{one.raters:,}", f"{one.ratings:,}", f"{one.items:,}", *given))
+    for place, (group, counts, shares) in enumerate(zip(studied.groups, studied.whole.counts, studied.whole.shares, strict=True)):
+        name = f"{group.name} (baseline)" if place == 0 else f"{group.name} (added)" if group.added else group.name
+        cells = [f"{count:,} {'' if share is None else f'{100 * share:5.1f} %'}" for count, share in zip(counts, shares, strict=True)]
+        rows.append((name, f"{group.raters:,}", f"{group.ratings:,}", f"{group.items:,}", *cells))
     return aligned([head, *rows])
 
 
@@ -129,69 +129,69 @@ def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
     return [
         *aligned([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
-        *_told((name, test.why) for name, test in named),
+        *_reasons((name, test.why) for name, test in named),
     ]
 
 
 def _pairs(part: StudyPart, draws: int) -> list[str]:
-    named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
-    rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one.corrected, draws)) for name, one in named]
-    return [*aligned([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
+    named = [(f"{pair.group} - {pair.other}", pair) for pair in part.pairwise]
+    rows = [(name, *_test(pair.test, draws)[:3], *_corrected(pair.test, pair.corrected, draws)) for name, pair in named]
+    return [*aligned([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_reasons((name, pair.test.why) for name, pair in named)]
 
 
 def _gains(studied: StudyReport, part: StudyPart) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
-    rows = [(f"{one.category}, {one.group}", *_gain(one, studied.settings["permutations"])) for one in part.gains]
-    return [*aligned([head, *rows]), *_told((f"{one.category}, {one.group}", one.reason) for one in part.gains)]
+    rows = [(f"{gain.category}, {gain.group}", *_gain(gain, studied.settings["permutations"])) for gain in part.gains]
+    return [*aligned([head, *rows]), *_reasons((f"{gain.category}, {gain.group}", gain.reason) for gain in part.gains)]
 
 
-def _gain(one: Gain, draws: int) -> tuple[str, ...]:
-    value = "" if one.value is None else f"{one.value:+.1f}"
-    bounds = "" if one.low is None or one.high is None else f"[{one.low:+.1f}, {one.high:+.1f}]"
-    return value, bounds, _test(one.test, draws)[0], *_corrected(one.test, one.corrected, draws)
+def _gain(gain: Gain, draws: int) -> tuple[str, ...]:
+    value = "" if gain.value is None else f"{gain.value:+.1f}"
+    bounds = "" if gain.low is None or gain.high is None else f"[{gain.low:+.1f}, {gain.high:+.1f}]"
+    return value, bounds, _test(gain.test, draws)[0], *_corrected(gain.test, gain.corrected, draws)
 
 
 def _parts(column: str, parts: Sequence[StudyPart], draws: int) -> list[str]:
-    cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one.corrected, draws)) for one in parts)
-    rows = [(one.name or "", f"{one.omnibus.n:,}", *some) for one, some in zip(parts, cells, strict=True)]
+    cells = ((*_test(part.omnibus, draws)[:3], *_corrected(part.omnibus, part.corrected, draws)) for part in parts)
+    rows = [(part.name or "", f"{part.omnibus.n:,}", *some) for part, some in zip(parts, cells, strict=True)]
     return [
         *aligned([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
-        *_told((one.name or "", one.omnibus.why) for one in parts),
+        *_reasons((part.name or "", part.omnibus.why) for part in parts),
     ]
 
 
-def _test(one: ChiSquaredTest, draws: int) -> tuple[str, ...]:
-    statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((one.statistic, 2), (one.v, 3)))
-    star = "*" if one.p_by == "permutation" else ""
-    return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation, draws) + star
+def _test(test: ChiSquaredTest, draws: int) -> tuple[str, ...]:
+    statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((test.statistic, 2), (test.v, 3)))
+    star = "*" if test.p_by == "permutation" else ""
+    return statistic, "" if test.df is None else str(test.df), v, p_cell(test.p), p_cell(test.permutation, draws) + star
 
 
-def _corrected(test: ChiSquaredTest, one: Corrected, draws: int) -> tuple[str, ...]:
-    """Both p of a test, each with its corrections."""
+def _corrected(test: ChiSquaredTest, corrected: Corrected, draws: int) -> tuple[str, ...]:
+    """Returns both p-values of a test, each with its corrections."""
     *_, p, by_rater = _test(test, draws)
     mixed = draws if test.p_by == "permutation" else 0
-    first = (p_of(value, mixed, test.permutation) for value in (one.holm, one.benjamini_hochberg))
-    second = (p_of(value, draws, test.permutation) for value in (one.holm_by_rater, one.benjamini_hochberg_by_rater))
+    first = (p_cell(value, mixed, test.permutation) for value in (corrected.holm, corrected.benjamini_hochberg))
+    second = (p_cell(value, draws, test.permutation) for value in (corrected.holm_by_rater, corrected.benjamini_hochberg_by_rater))
     return p, *first, by_rater, *second
 
 
-def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:
-    """What is to be said of figures, one line for all of which the same is."""
-    found = dict[str, list[str]]()
+def _reasons(named: Iterable[tuple[str, str | None]]) -> list[str]:
+    """Returns one line per reason, with the names of its figures."""
+    names_by_reason = dict[str, list[str]]()
     for name, why in named:
         if why:
-            found.setdefault(why, []).append(name)
-    return [f"  {'; '.join(names)}: {why}" for why, names in found.items()]
+            names_by_reason.setdefault(why, []).append(name)
+    return [f"  {'; '.join(names)}: {why}" for why, names in names_by_reason.items()]
 
 
 def _spreads(studied: StudyReport) -> list[str]:
     head = ("ratings of one rater", "intraclass correlation", "design effect", "ratings per rater")
     rows = []
-    for one in studied.spreads:
-        values = ((one.icc, 3), (one.design_effect, 2), (one.ratings_a_rater, 1))
-        rows.append((f"{one.group}, {one.category}", *("" if value is None else f"{value:.{places}f}" for value, places in values)))
-    return [*aligned([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
+    for spread in studied.spreads:
+        values = ((spread.icc, 3), (spread.design_effect, 2), (spread.ratings_a_rater, 1))
+        rows.append((f"{spread.group}, {spread.category}", *("" if value is None else f"{value:.{places}f}" for value, places in values)))
+    return [*aligned([head, *rows]), *_reasons((f"{spread.group}, {spread.category}", spread.why) for spread in studied.spreads)]
 
 
 def _power(studied: StudyReport) -> Iterator[str]:
@@ -199,17 +199,17 @@ def _power(studied: StudyReport) -> Iterator[str]:
     aim = f"w = {power.w:g} at alpha {power.alpha:g} and power {power.power_wanted:g}"
     yield f"an effect of {aim} needs {power.needed:,} independent ratings"
     if power.effective_ratings is not None and power.reached is not None:
-        worth = f"these {power.ratings:,} are worth {power.effective_ratings:,.0f} (design effect {power.design_effect:.2f})"
-        yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
+        effective = f"these {power.ratings:,} are worth {power.effective_ratings:,.0f} (design effect {power.design_effect:.2f})"
+        yield f"{effective}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
     if studied.null_point is not None and studied.null_point_if_independent is not None:
         point = f"{studied.null_point:.0f}" if studied.null_point >= 10 else f"{studied.null_point:.1f}"
-        told = f"when raters are permuted, {100 * power.alpha:.3g}% of omnibus statistics lie above about {point}"
+        point_text = f"when raters are permuted, {100 * power.alpha:.3g}% of omnibus statistics lie above about {point}"
         drawn = f"{studied.settings['permutations']:,} permutations"
-        yield f"{told} ({drawn}); if ratings were independent and groups equal, above {studied.null_point_if_independent:.1f}"
+        yield f"{point_text} ({drawn}); if ratings were independent and groups equal, above {studied.null_point_if_independent:.1f}"
 
 
 def _notes(studied: StudyReport) -> Iterator[str]:
-    yield from (f"note: {one}" for one in studied.notes)
+    yield from (f"note: {note}" for note in studied.notes)
     if studied.settings["permutations"]:
         within = " within their block" if studied.settings["within"] == "block" else ""
         yield EXPLAINED.format(within=within, permutations=studied.settings["permutations"])

@@ -1,4 +1,4 @@
-"""``train``: make a model of EmpathyScore from the pairs of a release."""
+"""``train``: training of EmpathyScore on the pairs of a release."""
 
 from __future__ import annotations
 
@@ -55,10 +55,9 @@ def train(
 ) -> TrainedModel | Ablation:  # fmt: skip
     """Trains a model of EmpathyScore from the pairs of a release, and writes it into the folder ``out``.
 
-    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
-    the splits that they are of. What the model is worth on the splits that it was not trained on is in its ``metrics``, and in its folder
-    with its card. ``progress`` is told of pairs that were read, and of lessons. The same data gives the same bytes, those of students on
-    one machine. A training that was stopped goes on where it was.
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``metrics`` of the result, and the model card in the folder, have
+    the accuracy on splits that were not used for training. ``progress`` is called with the number of pairs read and of training examples.
+    The same data gives the same bytes; for students, on the same machine. A stopped training is resumed by the same call.
 
     The kinds ``encoder`` and ``students`` take an ``encoder``: a folder, or a name of the Hub. Students take a ``teacher``, a judge whose
     annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); and settings: the
@@ -71,8 +70,8 @@ def train(
     Raises
     ------
     InputError
-        If it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, the kind
-            does not take what is given, packages are missing, or ``out`` holds something else.
+        If it is no release or cannot be fetched, a kind, contrast or split is unknown, the release has no such pairs, an option does not
+        fit the kind, packages are missing, or ``out`` holds something else.
     JobError
         If the folder cannot be written.
     """
@@ -82,7 +81,7 @@ def train(
     beside = {"ablate": ablate or None, "alpha": alpha, "ratings": ratings and Path(ratings)}
     asked = {"teacher": teacher, "also": tuple(map(Path, also)) or None}
     of = kind, _several(contrasts), _several(split), partial(_done, progress or (lambda pairs: None))
-    return _trained((release, Path(out)), of, *({name: one for name, one in some.items() if one not in (None, ())} for some in
+    return _trained((release, Path(out)), of, *({name: value for name, value in some.items() if value not in (None, ())} for some in
                     (asked, course, several, beside)))  # fmt: skip
 
 
@@ -164,7 +163,8 @@ COMMAND = Command(
         "--seed N": Option("the seed of the heads, the order and the dropout (default: 42); repeatable with --ablate", group=SOME_KINDS),
         "--ablate": Option(
             "train students in full, with each loss alone and with a shared encoder, into folders of --out, and compare all of them, and "
-            "the score without flow and without content, with the teacher on a split that none was trained on",
+    **{f"{part}, with the teacher": {f"{part}: {name}": title for name, title in WITH_TEACHER.items()}
+       for part in ("flow", "content", "score")},
             group=SOME_KINDS,
         ),
         "--alpha A": Option("with --ablate: the weight of flow in the score (default: 0.5)", group=SOME_KINDS),
@@ -178,7 +178,7 @@ COMMAND = Command(
 
 
 def model_table(model: TrainedModel) -> TableText:
-    """What was trained and how often it is right, for a terminal."""
+    """Returns the training data and the accuracies of a model as lines of text."""
     return table_text(_lines(model))
 
 
@@ -199,40 +199,46 @@ def _lines(model: TrainedModel) -> Iterator[str]:
 
 
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
-    bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
-    cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
+    bounds = {name: "" if row["low"] is None else f"[{row['low']:.3f}, {row['high']:.3f}]" for name, row in rows.items()}
+    cells = [(f"  {name}", f"{row['accuracy']:.3f}", bounds[name]) for name, row in rows.items()]
     yield from aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))
 
 
-def ablation_table(found: Ablation) -> TableText:
+def ablation_table(result: Ablation) -> TableText:
     """A block of figures each for what students have in common with the teacher, with people, and with the paper."""
-    return table_text(_ablation_lines(found), dict.fromkeys(one.signature for row in found.rows for one in row.figures.values()))
+    return table_text(_ablation_lines(result), dict.fromkeys(figure.signature for row in result.rows for figure in row.figures.values()))
 
 
 WITH_TEACHER = {"r": "r", "rho": "rho", "mean error": "mean error"}
 OF_PEOPLE = {"people: r": "r", "people: rho": "rho", "drop in r": "drop in r", "drop in rho": "drop in rho"}
 # By title of a block its figures with their headings.
 BLOCKS: dict[str, dict[str, str]] = {
-    **{f"{one}, with the teacher": {f"{one}: {name}": told for name, told in WITH_TEACHER.items()} for one in ("flow", "content", "score")},
+    **{
+        f"{part}, with the teacher": {f"{part}: {name}": title for name, title in WITH_TEACHER.items()}
+        for part in ("flow", "content", "score")
+    },
     "at equal closeness": {"accuracy": "accuracy"},
     "flow with content": {"flow and content": "r", "flow and content, within variants": "r within variants"},
     "with people": OF_PEOPLE,
 }
 
 
-def _ablation_lines(found: Ablation) -> Iterator[str]:
-    yield f"{found.folder}: {found.texts} texts of {found.split} with the teacher's values; intervals over dialogues"
-    several = len({(one.encoder, one.seed) for one in found.rows if one.encoder}) > 1
+def _ablation_lines(result: Ablation) -> Iterator[str]:
+    yield f"{result.folder}: {result.texts} texts of {result.split} with the teacher's values; intervals over dialogues"
+    several = len({(row.encoder, row.seed) for row in result.rows if row.encoder}) > 1
     for title, keys in BLOCKS.items():
         rows = [
-            (f"  {one.row}" + (f", {one.encoder}, seed {one.seed}" if several and one.encoder else ""),
-             *(_figure(one.figures.get(key)) for key in keys))
-            for one in found.rows if any(key in one.figures for key in keys)
+            (f"  {row.row}" + (f", {row.encoder}, seed {row.seed}" if several and row.encoder else ""),
+             *(_figure(row.figures.get(key)) for key in keys))
+            for row in result.rows if any(key in row.figures for key in keys)
         ]  # fmt: skip
         if rows and keys is OF_PEOPLE:
-            rows += [(f"  paper: {one['row']}", *(f"{one[key]:.3f}" if key in one else "" for key in keys.values())) for one in found.paper]
+            rows += [
+    cells = {row["row"]: [f"{row[key]:.3f}" if key in row else "" for key in keys.values()] for row in result.paper}
+    rows += [(f"  paper: {name}", *figures) for name, figures in cells.items()]
+            ]
         yield from ("", *aligned([(title, *keys.values()), *rows], len(keys) + 1)) if rows else ()
 
 
-def _figure(one: Estimate | None) -> str:
-    return "" if one is None else "not defined" if one.value is None else str(one)
+def _figure(estimate: Estimate | None) -> str:
+    return "" if estimate is None else "not defined" if estimate.value is None else str(estimate)

@@ -1,4 +1,4 @@
-"""``verify``: check that a release is what it claims."""
+"""``verify``: verification of a release."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_with
+from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Finding
@@ -21,19 +21,16 @@ def verify(
     release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
     signer: str | Path | None = None, progress: Callable[[int], None] | None = None,
 ) -> list[Finding]:  # fmt: skip
-    """All that is found of a release (a folder, or a Hub name such as ``org/name@v1.0.0``), faults first; it is what it claims if no
-    finding has the severity ``fault``.
+    """Verifies a release (a folder, or a Hub name such as ``org/name@v1.0.0``); returns all findings, faults first.
 
-    ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a finding
-    says that it is ``unchecked``. ``trusted`` are metrics of the manifest that may be run too.
-    ``signer`` is a public key of minisign, as a file or as its line of base64: the release must be signed by it; without it a signature
-    is told as not checked. With the ``ledgers`` of its build every text is held against the answers, with those that
-    :func:`empathy_eval.annotate` filled every row of what judges said.
+    A release is what it claims if no finding has the severity ``fault``. A metric that is not run is ``unchecked``, as is a signature
+    without ``signer``. ``ledgers`` of the build check every text against its answers, ledgers of :func:`empathy_eval.annotate` every
+    annotation.
 
     Raises
     ------
     InputError
-        If it is no release, or cannot be had, or a ledger or the key cannot be read.
+        If it is no release or cannot be fetched, or a ledger or the key cannot be read.
     JobError
         If a ledger is damaged.
     """
@@ -42,19 +39,19 @@ def verify(
     from empathy_eval.releases.verify.verify import verify
 
     key = read_public_key(signer) if signer is not None else None
-    with scoring_with(cache=False, progress=progress) as scoring:
+    with scoring_session(cache=False, progress=progress) as scoring:
         return verify(
-            release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(one) for one in ledgers], signer=key, scoring=scoring
+            release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(ledger) for ledger in ledgers], signer=key, scoring=scoring
         )
 
 
 def _shown(problems: list[Finding], release: str, strict: bool = False, json: bool = False) -> int:
-    severities = {one.severity for one in problems}
+    severities = {problem.severity for problem in problems}
     faulty, left = "fault" in severities, "unchecked" in severities
     if json:
-        told = [{name: value for name, value in asdict(one).items() if name != "traceback"} for one in problems]
-        # The name of a file may hold what is no sign; as an escape it is JSON again.
-        print(json_text(told).encode(errors="backslashreplace").decode())
+        rows = [{name: value for name, value in asdict(problem).items() if name != "traceback"} for problem in problems]
+        # A file name may hold lone surrogates, which only an escape makes valid JSON.
+        print(json_text(rows).encode(errors="backslashreplace").decode())
     else:
         claim = f"{release}: is what it claims" + (", except for what was not recomputed" if left else "")
         print("\n".join([*map(str, problems), *([] if faulty else [claim])]))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 # The stance of a reply. The two variants of a pair are called by theirs alone.
 APATHETIC, EMPATHETIC = PAIR_VARIANTS = ("apathetic", "empathetic")
+REFERENCE = "reference"
 # The other two cells: each as near as the one of a pair, and of the other stance.
 CONTROLS = ("near_empathetic", "far_apathetic")
 # Near: an edit of the reference. Far: other words.

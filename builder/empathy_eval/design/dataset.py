@@ -83,8 +83,20 @@ PREFERRED = {
     "preferences_near": ("near_empathetic", "apathetic"),
     "preferences_far": ("empathetic", "far_apathetic"),
 }
+# A dialogue all of whose helper turns are of one variant, assembled from the other configs.
+CONTRASTS = "dialogue_contrasts"
+_CONTRAST = [
+    ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("variant", TEXT), ("turns", pa.list_(UTTERANCE)),
+]  # fmt: skip
 # The configs that a release has where they have rows.
-OPTIONAL = {**{name: COLUMNS["preferences"] for name in PREFERRED if name not in COLUMNS}, "crossed": pa.schema(_CROSSED), **JUDGED}
+OPTIONAL = {
+    **{name: COLUMNS["preferences"] for name in PREFERRED if name not in COLUMNS},
+    CONTRASTS: pa.schema(_CONTRAST),
+    "crossed": pa.schema(_CROSSED),
+    **JUDGED,
+}
+# The configs whose rows hold nothing that other configs do not.
+DERIVED = {*PREFERRED, CONTRASTS}
 
 
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:

@@ -119,11 +119,11 @@ def load_recipe(
     ``model`` replaces all configured models, and ``base_url`` their endpoint. ``scenarios``, ``templates`` and ``rules`` are folders that
     replace the packaged ones, which are English.
 
-        Raises
+    Raises
     ------
     InputError
-        For files that are missing or not valid, with all problems of a file at once; for a language that lacks something, all
-            that it lacks at once.
+        For missing or invalid files, with all problems of a file at once; for a language that lacks something, with all that it
+        lacks.
     """
     configuration = load_configuration(configuration_file(config), model=model, base_url=base_url)
     language = load_language(configuration.language, Path(rules) if rules else None)

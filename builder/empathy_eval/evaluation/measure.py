@@ -18,9 +18,9 @@ from empathy_eval.evaluation.crossed.shortcuts import crossed_tables, read_given
 from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
 from empathy_eval.evaluation.external.score_file import PrecomputedScores, read_scores
 from empathy_eval.evaluation.fairness.fairness import FairnessTest
-from empathy_eval.evaluation.inversion.evaluation import AllScores, Evaluation
+from empathy_eval.evaluation.inversion.evaluation import AllScores, Evaluation, dialogue_table
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
-from empathy_eval.evaluation.inversion.results import ReleaseTables, with_new
+from empathy_eval.evaluation.inversion.results import DialogueTable, ReleaseTables, with_new
 from empathy_eval.evaluation.inversion.text_scores import check_items, write_items
 from empathy_eval.evaluation.shortcuts.shortcuts import audit_of
 from empathy_eval.evaluation.shortcuts.texts import Embedding
@@ -73,7 +73,7 @@ def of_texts(stand: Evaluation, tables: dict[str, Any], beside: ExtraMeasurement
 
 # The name of all splits, and what the ids of curated seed dialogues have.
 ALL, SEED = "all", "-seed-"
-LEFT_OUT = "without the shortcut audit, crossed items and texts from before the contrast checks"
+LEFT_OUT = "without the shortcut audit, crossed items, whole dialogues and texts from before the contrast checks"
 FIRST_LOOK = f"a first look: {{}} pairs, drawn by their ids, {LEFT_OUT}"
 
 
@@ -87,10 +87,9 @@ def score(
 
     Without a split that is ``test`` where a metric was trained on the release, else all. A ``limit`` is for a first look at so many pairs.
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
-    file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
-    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told
-    of crossed items; a file of scores may be of these. ``attacks`` gives those for a ``language``, ``fairness`` what asks a stand of it,
-    such as :class:`~empathy_eval.evaluation.fairness.fairness.Fairness`.
+    file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and the verdicts of every
+    pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told of crossed items; a
+    file of scores may be of these. ``attacks`` gives those for a ``language``, ``fairness`` what asks a stand of it.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
@@ -103,20 +102,41 @@ def score(
     language = language_of(configuration)
     found = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
-    chosen, ruled = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
+    chosen, found_judges = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
+    ruled, wholes = ([one for one in found_judges if one.whole is whole] for whole in (False, True))
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
-    if limit is not None and of_items:
-        raise input_error(of_items[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
+    _refuse_items(of_items if limit is not None else ())
     for some in (scores, [one.path for one in of_items]):
-        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
+        named_apart([*(one.name for one in (*found.metrics, *ruled, *wholes)), *(one.name for one in found.diversities)], some)
     given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
     stand = Evaluation(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     notes += [FIRST_LOOK.format(len(stand.pairs))] if limit is not None else []
+    dialogues = _of_dialogues(stand, wholes)
     beside = ExtraMeasurements(chosen, fairness=fairness(stand) if fairness else None, shortcuts=shortcuts, given=of_items)
     tables = of_texts(stand, _of_scores(stand, beside, items), beside)
-    asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
-    return ReleaseTables(**tables, notes=tuple(notes), provenance=_provenance(stand, files, chosen, asked))
+    asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None, **_named(wholes)}
+    return ReleaseTables(**tables, dialogues=dialogues, notes=tuple(notes), provenance=_provenance(stand, files, chosen, asked))
+
+
+def _named(wholes: Sequence[PrecomputedScores]) -> dict[str, list[str]]:
+    """What a provenance says of judges of whole dialogues, where there are any."""
+    return {"judges_of_dialogues": [one.name for one in wholes]} if wholes else {}
+
+
+def _refuse_items(scores: Sequence[PrecomputedCrossedScores]) -> None:
+    """Refuses scores of crossed items where only some pairs are measured."""
+    if scores:
+        raise input_error(scores[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
+
+
+def _of_dialogues(stand: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
+    """The table of judges of whole dialogues, of which a first look at some pairs has none; a judge without a score is refused."""
+    table = dialogue_table(stand, judges) if stand.chance.limit is None else None
+    silent = {judge.name for judge in judges} - {row.metric for row in table.inversion} if table else set()
+    what = f"holds no score of a whole dialogue in {', '.join(stand.splits)}"
+    refuse([Problem(name, what, "leave --split out, or name another") for name in sorted(silent)])
+    return table
 
 
 def _of_scores(stand: Evaluation, beside: ExtraMeasurements, items: Path | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.completions.asker import Trail
 from empathy_eval.completions.requests import About, Failure, Flaw
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.kinds import KINDS, Kind
 from empathy_eval.design.planning import PlannedTurn
 from empathy_eval.design.scenarios import CrossedItem
@@ -108,6 +109,21 @@ class Pair:
     empathetic: Variant
     near_empathetic: Variant | None = None
     far_apathetic: Variant | None = None
+
+
+def contrasted(dialogue: Dialogue, pairs: Sequence[Pair]) -> dict[str, tuple[tuple[Role, str], ...]]:
+    """The (role, text) of all turns of a dialogue by variant, with all helper turns of that variant and the seeker's turns as they are.
+
+    A variant is there if every helper turn has it, the reference only beside another one, and the controls together.
+    """
+    texts = {place: turn.text for place, turn in enumerate(dialogue.turns) if turn.role == "helper"}
+    if not texts or texts.keys() != {pair.turn for pair in pairs}:
+        return {}
+    whole = [*PAIR_VARIANTS, *(CONTROLS if all(getattr(pair, name) for pair in pairs for name in CONTROLS) else ())]
+    said = {REFERENCE: texts} | {name: {pair.turn: getattr(pair, name).text for pair in pairs} for name in whole}
+    return {
+        name: tuple((turn.role, some.get(place, turn.text)) for place, turn in enumerate(dialogue.turns)) for name, some in said.items()
+    }
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
-"""The explorer of a release: one page with a sample embedded that reads the rest of the release's own files by ranges.
+"""Explorer of a release: one page with an embedded sample that reads the rest from the files of the release, by ranges.
 
-``release/explore`` holds its template, its style, its scripts and the reader of parquet; ``verify`` holds what a page says of its release
-and the rows that it embeds against the release.
+``release/explore`` has its template, style, scripts and parquet reader. ``verify`` compares its metadata and rows with the release.
 """
 
 from __future__ import annotations
@@ -33,28 +32,28 @@ from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_o
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.inversion.text_scores import BESIDE as UNSCORED
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
-from empathy_eval.reports.page import terms
+from empathy_eval.reports.page import glossary_terms
 
-# Where a release carries its own, and how that one finds the release.
+# The page inside a release, and the address of the release from there.
 PAGE, HOME = "explore/index.html", "../"
 SAMPLED = 200
-# Of what a page says of its release, and of what it embeds: another one where its keys, or what they mean, are others.
+# Version of the metadata and the embedded rows; it changes with their keys or meaning.
 FORMAT = 2
 FOLDER = "explore"
 SCRIPTS = (
     "source.js", "table.js", "shelf.js", "diff.js", "filters.js", "parts.js", "list.js", "item.js", "judged.js", "around.js", "page.js",
     "loading.js",
 )  # fmt: skip
-# Preferences say of a pair what the pair says.
+# Without preferences, which repeat the pairs.
 SHOWN = ("pairs", "dialogues", "controls", "annotations", "comparisons", "strategies")
 BESIDE = {"candidates": "candidates.parquet", "items": f"report/{ITEMS}"}
-HELD = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
+EMBEDDED = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
 IDS = ("pair_id", "dialogue_id")
 
 
 @dataclass(frozen=True)
 class EmbeddedSample:
-    """The pairs of a split that a page embeds, and their rows by the file that they are of."""
+    """Embedded pairs of a split, and their rows by file."""
 
     split: str
     pairs: int
@@ -63,21 +62,21 @@ class EmbeddedSample:
 
 
 def read_failures(path: Path, folder: Path) -> dict[str, Any]:
-    """The failure cases in what ``score --failures N --json`` printed of a release.
+    """Returns the failure cases that ``score --failures N --json`` printed of a release.
 
     Raises:
-        InputError: if it is nothing of the kind, or holds a pair that is not of the release.
+        InputError: if the file is not such output, or holds a pair that is not of the release.
     """
     fix = "write it with empathy-eval score RELEASE … --failures N --json"
-    found: dict[str, Any] = read_json(path, "failures", fix)["failures"]
+    failures: dict[str, Any] = read_json(path, "failures", fix)["failures"]
     known = set(column(folder, "pairs", "pair_id"))
-    stray = (one["pair_id"] for one in found["cases"] if one["pair_id"] not in known)
-    refuse(Problem(str(path), f'"{one}" is not a pair of this release', fix) for one in dict.fromkeys(stray))
-    return found
+    stray = (case["pair_id"] for case in failures["cases"] if case["pair_id"] not in known)
+    refuse(Problem(str(path), f'"{name}" is not a pair of this release', fix) for name in dict.fromkeys(stray))
+    return failures
 
 
 def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME, failures: dict[str, Any] | None = None) -> str:
-    """The page of a release; equal releases give equal pages.
+    """Returns the page of a release; equal releases give equal pages.
 
     Its policy lets only its own scripts and style run, so that a text of the release stays a text.
 
@@ -88,10 +87,10 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME, failures
         failures: what :func:`read_failures` gave, to be listed above the pairs.
 
     Raises:
-        InputError: if a file of the release is not there or damaged.
+        InputError: if a file of the release is missing or damaged.
     """
-    sample = sample_of(folder, facts)
-    about = about_of(folder, facts, sample, base)
+    sample = draw_sample(folder, facts)
+    about = page_metadata(folder, facts, sample, base)
     source = data_folder("release") / FOLDER
     templates = environment(source)
     templates.filters["csp"] = csp
@@ -102,14 +101,14 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME, failures
         sample_json=embedded_json({"files": files}),
         style=(source / "page.css").read_text(encoding="utf-8"),
         reader=(source / "reader.min.js").read_text(encoding="utf-8"),
-        terms=terms(),
+        terms=glossary_terms(),
         failures=failures,
         script="\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPTS),
     ) + "\n"  # fmt: skip
 
 
 def hub_address(name: str) -> str:
-    """Where the Hub gives the files of ``owner/name@revision``."""
+    """Returns the address of the files of ``owner/name@revision`` on the Hub."""
     repo, _, revision = name.rpartition("@")
     return f"https://huggingface.co/datasets/{repo}/resolve/{revision}/"
 
@@ -125,15 +124,15 @@ def write_page(folder: Path, out: Path, base: str | None = None, failures: dict[
         raise input_error(
             out, "lies in the release folder, and the manifest lists every file of that folder", "name another file with --out"
         )
-    if out.exists() and not (out.is_file() and HELD.search(out.read_text(encoding="utf-8", errors="replace"))):
+    if out.exists() and not (out.is_file() and EMBEDDED.search(out.read_text(encoding="utf-8", errors="replace"))):
         raise input_error(out, "exists, but is not an explorer page", "name another file with --out")
     here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
-    # A name need not be UTF-8: its bytes are the address.
+    # A file name need not be UTF-8, so its bytes are quoted.
     write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/", failures))
 
 
-def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: str) -> dict[str, Any]:
-    """What a page knows of its release before it reads a file of it."""
+def page_metadata(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: str) -> dict[str, Any]:
+    """Returns what a page knows of its release before it reads its files."""
     summary, taxonomy = facts["summary"], load_taxonomy()
     return {
         "format": FORMAT,
@@ -145,8 +144,8 @@ def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: 
         "base": base,
         "files": list(_files(folder, facts)),
         "metrics": _metrics(folder),
-        "strategies": [{"phase": one, "names": [taxonomy[name].name for name in taxonomy.in_phase(one)]} for one in taxonomy.phases],
-        "scenarios": [{"id": int(number), "name": one["name"]} for number, one in sorted(facts["scenarios"].items())],
+        "strategies": [{"phase": phase, "names": [taxonomy[name].name for name in taxonomy.in_phase(phase)]} for phase in taxonomy.phases],
+        "scenarios": [{"id": int(number), "name": scenario["name"]} for number, scenario in sorted(facts["scenarios"].items())],
         "left_out": {
             **{name: summary[name] for name in ("planned", "accepted", "rejected", "missing", "rejected_by_reason", "samples_refused")},
             "withdrawn": facts["withdrawn"],
@@ -160,7 +159,7 @@ def about_of(folder: Path, facts: dict[str, Any], sample: EmbeddedSample, base: 
 
 
 def _files(folder: Path, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The parquet files that the page may read; those beside the data as far as the release has them."""
+    """Yields the parquet files that the page may read."""
     data = [(file_of(folder, config, split), config, split) for config in configs_of(facts["counts"]) for split in SPLITS]
     for path, config, split in [*data, *((folder / name, config, None) for config, name in BESIDE.items() if (folder / name).is_file())]:
         place = {"path": path.relative_to(folder).as_posix(), "config": config, "split": split}
@@ -169,33 +168,33 @@ def _files(folder: Path, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _metrics(folder: Path) -> list[dict[str, Any]]:
-    """The metrics that have a column of scores, with what the report says of them; none in a release of before."""
+    """Returns the metrics with a column of scores, with their signature and direction."""
     path = folder / BESIDE["items"]
-    names = [one for one in schema_of(path).names if one not in UNSCORED] if path.is_file() else []
+    names = [name for name in schema_of(path).names if name not in UNSCORED] if path.is_file() else []
     rows = {row["metric"]: row for row in (read_tables(folder)["inversion"] if names else ())}
     known = [(name, rows.get(name, {})) for name in names]
     return [{"name": name, "signature": row.get("signature"), "higher is better": row.get("higher_is_better")} for name, row in known]
 
 
-def sample_of(folder: Path, facts: dict[str, Any]) -> EmbeddedSample:
-    """At most ``SAMPLED`` pairs of the test split, drawn by the seed of the build; of another one where that has none."""
+def draw_sample(folder: Path, facts: dict[str, Any]) -> EmbeddedSample:
+    """Draws at most ``SAMPLED`` pairs of the test split, or of another split if it is empty, by the seed of the build."""
     counts, seed = facts["counts"], facts["configuration"]["seed"]
     split = next((name for name in reversed(SPLITS) if counts["pairs"][name]), SPLITS[-1])
-    there = column(folder, "pairs", "pair_id", [split])
-    pairs = set(sorted(there, key=lambda one: digest_bytes(f"{seed}:{one}".encode()))[:SAMPLED])
-    dialogue_of = dict(zip(there, column(folder, "pairs", "dialogue_id", [split]), strict=True))
-    dialogues = {dialogue_of[one] for one in pairs}
+    ids = column(folder, "pairs", "pair_id", [split])
+    pairs = set(sorted(ids, key=lambda pair_id: digest_bytes(f"{seed}:{pair_id}".encode()))[:SAMPLED])
+    dialogue_of = dict(zip(ids, column(folder, "pairs", "dialogue_id", [split]), strict=True))
+    dialogues = {dialogue_of[pair] for pair in pairs}
     paths = [file_of(folder, config, split) for config in SHOWN if config in counts]
     paths += [folder / name for name in BESIDE.values() if (folder / name).is_file()]
     tables = {path.relative_to(folder).as_posix(): _chosen(path, pairs, dialogues) for path in paths}
-    return EmbeddedSample(split, len(pairs), len(there), tables)
+    return EmbeddedSample(split, len(pairs), len(ids), tables)
 
 
 def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> pa.Table:
-    """The rows of a file that are of these pairs, or of their dialogues as a whole."""
+    """Returns the rows of a file that belong to these pairs, or to their dialogues as a whole."""
     schema = schema_of(path)
-    ids = [one for one in schema if one.name in IDS]
-    if not ids or len({one.name for one in ids}) < len(ids) or any(one.type != TEXT for one in ids):
+    ids = [field for field in schema if field.name in IDS]
+    if not ids or len({field.name for field in ids}) < len(ids) or any(field.type != TEXT for field in ids):
         raise input_error(path, f'has no text column "{IDS[0]}" or "{IDS[1]}", or has one of them twice', WHOLE)
     chosen, whole = (pa.array(sorted(some), pa.string()) for some in (pairs, dialogues))
 

@@ -1,4 +1,4 @@
-"""The page of a report: one self-contained file without a script, made from the templates in ``release/report/``."""
+"""Report page: one self-contained file without a script, from the templates in ``release/report/``."""
 
 from __future__ import annotations
 
@@ -17,222 +17,247 @@ from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
-from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
-from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, audited, claims, line_of, place_beside, ranked
+from empathy_eval.reports import claims as of_claims
+from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario, panels_of, phases_named
+from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims
 from empathy_eval.statistics.estimate import Estimate
 
 JUDGE = "judge"
-# Parts of the tables that no figure is called by.
-HIDDEN = ("worth", "criteria")
+# Keys that are left out of the name of a figure.
+UNNAMED_KEYS = ("worth", "criteria")
 
 
 @dataclass(frozen=True)
 class JudgeHeadline:
-    """One criterion of a judge at equal closeness: its figures, and where it stands beside the shortcut line (None without a line)."""
+    """One criterion of a judge at equal closeness: its figures, the shortcut line, and its place relative to it (None without a line).
+
+    Its pairs are dialogues where it is ``whole``; the line is then what shortcuts reach in the same comparisons.
+    """
 
     judge: str
     criterion: str
     of: Mapping[str, Any]
-    place: str | None
+    line: tuple[float, str] | None
+    whole: bool = False
+
+    @property
+    def place(self) -> str | None:
+        """Where it stands beside the line."""
+        return of_claims.compare_with_line(_estimate(self.right), self.line[0]) if self.line else None
 
     @property
     def right(self) -> Mapping[str, Any]:
-        """How often the judge is right."""
-        found: Mapping[str, Any] = self.of["stance"][JUDGE]
-        return found
+        """Accuracy of the judge."""
+        estimate: Mapping[str, Any] = self.of["stance"][JUDGE]
+        return estimate
 
 
 @dataclass(frozen=True)
 class JudgeVerdict:
-    """Whether a judge is fooled, in a word or two, and what that rests on."""
+    """Answer to "is this judge fooled?", and its reason."""
 
     judge: str
     answer: str
-    said: str
+    reason: str
 
 
-def judges_line(measured: ReleaseTables) -> tuple[float, str] | None:
-    """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
-    audit = audited(measured, STANCE)
+def equal_closeness_line(measured: ReleaseTables) -> tuple[float, str] | None:
+    """Returns the accuracy of the best shortcut at equal closeness, over all pairs with controls, and its name."""
+    audit = of_claims.contrast_audit(measured, STANCE)
     best = audit.line if audit else None
     return (best.accuracy.number, best.name) if best and best.accuracy else None
 
 
-def standings(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
-    """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
-    line = judges_line(measured)
+def judge_headlines(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[JudgeHeadline]:
+    """Returns the criteria of all judges that have judged both texts of a comparison at equal closeness."""
+    line = equal_closeness_line(measured)
     return [
-        JudgeHeadline(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
-        for judge, worth in (judges["worth"] if judges else {}).items()
-        for name, one in worth["criteria"].items()
-        if (right := one["stance"].get(JUDGE)) and right["value"] is not None
+        JudgeHeadline(judge, name, criterion, _line_of(criterion["stance"]) if whole else line, whole)
+        for judge, quality in (judges["worth"] if judges else {}).items()
+        for whole in [quality.get("unit") == "dialogue"]
+        for name, criterion in quality["criteria"].items()
+        if (right := criterion["stance"].get(JUDGE)) and right["value"] is not None
     ]
 
 
-def fooled(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
-    """The answer of each judge that can be asked this."""
-    line, found = judges_line(measured), dict[str, list[JudgeHeadline]]()
-    for one in standings(judges, measured):
-        found.setdefault(one.judge, []).append(one)
-    return [_fooled(judge, some, line) for judge, some in found.items()]
+def _line_of(stance: Mapping[str, Any]) -> tuple[float, str] | None:
+    """Accuracy of the best shortcut in the comparisons of a judge, and its name; the first of equals."""
+    shortcuts = [(share["value"], name) for name, share in stance.items() if name != JUDGE and share["value"] is not None]
+    return max(shortcuts, key=lambda shortcut: shortcut[0], default=None)
 
 
-def _fooled(judge: str, some: list[JudgeHeadline], line: tuple[float, str] | None) -> JudgeVerdict:
-    ends = sorted(one.right["value"] for one in some)
-    shares = " to ".join(dict.fromkeys(percent(one) for one in (ends[0], ends[-1])))
-    count = max(one.of["pairs"] for one in some)
-    said = f"its accuracy over {counted(count, 'pair')} is {shares}"
+def judge_verdicts(judges: Mapping[str, Any], measured: ReleaseTables) -> list[JudgeVerdict]:
+    """Returns the verdict on each judge with an accuracy at equal closeness."""
+    headlines = dict[str, list[JudgeHeadline]]()
+    for headline in judge_headlines(judges, measured):
+        headlines.setdefault(headline.judge, []).append(headline)
+    return [_judge_verdict(judge, some) for judge, some in headlines.items()]
+
+
+def _judge_verdict(judge: str, some: list[JudgeHeadline]) -> JudgeVerdict:
+    line = max((headline.line for headline in some if headline.line), default=None)
+    ends = sorted(headline.right["value"] for headline in some)
+    shares = " to ".join(dict.fromkeys(percent(end) for end in (ends[0], ends[-1])))
+    count = max(headline.of["pairs"] for headline in some)
+    result = f"its accuracy over {counted(count, 'whole dialogue' if some[0].whole else 'pair')} is {shares}"
     if line is None:
-        return JudgeVerdict(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
-    places = Counter(one.place for one in some)
-    parts = [f"{places[one]} {'is' if places[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
+        return JudgeVerdict(judge, "not known", f"{result}; no shortcut was measured to compare it with.")
+    counts = Counter(headline.place for headline in some)
+    places = [place for place in (ABOVE, AT, BELOW, UNTESTED) if counts[place]]
+    parts = [f"{counts[place]} {'is' if counts[place] == 1 else 'are'} {PLACES_OF[place]}" for place in places]
     of = counted(len(some), "criterion", "criteria")
-    told = f"{said}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
-    if places[UNTESTED]:
-        return JudgeVerdict(judge, "not known, because there are no intervals", told)
-    if places[ABOVE] == len(some):
-        return JudgeVerdict(judge, "no", told)
-    if places[ABOVE]:
-        return JudgeVerdict(judge, "by some criteria", told)
-    return JudgeVerdict(judge, "yes" if places[BELOW] == len(some) else "not shown either way", told)
+    reason = f"{result}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
+    if counts[UNTESTED]:
+        return JudgeVerdict(judge, "not known, because there are no intervals", reason)
+    if counts[ABOVE] == len(some):
+        return JudgeVerdict(judge, "no", reason)
+    if counts[ABOVE]:
+        return JudgeVerdict(judge, "by some criteria", reason)
+    return JudgeVerdict(judge, "yes" if counts[BELOW] == len(some) else "not shown either way", reason)
 
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> list[Chart]:
-    """How often each criterion of each judge is right at equal closeness; none where none can be."""
-    rows = [(f"{one.judge}: {one.criterion}", [Mark(STANCE, _estimate(one.right))]) for one in standings(judges, measured)]
-    chart = accuracy_chart("judges", rows, judges_line(measured))
-    return [chart] if chart else []
+    """Returns charts of the accuracies of judges at equal closeness, of replies and of whole dialogues; none without one."""
+    headlines, charts = judge_headlines(judges, measured), list[Chart | None]()
+    for name, whole in (("judges", False), ("judges_of_dialogues", True)):
+        some = [headline for headline in headlines if headline.whole is whole]
+        rows = [(f"{row.judge}: {row.criterion}", [Mark(STANCE, _estimate(row.right))]) for row in some]
+        line = max((headline.line for headline in some if headline.line), default=None)
+        charts.append(accuracy_chart(name, rows, line) if rows else None)
+    return [chart for chart in charts if chart]
 
 
 def _estimate(measure: Mapping[str, Any]) -> Estimate:
     return Estimate(measure["value"], measure["low"], measure["high"])
 
 
-def judged(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[str, Any]:
-    """All that the page says of judges beside the figures themselves; empty without judges."""
+def judge_values(judges: Mapping[str, Any] | None, measured: ReleaseTables) -> dict[str, Any]:
+    """Returns the template values on judges, besides their figures; empty without judges."""
     if not judges:
         return {}
-    why = dict.fromkeys(one["why"] for _, one in _figures(judges["worth"], ()) if one["value"] is None)
+    why = dict.fromkeys(estimate["why"] for _, estimate in _figures(judges["worth"], ()) if estimate["value"] is None)
     return {
-        "fooled": fooled(judges, measured), "standings": standings(judges, measured), "line": judges_line(measured),
-        "why": list(why), "signatures": signatures(judges),
+        "verdicts": judge_verdicts(judges, measured), "headlines": judge_headlines(judges, measured),
+        "line": equal_closeness_line(measured), "why": list(why), "signatures": signatures(judges),
     }  # fmt: skip
 
 
 def signatures(judges: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(what, settings) of all figures on judges, in the order of the tables; those that share their settings are named together."""
-    found: dict[str, list[str]] = {}
+    """Returns (names, signature) of all figures of judges, grouped by signature in the order of the tables."""
+    names_by_signature: dict[str, list[str]] = {}
     for path, figure in _figures(judges, ()):
-        found.setdefault(figure["signature"], []).append(": ".join(path))
-    return [(listed(names), signature) for signature, names in found.items()]
+        names_by_signature.setdefault(figure["signature"], []).append(": ".join(path))
+    return [(listed(names), signature) for signature, names in names_by_signature.items()]
 
 
 def _figures(value: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Mapping[str, Any]]]:
-    """Each figure on judges, with the words that lead to it."""
+    """Yields each figure of judges with its path."""
     if isinstance(value, Mapping) and "signature" in value:
         yield path, value
     elif isinstance(value, Mapping):
-        for name, one in value.items():
-            yield from _figures(one, path if name in HIDDEN else (*path, name.replace("_", " ")))
+        for name, item in value.items():
+            yield from _figures(item, path if name in UNNAMED_KEYS else (*path, name.replace("_", " ")))
 
 
-def terms() -> dict[str, str]:
-    """Terms with their meanings, in the order in which pages list them."""
-    found: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
-    return found
+def glossary_terms() -> dict[str, str]:
+    """Returns the terms of the glossary with their meanings, in the order of pages."""
+    glossary: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
+    return glossary
 
 
 MINUS = "\N{MINUS SIGN}"
 
 
-def page(measured: ReleaseTables, about: dict[str, Any], told: dict[str, Any], charts: Sequence[Chart]) -> str:
-    """The page as HTML; equal reports give equal pages. Texts of the data stay texts: all is escaped but our own style."""
+def page(measured: ReleaseTables, about: dict[str, Any], sections: dict[str, Any], charts: Sequence[Chart]) -> str:
+    """Returns the page as HTML; equal reports give equal pages. All but our own style is escaped."""
     folder = data_folder("release") / "report"
     templates = environment(folder)
     templates.filters |= FILTERS
     templates.globals["figures_of_contrasts"] = RANKED
     return templates.get_template("page.html.j2").render(
-        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
-        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
-        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
+        measured=measured, about=about, sections=sections, charts={chart.name: chart for chart in charts}, claims=claims(measured),
+        line=of_claims.shortcut_line(measured), ranked=of_claims.headline_differences(measured), closeness=closeness(measured),
+        raw=RAW, stance=STANCE,
+        by_scenario=by_scenario(measured), panels=panels_of(sections), named=phases_named(sections),
+        judged=judge_values(sections.get("judges"), measured), terms=glossary_terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 
 
-def rendered(name: str, filters: Mapping[str, Any], **values: Any) -> str:
-    """The page of the templates in ``release/name/``, in the style of reports and its own."""
+def render_page(name: str, filters: Mapping[str, Any], **values: Any) -> str:
+    """Renders the templates in ``release/name/`` with the styles of the report and their own."""
     folder = data_folder("release")
     templates = environment(folder)
     templates.filters |= filters
-    style = "\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", name))
+    style = "\n".join((folder / name_ / "page.css").read_text(encoding="utf-8") for name_ in ("report", name))
     return templates.get_template(f"{name}/page.html.j2").render(**values, style=style) + "\n"
 
 
 def round_step(least: float) -> float:
-    """The smallest round number that is no less: how far the numbers along an axis are apart."""
+    """Returns the smallest round number that is at least ``least``, as the step of an axis."""
     power = 10.0 ** math.floor(math.log10(least))
-    return next(one * power for one in (1, 2, 2.5, 5, 10) if one * power >= least * (1 - 1e-9))
+    return next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= least * (1 - 1e-9))
 
 
 def closeness(measured: ReleaseTables) -> dict[str, Any]:
-    """How closeness and stance compare, for metrics that read the reference.
+    """Compares the effects of closeness and stance on reference-based metrics.
 
-    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most (None if stance may not move one
-    of them at all); ``uneven`` says whether edit size or length differ between stances, None where no interval can tell.
+    ``times`` is the smallest and the largest ratio of both effects (the largest is None if an effect of stance may be 0). ``uneven`` says
+    whether edit size or length differ between stances, None without intervals.
     """
     forced = {row.metric for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None}
     alone = [row for row in measured.controls if row.metric in forced]
     times = [abs(row.differences[CLOSENESS].number / value) for row in alone if (value := row.differences[STANCE].value)]
-    # What may be nothing is no measure: then there is no greatest one.
-    unsure = any(one.low is not None and not one.decided for one in (row.differences[STANCE] for row in alone))
-    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
+    # If a denominator may be 0, the ratio has no upper bound.
+    unsure = any(difference.low is not None and not difference.decided for difference in (row.differences[STANCE] for row in alone))
+    even = [difference for row in measured.balance for name, difference in row.differences.items() if name.startswith(STANCE)]
     return {
         "of": len(alone),
         "times": (min(times), None if unsure else max(times)) if times and len(times) == len(alone) else None,
-        "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
+        "uneven": any(difference.decided for difference in even) if all(difference.low is not None for difference in even) else None,
     }
 
 
 def number(value: float, places: int = 4) -> str:
-    """A number with a true minus sign."""
+    """Formats a number with a typographic minus sign."""
     return f"{value:.{places}f}".replace("-", MINUS)
 
 
 def signed(value: float, places: int = 4) -> str:
-    """A number that always has its sign; nothing has a sign if it rounds to zero."""
+    """Formats a number with its sign, without a sign if it rounds to zero."""
     text = f"{value:+.{places}f}"
     return f"{0:.{places}f}" if not float(text) else text.replace("-", MINUS)
 
 
 def times(value: float) -> str:
-    """How many times: whole from ten on, with one decimal below."""
+    """Formats a ratio: whole from ten on, with one decimal below."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
 
 
-def place(value: float, span: tuple[float, float]) -> str:
-    """Where a value lies on a drawing, a little room at both ends left free."""
+def axis_position(value: float, span: tuple[float, float]) -> str:
+    """Returns the position of a value on a drawing in percent, with a margin at both ends."""
     return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
 
 
 def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The groups with the smallest and the largest accuracy, the first of equals."""
-    values = [(name, found.number) for name, row in rows if (found := row.only.accuracy)]
-    return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
+    """Returns the groups with the smallest and the largest accuracy, the first of equals."""
+    values = [(name, accuracy.number) for name, row in rows if (accuracy := row.only.accuracy)]
+    return min(values, key=lambda value: value[1]), max(values, key=lambda value: value[1])
 
 
 def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
-    """The part of a dialogue where a phase has its largest share of the turns, and that share; the first of equals."""
-    totals = [sum(column) for column in zip(*(one["counts"] for one in course["phases"]), strict=True)]
+    """Returns the part of a dialogue where a phase has its largest share of turns, and that share; the first of equals."""
+    totals = [sum(column) for column in zip(*(part["counts"] for part in course["phases"]), strict=True)]
     shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
     return shares.index(max(shares)), max(shares)
 
 
 def without_controls(text: str) -> str:
-    """A text with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    """Writes out control characters of a text; joiners and direction marks stay."""
     return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
 
 
 FILTERS: dict[str, Any] = {
-    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": json_text,
+    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": axis_position, "pretty": json_text,
     "listed": listed, "sides": sides, "whom": whom, "ends": ends, "peak": peak, "shift": Chart.shift, "beside": PLACES_OF.get,
 }  # fmt: skip

@@ -1,4 +1,4 @@
-"""The report: how common metrics rate the variants, as tables, figures and one self-contained page."""
+"""Report of a release: tables, figures and one self-contained page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.attacks.attacked import few_of
 from empathy_eval.evaluation.attacks.registry import find_attacks
-from empathy_eval.evaluation.corpus.descriptives import course, examples, lengths, making, ways
+from empathy_eval.evaluation.corpus.descriptives import course, depth, examples, lengths, making, ways
 from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.fairness.fairness import FairnessTest
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
@@ -40,7 +40,18 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.registry import NEEDS_MODEL, MetricSelection, default_names, find, manifest_metrics, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.judge_section import judge_section
-from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
+from empathy_eval.reports.charts import (
+    Chart,
+    charts_of,
+    delta_charts,
+    draw_chart,
+    draw_course,
+    draw_depth,
+    draw_lengths,
+    draw_named,
+    panels_of,
+    phases_named,
+)
 from empathy_eval.reports.page import judges_charts, page
 from empathy_eval.statistics.estimate import Estimate
 
@@ -49,13 +60,13 @@ if TYPE_CHECKING:
 
 
 def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
-    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights.
+    """Returns the configuration for a manifest: models that are not well known are named by the hash of their weights.
 
-    Of one whose metric is left out only that is said: its weights need not be here.
+    The model of a metric in ``without`` becomes "left-out", because its weights may be missing here.
     """
     settings = configuration["report"]
-    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
-    if not there:
+    models = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in NEEDS_MODEL}
+    if not models:
         return configuration
 
     def named(name: str, model: str) -> str:
@@ -64,183 +75,187 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
         listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
         return shown(model) if listed(model) or name not in without else "left-out"
 
-    return {**configuration, "report": {**settings, **{name: {**settings[name], "model": named(name, one)} for name, one in there.items()}}}
+    return {
+        **configuration,
+        "report": {**settings, **{name: {**settings[name], "model": named(name, model)} for name, model in models.items()}},
+    }
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The paper's figures that stand beside ours: of the same metric and, where it has some, of the same settings."""
+    """Returns the paper's figures of the same metrics and, where it has some, of the same settings."""
     ours = configuration["report"]
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
     same = [row for row in figures if all(ours.get(name, {}).items() >= settings.items() for name, settings in row.get("of", {}).items())]
-    return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
+    return {row["metric"]: {name: row[name] for name in PAIR_VARIANTS} for row in same}
 
 
-# What stands for no model of a name of its own.
+# Model names without a family.
 NAMELESS = {"seed-bank", "given"}
 
 
 def family_of(model: str) -> str:
-    """The family of a model by its name, such as ``llama`` for ``meta-llama/Llama-3.1-8B``; empty for what has no name of its own."""
+    """Returns the family of a model by its name, such as ``llama`` for ``meta-llama/Llama-3.1-8B``; empty for nameless models."""
     name = model.partition("@")[0].rstrip("/").rpartition("/")[2].lower()
     if name in NAMELESS:
         return ""
     known: dict[str, list[str]] = read_yaml(data_folder("release") / "model_families.yaml", "model_families")
     starts = [(start, family) for family, some in known.items() for start in some if re.match(rf"{re.escape(start)}(?![a-z])", name)]
     if starts:
-        return max(starts, key=lambda one: len(one[0]))[1]
+        return max(starts, key=lambda start: len(start[0]))[1]
     letters = re.match("[a-z]+", name)
     return letters.group() if letters else name
 
 
 def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The families that both wrote the texts of a release and score them, by the model names of its configuration.
+    """Returns the families that both wrote and score the texts of a release, by the model names of its configuration.
 
     Each has its ``family``, the models that are its ``writers``, and by metric the models that are its ``judges``.
     """
-    wrote = [one for role, one in configuration["models"].items() if role in (*ROLES, CROSSED.role)]
-    writers = sorted({one.get("model", one["kind"]) for one in wrote})
-    named = {name: one.get("model") for name, one in configuration["report"].items() if isinstance(one, dict)}
+    wrote = [model for role, model in configuration["models"].items() if role in (*ROLES, CROSSED.role)]
+    writers = sorted({model.get("model", model["kind"]) for model in wrote})
+    named = {name: settings.get("model") for name, settings in configuration["report"].items() if isinstance(settings, dict)}
     judges = {name: model for name, model in named.items() if isinstance(model, str)}
-    families = {one: family_of(one) for one in (*writers, *judges.values())}
-    shared = {families[one] for one in writers} & {families[one] for one in judges.values()} - {""}
+    families = {writer: family_of(writer) for writer in (*writers, *judges.values())}
+    shared = {families[writer] for writer in writers} & {families[judge] for judge in judges.values()} - {""}
     return [
         {
             "family": family,
-            "writers": [one for one in writers if families[one] == family],
+            "writers": [writer for writer in writers if families[writer] == family],
             "judges": {name: model for name, model in judges.items() if families[model] == family},
         }
         for family in sorted(shared)
     ]
 
 
-# What the tables of a report in a folder of its own are of.
+# Provenance of the tables of a report in a folder of its own.
 PROVENANCE = "provenance.json"
 
 
 @dataclass(frozen=True)
 class ReportMetrics(MetricSelection):
-    """The metrics of a report, and the embedding of its shortcut audit where one is asked for."""
+    """Metrics of a report, and the optional embedding of its shortcut audit."""
 
     embedding: Embedding | None = None
 
 
 @dataclass(frozen=True, repr=False)
 class Report(Printable):
-    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
-    the judges whose annotations the release holds: ``judges``.
+    """Tables of a report, the sizes behind them (``about``), and ``sections`` on the texts: ``lengths``, ``course``, ``examples``,
+    ``making`` and, if the release has annotations, ``judges``.
 
-    ``scores`` are those of every single text; a report that was made from its tables has none. ``left`` are the metrics of the manifest
-    that were not run.
+    ``scores`` are those of single texts; a report from JSON has none. ``left`` lists metrics of the manifest that were not run.
     """
 
     measured: ReleaseTables
     about: dict[str, Any]
-    told: dict[str, Any]
+    sections: dict[str, Any]
     scores: TextScores | None = field(default=None, repr=False, compare=False)
     left: tuple[Finding, ...] = ()
 
     @property
     def provenance(self) -> Provenance | None:
-        """What it is of; of a release that is being written that is not known yet."""
+        """Provenance; None while the release is being written."""
         return self.measured.provenance
 
     @property
     def headline(self) -> dict[str, Estimate]:
-        """By metric the number to report: the accuracy at equal closeness, with its interval."""
+        """Accuracy at equal closeness by metric, with its interval."""
         return self.measured.headline
 
     def head(self) -> Sequence[str]:
-        """What it is of, and the settings."""
+        """Returns provenance and settings."""
         return self.measured.head()
 
     @property
     def crossed(self) -> CrossedTable | None:
-        """What metrics and shortcuts make of crossed items; None for a release without them."""
+        """Results on crossed items; None for a release without them."""
         return self.measured.crossed
 
     def to_json(self) -> dict[str, Any]:
-        """The report as JSON values."""
-        return {"about": self.about, **self.measured.to_json(), **self.told}
+        """Returns the report as JSON values."""
+        return {"about": self.about, **self.measured.to_json(), **self.sections}
 
     def to_pandas(self) -> pd.DataFrame:
-        """The tables in the long form, as :meth:`empathy_eval.evaluation.inversion.results.ReleaseTables.to_pandas`."""
+        """Returns the tables in long form (:meth:`empathy_eval.evaluation.inversion.results.ReleaseTables.to_pandas`)."""
         return self.measured.to_pandas()
 
 
 def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> Report:
-    """Measures a release anew, with the metrics its manifest names, into a folder of its own.
+    """Measures a release again with the metrics of its manifest, and writes the report to ``out``.
 
-    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
+    Built-in and installed metrics are run, and those named in ``trusted``.
 
     Raises:
         InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
     """
     manifest = read_manifest(release_dir)
-    found, left = metrics_of(manifest, trusted)
-    if not found.metrics and not found.diversities:
+    metrics, left = release_metrics(manifest, trusted)
+    if not metrics.metrics and not metrics.diversities:
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        report = replace(measure_release(release_dir, manifest, found, scoring), left=left)
+        report = replace(measure_release(release_dir, manifest, metrics, scoring), left=left)
         write_report(report, folder, manifest)
-        provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(chance_of(manifest)))
-        # Beside the tables, which are those of the release to the byte.
+        provenance = Provenance.of(
+            release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(resampling_settings(manifest))
+        )
+        # In its own file, so that the tables equal those of the release to the byte.
         write_whole(folder / PROVENANCE, json_text(provenance.to_json()) + "\n")
         return replace(report, measured=report.measured.of(provenance))
 
 
-def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[ReportMetrics, tuple[Finding, ...]]:
-    """The metrics that a manifest may have run here, and those that it may not.
+def release_metrics(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[ReportMetrics, tuple[Finding, ...]]:
+    """Returns the metrics of a manifest that may run here, and findings on those that may not.
 
     Raises:
-        InputError: if one that it may cannot be made, or what it leaves out is not in it.
+        InputError: if a metric cannot be loaded, or the manifest leaves out a metric that it does not have.
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
-    taken = manifest_metrics(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
-    return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
+    selected = manifest_metrics(settings, trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
+    return _collect_metrics(lambda: find(selected.names, settings, own=selected.own, language=language), settings, without), selected.left
 
 
-def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
-    """The metrics of a configuration of one's own: whatever its part ``report`` names and is not to be left out.
+def configured_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
+    """Returns the metrics of the user's configuration: those that ``report`` names, except ``without``.
 
     Raises:
-        InputError: if one of them is unknown or cannot be made, or what is to be left out is not there.
+        InputError: if a metric is unknown or cannot be loaded, or ``without`` names none of them.
     """
     settings, language = configuration["report"], language_of(configuration)
     names = names_of(settings, without, "--without")
-    return _made(lambda: find(names, settings, own=names, language=language), settings, without)
+    return _collect_metrics(lambda: find(names, settings, own=names, language=language), settings, without)
 
 
-def _made(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
-    """The metrics and the embedding; what keeps any of them from being made is told at once."""
-    problems, found, embedding = list[Problem](), MetricSelection((), ()), None
+def _collect_metrics(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
+    """Loads the metrics and the embedding; raises all problems at once."""
+    problems, selection, embedding = list[Problem](), MetricSelection((), ()), None
     with collecting(problems):
-        found = metrics()
+        selection = metrics()
     with collecting(problems):
-        embedding = embedding_of(settings, without, found.metrics)
+        embedding = embedding_of(settings, without, selection.metrics)
     refuse(problems)
-    return ReportMetrics(**vars(found), embedding=embedding)
+    return ReportMetrics(**vars(selection), embedding=embedding)
 
 
-def pinned(found: MetricSelection) -> list[dict[str, str]]:
-    """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
-    return [{"metric": name, "signature": signature} for name, signature in found.signatures.items()]
+def pinned_metrics(metrics: MetricSelection) -> list[dict[str, str]]:
+    """Returns the manifest's list of metrics: requested name and signature."""
+    return [{"metric": name, "signature": signature} for name, signature in metrics.signatures.items()]
 
 
-def otherwise(found: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """(metric, what) of metrics whose settings here are not those that a manifest pins."""
-    for one in manifest.get("metrics", ()):
-        here = found.signatures.get(one["metric"], one["signature"])
-        if here != one["signature"]:
-            yield one["metric"], f'was measured with "{one["signature"]}", but here its signature is "{here}"'
+def changed_signatures(metrics: MetricSelection, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yields (metric, difference) of metrics whose signature here differs from the manifest."""
+    for metric in manifest.get("metrics", ()):
+        signature = metrics.signatures.get(metric["metric"], metric["signature"])
+        if signature != metric["signature"]:
+            yield metric["metric"], f'was measured with "{metric["signature"]}", but here its signature is "{signature}"'
 
 
-def newer(manifest: Mapping[str, Any]) -> list[str]:
-    """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
-    settings, taken = manifest["configuration"]["report"], {one["metric"] for one in manifest.get("metrics", ())}
-    known = default_names(settings) if taken and not settings.get("metrics") else []
-    return [name for name in known if name not in taken and name not in manifest.get("without", ())]
+def unpinned_metrics(manifest: Mapping[str, Any]) -> list[str]:
+    """Returns default metrics of this version that the manifest does not pin."""
+    settings, pinned_names = manifest["configuration"]["report"], {metric["metric"] for metric in manifest.get("metrics", ())}
+    known = default_names(settings) if pinned_names and not settings.get("metrics") else []
+    return [name for name in known if name not in pinned_names and name not in manifest.get("without", ())]
 
 
 def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
@@ -256,67 +271,71 @@ def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
 
 
 def tables_text(tables: dict[str, Any]) -> str:
-    """The one text form of the tables."""
+    """Returns the canonical text of the tables."""
     return json_text(tables) + "\n"
 
 
 def page_text(report: Report) -> str:
-    """The page of a report as HTML."""
-    return page(report.measured, report.about, report.told, _charts(report))
+    """Returns the page of a report as HTML."""
+    return page(report.measured, report.about, report.sections, _charts(report))
 
 
 def draw(report: Report, folder: Path) -> None:
     """Writes the figures of a report, each as SVG and PNG."""
     for chart in _charts(report):
         draw_chart(chart, folder)
-    draw_lengths(report.told["lengths"], folder)
-    draw_course(report.told["course"], folder)
+    draw_lengths(report.sections["lengths"], folder)
+    draw_course(report.sections["course"], folder)
+    draw_named(phases_named(report.sections), folder)
+    draw_depth(panels_of(report.sections), folder)
 
 
 def _charts(report: Report) -> list[Chart]:
-    return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
+    judges = judges_charts(report.sections.get("judges"), report.measured)
+    return [*charts_of(report.measured), *judges, *delta_charts(report.sections)]
 
 
-def measure_release(release_dir: Path, facts: dict[str, Any], found: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
-    """The tables of a release by these metrics, its shortcut audit, what it holds of judges, the built-in attacks, and fairness.
+def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMetrics, scoring: Scoring = PLAIN) -> Report:
+    """Measures a release: metrics, shortcut audit, judges, built-in attacks and fairness.
 
     Raises:
         InputError: if the folder holds no pairs.
     """
     configuration = facts["configuration"]
-    stand = Evaluation(release_dir, found, chance_of(facts), scoring)
-    if not len(stand.pairs):
+    evaluation = Evaluation(release_dir, metrics, resampling_settings(facts), scoring)
+    if not len(evaluation.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
-    told = {
-        "lengths": lengths(stand.pairs, stand.controls),
-        **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
+    sections = {
+        "lengths": lengths(evaluation.pairs, evaluation.controls),
+        **({"ways": counts} if (counts := ways(evaluation.pairs, evaluation.controls)) else {}),
         "course": course(release_dir),
-        "examples": examples(release_dir, found.language),
+        "depth": depth(evaluation.pairs, evaluation.controls, release_dir),
+        "examples": examples(release_dir, metrics.language),
         "making": making(facts),
         **judge_section(release_dir, facts),
     }
-    attacks, fairness = find_attacks(language=found.language, hint=ONLY_SCORED), FairnessTest(stand, hint=ONLY_SCORED)
-    beside = ExtraMeasurements(attacks, few_of(len(stand.pairs)), fairness, embedding=found.embedding)
-    references, scores = of_references(stand), stand.scores()
-    of_every_text = text_scores(references, stand.pairs, stand.controls, scores.rated)
-    tables = of_scores(stand, scores, beside)
+    attacks, fairness = find_attacks(language=metrics.language, hint=ONLY_SCORED), FairnessTest(evaluation, hint=ONLY_SCORED)
+    extra = ExtraMeasurements(attacks, few_of(len(evaluation.pairs)), fairness, embedding=metrics.embedding)
+    references, scores = of_references(evaluation), evaluation.scores()
+    of_every_text = text_scores(references, evaluation.pairs, evaluation.controls, scores.rated)
+    tables = of_scores(evaluation, scores, extra)
     del scores  # the audit needs their memory
-    measured = ReleaseTables(**of_texts(stand, tables, beside))
-    return Report(measured, _about(stand, configuration), told, replace(of_every_text, word_margins=measured.word_margins))
+    measured = ReleaseTables(**of_texts(evaluation, tables, extra))
+    return Report(measured, _about(evaluation, configuration), sections, replace(of_every_text, word_margins=measured.word_margins))
 
 
-def chance_of(facts: dict[str, Any]) -> ResamplingSettings:
-    """How the report of a release reckons with chance."""
+def resampling_settings(facts: dict[str, Any]) -> ResamplingSettings:
+    """Returns the resampling settings of a release's report."""
     return ResamplingSettings(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
 
 
-def _about(stand: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
-    """What the tables are over, and what stands beside them."""
+def _about(evaluation: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
+    """Returns the sizes of the release, the limits of its checks, the paper's figures and shared model families."""
     return {
-        "pairs": len(stand.pairs),
-        "dialogues": len(set(stand.pairs.dialogues)),
-        "controls": len(stand.controls),
-        "sources": sorted(set(column(stand.folder, "pairs", "source"))),
+        "pairs": len(evaluation.pairs),
+        "dialogues": len(set(evaluation.pairs.dialogues)),
+        "controls": len(evaluation.controls),
+        "sources": sorted(set(column(evaluation.folder, "pairs", "source"))),
         "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
         "overlap_at_most": configuration["checks"]["overlap_at_most"],
         "length_within": LENGTH_WITHIN,
@@ -328,11 +347,11 @@ def _about(stand: Evaluation, configuration: dict[str, Any]) -> dict[str, Any]:
 FAULT = re.compile(r"metric (.+?): (?:(\d+) of (\d+) texts, first )?(.+?): (.*)\n  Fix: .*", re.DOTALL)
 
 
-def retold(tables: Mapping[str, Any]) -> Report:
-    """The report that these tables tell, without the scores of single texts and without the word margins of pairs.
+def report_from_json(tables: Mapping[str, Any]) -> Report:
+    """Returns the report from its JSON, without scores of single texts and word margins of pairs.
 
     Raises:
-        ValueError: if they are not the tables of a report: made again from it they would say something else.
+        ValueError: if the JSON of the result would differ.
     """
     try:
         measured: ReleaseTables = fields_from_json(ReleaseTables, tables, FORMS)
@@ -340,23 +359,23 @@ def retold(tables: Mapping[str, Any]) -> Report:
     except (AttributeError, KeyError, TypeError) as error:
         raise ValueError(f"they lack or misuse a part of a report: {error}") from error
     known = {"about", *map(json_name, fields(ReleaseTables))}
-    found = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
-    if json.loads(json.dumps(found.to_json())) != tables:
+    report = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
+    if json.loads(json.dumps(report.to_json())) != tables:
         raise ValueError("they hold other or more values than the tables of a report")
-    return found
+    return report
 
 
-def _row(told: Mapping[str, Any]) -> MetricRow:
-    found: MetricRow = fields_from_json(MetricRow, {**told, "left_out": told["coverage"]["left_out"]}, FORMS)
-    return found
+def _row(values: Mapping[str, Any]) -> MetricRow:
+    row: MetricRow = fields_from_json(MetricRow, {**values, "left_out": values["coverage"]["left_out"]}, FORMS)
+    return row
 
 
-def _fault(told: str) -> MetricFault:
-    if not (found := FAULT.fullmatch(told)):
-        raise TypeError(f'"{told[:80]}" is not a fault of a metric')
-    metric, texts, of, where, what = found.groups()
+def _fault(text: str) -> MetricFault:
+    if not (match := FAULT.fullmatch(text)):
+        raise TypeError(f'"{text[:80]}" is not a fault of a metric')
+    metric, texts, of, where, what = match.groups()
     return MetricFault(metric, where, what, int(texts or 0), int(of or 0))
 
 
-# What does not stand in the tables as it is.
+# Readers of values whose JSON has another form.
 FORMS: dict[Any, Callable[[Any], Any]] = {MetricRow: _row, MetricFault: _fault}

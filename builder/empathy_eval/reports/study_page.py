@@ -1,4 +1,4 @@
-"""The page of a study: one self-contained file without a script, made from the templates in ``release/study/``."""
+"""Study page: one self-contained file without a script, from the templates in ``release/study/``."""
 
 from __future__ import annotations
 
@@ -10,98 +10,99 @@ from typing import Any
 
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.results import Gain, StudyPart, StudyReport
-from empathy_eval.reports.page import MINUS, number, place, rendered, round_step, signed, without_controls
+from empathy_eval.reports.page import MINUS, axis_position, number, render_page, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import format_p
 
 MOST_TICKS = 5
-# An interval may reach so many times as far as the largest gain, and as the middle one; beyond both it is cut off, with an arrow.
+# The axis reaches this many times the largest gain, or the median gain; longer intervals are cut off with an arrow.
 BEYOND_LARGEST, BEYOND_MIDDLE = 3, 3.5
 LEAST = 10.0
 
 
 @dataclass(frozen=True)
 class StudyAxis:
-    """From where to where a drawing goes, in percent, with the numbers that are written along it."""
+    """Axis of a drawing in percent: its ends and its ticks."""
 
     span: tuple[float, float]
     ticks: tuple[float, ...]
 
 
 def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> StudyAxis:
-    """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
-    known = [one for one in gains if one.value is not None]
-    sizes = [abs(one.value) for one in known if one.value is not None] or [0.0]
+    """Returns the axis for gains and their intervals; it contains 0."""
+    known = [gain for gain in gains if gain.value is not None]
+    sizes = [abs(gain.value) for gain in known if gain.value is not None] or [0.0]
     far = max(beyond * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
     ends = [0.0, -LEAST, LEAST]
-    ends += [end for one in known for end in (one.value, one.low, one.high) if end is not None]
+    ends += [end for gain in known for end in (gain.value, gain.low, gain.high) if end is not None]
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
     step = round_step((high - low) / most_ticks)
     ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return StudyAxis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
+    return StudyAxis((low, high), tuple(round(tick, 9) + 0.0 for tick in ticks))
 
 
-def kept(value: float, axis: StudyAxis) -> float:
-    """A value on the axis, or the end of the axis beyond which it lies."""
+def clamped(value: float, axis: StudyAxis) -> float:
+    """Clamps a value to the axis."""
     return min(max(value, axis.span[0]), axis.span[1])
 
 
-# A table of more rows is left to the JSON beside the page: a page is to be read.
+# Longer tables are only in the JSON beside the page.
 MOST_ROWS = 2000
-# An axis that is no wider than a cell: how far it goes beyond the largest gain, and how many numbers are along it.
+# Reach and number of ticks of an axis in a table cell.
 IN_A_CELL = 1.25, 3
 
 
 def page(studied: StudyReport, command: str | None = None) -> str:
-    """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
+    """Returns the page as HTML; equal figures give equal pages. ``command`` is the command line that made it, if known.
 
-    Names are strangers' texts and stay texts: all is escaped but our own style.
+    Names are untrusted: all but our own style is escaped.
     """
     label, alpha = studied.labels[-1], studied.power.alpha
-    # By column of how many tests of its parts the two p say different things, and of how many both say something.
+    # By column: tests of its parts whose two p-values conflict, and tests that have both.
     torn_parts = {
         name: {
-            "torn": sum(len(torn(one, alpha)) for one in parts),
-            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test, _ in one.tests()),
+            "torn": sum(len(conflicting_tests(part, alpha)) for part in parts),
+            "of": sum(test.p is not None and test.permutation is not None for part in parts for _, _, test, _ in part.tests()),
         }
         for name, parts in studied.parts.items()
     }
-    return rendered(
+    return render_page(
         "study", FILTERS, of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, command=command,
-        best=best(studied.whole, label, alpha), unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
-        torn=torn(studied.whole, alpha), torn_parts=torn_parts, most_rows=MOST_ROWS,
-        axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
+        best=largest_gain(studied.whole, label, alpha),
+        unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
+        torn=conflicting_tests(studied.whole, alpha), torn_parts=torn_parts, most_rows=MOST_ROWS, axis=axis_of(studied.whole.gains),
+        axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
     )  # fmt: skip
 
 
-def best(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
-    """The gain in a category that stands out, and how many are above, below, at and without an interval.
+def largest_gain(part: StudyPart, label: str, alpha: float) -> dict[str, Any]:
+    """Returns the largest gain in a category, and counts of gains above, below and at 0 and without an interval.
 
-    The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0, before others those whose p,
-    corrected for the number of groups, is below ``alpha`` ("shown"); else of all with an interval.
+    The largest ratio is taken from gains with a corrected p below ``alpha`` ("shown"), else from those whose interval excludes 0, else
+    from all with an interval.
     """
     gains = _gains((part,), label)
-    sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
+    sides = {name: [gain for gain in gains if side(gain) == name] for name in ("above", "below", "at", "none")}
     sure = sides["above"] + sides["below"]
-    shown = [one for one in sure if (p := corrected(one)) is not None and p < alpha]
-    largest = max(shown or sure or sides["at"], key=lambda one: abs(_logged(one.value or 0.0)), default=None)
+    shown = [gain for gain in sure if (p := corrected(gain)) is not None and p < alpha]
+    largest = max(shown or sure or sides["at"], key=lambda gain: abs(_distance_from_none(gain.value or 0.0)), default=None)
     counts = {name: len(some) for name, some in sides.items()}
     return {"gain": largest, "sure": bool(sure), "shown": bool(shown), "of": len(gains), **counts}
 
 
 def corrected(gain: Gain) -> float | None:
-    """The p of a gain corrected for the number of groups: by rater, and chi-squared's where no raters were exchanged."""
+    """Returns the corrected p of a gain: from permutations of raters or, without them, of the chi-squared test."""
     return gain.corrected.holm if gain.test.permutation is None else gain.corrected.holm_by_rater
 
 
 def side(gain: Gain) -> str:
-    """Whether the whole interval of a gain is above 0, below it, or holds it ("at"); "none" without an interval."""
+    """Returns whether the interval of a gain is "above" or "below" 0 or contains it ("at"); "none" without an interval."""
     if gain.low is None or gain.high is None:
         return "none"
     return "above" if gain.low > 0 else "below" if gain.high < 0 else "at"
 
 
-def torn(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
-    """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
+def conflicting_tests(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
+    """Returns tests whose chi-squared and permutation p-values lie on different sides of ``alpha``; ``of`` is their kind."""
     return [
         {"of": kind, "names": tuple(names.values()), "test": test}
         for kind, names, test, _ in part.tests()
@@ -110,38 +111,38 @@ def torn(part: StudyPart, alpha: float) -> list[dict[str, Any]]:
 
 
 def _gains(parts: Sequence[StudyPart], label: str) -> list[Gain]:
-    """The gains in one category."""
-    return [one for part in parts for one in part.gains if one.category == label]
+    """Returns the gains in one category."""
+    return [gain for part in parts for gain in part.gains if gain.category == label]
 
 
-def _logged(gain: float) -> float:
-    """A gain as far from none as its inverse is: doubled is as far as halved."""
+def _distance_from_none(gain: float) -> float:
+    """Returns the ratio of a gain or its inverse, whichever is larger: doubled equals halved."""
     ratio = 1 + gain / 100
     return ratio if ratio >= 1 else 1 / ratio if ratio else float("inf")
 
 
-def percents(value: float) -> str:
-    """A gain in percent with its sign, to a tenth; whole where it is large."""
+def signed_percent(value: float) -> str:
+    """Formats a gain in percent with its sign, to a tenth, or whole if it is large."""
     return f"{value:+,.0f}".replace("-", MINUS) if abs(value) >= 999.95 else signed(value, 1)
 
 
 def p_value(value: float | None, draws: int = 0, of: float | None = None) -> str:
-    """A p-value in a cell (:func:`format_p`)."""
+    """Formats a p-value for a cell."""
     return "–" if value is None else "".join(format_p(value, draws, of)).removeprefix("=")
 
 
-def p_said(value: float, draws: int = 0, of: float | None = None) -> str:
-    """A p-value in a sentence, after "p"."""
+def p_in_sentence(value: float, draws: int = 0, of: float | None = None) -> str:
+    """Formats a p-value for a sentence, after "p"."""
     return "\u00a0".join(format_p(value, draws, of))
 
 
-def about(value: float) -> str:
-    """A point of a distribution that is known from draws: whole, to a tenth where it is small."""
+def point_text(value: float) -> str:
+    """Formats a quantile of drawn values: whole, or to a tenth if it is small."""
     return number(value, 0 if value >= 10 else 1)
 
 
 FILTERS: dict[str, Any] = {
-    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed, "p_value": p_value,
-    "p_said": p_said, "about": about, "corrected": corrected,
-    "plain": without_controls, "side": side, "gain": percents, "kept": kept,
+    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": axis_position, "listed": listed,
+    "p_value": p_value, "p_said": p_in_sentence, "about": point_text, "corrected": corrected,
+    "plain": without_controls, "side": side, "gain": signed_percent, "kept": clamped,
 }  # fmt: skip

@@ -109,7 +109,7 @@ def ablate(asked: Asked, out: Path) -> Ablation:
         raise input_error("--ablate", f'"{twice[0]}" is the name of two', "name each encoder and seed once")
     if out.exists() and (not out.is_dir() or is_model(out) or {one.name for one in out.iterdir()} - {ABLATION, *names}):
         raise input_error(out, "holds something other than these ablations", "name another folder with --out")
-    held = _Held.of(asked)
+    held = _HeldOut.of(asked)
     rows = [held.of_teacher()]
     for encoder in asked.encoders:
         for seed in asked.seeds:
@@ -134,7 +134,7 @@ def _label(encoder: str, seed: int) -> str:
     return f"{Path(encoder).name}-seed-{seed}"
 
 
-def _rows(task: TrainingTask, held: _Held, folder: Path) -> Iterator[Row]:
+def _rows(task: TrainingTask, held: _HeldOut, folder: Path) -> Iterator[Row]:
     """The rows of one encoder and seed; drops are from its full students."""
     full: Mapping[str, Array] | None = None
     for number, (name, change) in enumerate(TRAINED.items(), 1):
@@ -169,7 +169,7 @@ def _is_trained(task: TrainingTask, folder: Path) -> bool:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _HeldOut:
     """What students are held against: texts of a split with the teacher's values, and with what people gave them."""
 
     release: Path
@@ -181,7 +181,7 @@ class _Held:
     reckoning: Estimator
 
     @classmethod
-    def of(cls, asked: Asked) -> _Held:
+    def of(cls, asked: Asked) -> _HeldOut:
         """That of the test split, or else of validation, by whatever of it the teacher annotated."""
         task, problem = asked.task, None
         for split in [one for one in HELD if one not in task.splits]:

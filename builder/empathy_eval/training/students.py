@@ -350,11 +350,7 @@ def train(task: TrainingTask) -> TrainedArrays:
 
 
 def settings_of(task: TrainingTask) -> tuple[dict[str, Any], str]:
-    """The settings that ``config.json`` would have, and the hash of the rows, without any training.
-
-    Raises:
-        InputError: as :func:`train`.
-    """
+    """The settings that ``config.json`` would have, and the hash of the rows, without training; raises as :func:`train`."""
     require_packages()
     lessons = lessons_of(replace(task, progress=lambda pairs: None))
     return _settings(task, encoder_named(task.encoder), lessons), lessons.data.rows

@@ -60,6 +60,7 @@ def a_pair_withheld_with_all_that_tells_of_it(forger: Forger) -> None:
     for config in ("pairs", "controls", "preferences", "preferences_near", "preferences_far", "candidates"):
         forger.keep(config, lambda row: row["pair_id"] != gone["pair_id"])
     forger.keep("provenance", lambda row: row["pair_id"] != gone["pair_id"] or row["what"] == "crossed")
+    forger.keep("dialogue_contrasts", lambda row: row["dialogue_id"] != gone["dialogue_id"])
     forger.facts["summary"]["pairs"] -= 1
     forger.facts["summary"]["controls"] -= controlled
 
@@ -74,7 +75,7 @@ def a_pair_dropped(forger: Forger) -> None:
 
 @forgery(anew=True)
 def a_dialogue_dropped(forger: Forger) -> None:
-    for config in ("dialogues", "pairs", "controls", "crossed"):
+    for config in ("dialogues", "pairs", "controls", "dialogue_contrasts", "crossed"):
         forger.keep(config, lambda row: row["dialogue_id"] != "003-seed")
     for config in ("preferences", "preferences_near", "preferences_far", "annotations", "comparisons", "strategies"):
         forger.keep(config, lambda row: not str(row["pair_id"]).startswith("003-seed"))

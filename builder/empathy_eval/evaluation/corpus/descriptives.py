@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -13,11 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
-from empathy_eval.base.tabular import table_batches
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, joined, overlap, spaced
 from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
-from empathy_eval.design.dataset import FAR_WAY, WAYS, column, files_of
+from empathy_eval.design.dataset import FAR_WAY, WAYS, cells, column, files_of, pair_id
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus.groupings import in_order
 from empathy_eval.evaluation.corpus.pairs import APART, Corpus
@@ -27,6 +30,8 @@ from empathy_eval.metrics.length import Length
 BIN, PARTS = 5, 10
 LEFT_OUT = ("planned", "accepted", "rejected", "missing", "rejected_by_reason", "failed_for_good", "samples_refused")
 QUARTILES = (1, 2, 3)
+# Several marks at one place are one question; Latin, Arabic and full-width ones.
+QUESTION = re.compile("[?\N{ARABIC QUESTION MARK}\N{FULLWIDTH QUESTION MARK}]+")
 
 
 def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
@@ -78,6 +83,55 @@ def course(release_dir: Path) -> dict[str, Any]:
         "phases": _counts(phases, taxonomy.phases),
         "strategies": [{**one, "phase": phase_of[one["name"]]} for one in _counts(strategies, list(phase_of))],
     }
+
+
+def depth(pairs: Corpus, controls: Corpus, release_dir: Path) -> dict[str, Any]:
+    """What each variant says in each tenth of a dialogue's helper turns: the mean number of its words and of its questions.
+
+    ``texts`` are those that the means are over, None where there are none. Of the strategies that far texts were planned with there are
+    ``counts``; near texts keep those of the reference. All are of the turns that are pairs.
+    """
+    parts = parts_in(release_dir)
+    if stray := [one for one in pairs.pair_ids if one not in parts]:
+        raise input_error(release_dir, f'"{stray[0]}" is not a helper turn of a dialogue', WHOLE)
+    variants = [("reference", pairs, pairs.references), *((name, pairs, texts) for name, texts in pairs.variants.items())]
+    variants += [(name, controls, controls.variants[name]) for name in CONTROLS if len(controls)]
+    length = Length(pairs.language)
+    far = Counter(zip(cells(release_dir, "pairs", "empathetic_strategy"), map(parts.__getitem__, pairs.pair_ids), strict=True))
+    near = Counter(zip(pairs.groups["strategy"], map(parts.__getitem__, pairs.pair_ids), strict=True))
+    taxonomy = load_taxonomy().strategies
+    planned = [
+        {"name": one.name, "phase": one.phase, **{key: _by_part(some, one.name) for key, some in (("near", near), ("far", far))}}
+        for one in taxonomy
+    ]
+    return {
+        "signature": f"{length.signature}|{signature_line(questions='runs-of-question-marks', parts=PARTS)}",
+        "variants": [_depth(name, texts, [parts[one] for one in corpus.pair_ids], length) for name, corpus, texts in variants],
+        "planned": [row for row in planned if any(row["near"]) or any(row["far"])],
+    }
+
+
+def _by_part(found: Mapping[tuple[str, int], int], name: str) -> list[int]:
+    return [found.get((name, part), 0) for part in range(PARTS)]
+
+
+def _depth(name: str, texts: Sequence[str], parts: Sequence[int], length: Length) -> dict[str, Any]:
+    counts = np.array([[length.score(text), len(QUESTION.findall(text))] for text in texts], dtype=np.float64)
+    there = np.bincount(parts, minlength=PARTS)
+    means = [np.bincount(parts, column, PARTS) / np.maximum(there, 1) for column in counts.T]
+    words, questions = ([round(float(mean), 4) if of else None for mean, of in zip(some, there, strict=True)] for some in means)
+    return {"variant": name, "texts": there.tolist(), "words": words, "questions": questions}
+
+
+def parts_in(release_dir: Path) -> dict[str, int]:
+    """By pair id the tenth of its dialogue that each helper turn is in, from 0."""
+    found = dict[str, int]()
+    for path in files_of(release_dir, "dialogues"):
+        for batch in table_batches(path, ["dialogue_id", "turns"]):
+            for row in batch.to_pylist():
+                helped = [place for place, turn in enumerate(row["turns"]) if turn["role"] == "helper"]
+                found |= {pair_id(row["dialogue_id"], place): part_of(number, len(helped)) for number, place in enumerate(helped)}
+    return found
 
 
 def part_of(number: int, of: int) -> int:

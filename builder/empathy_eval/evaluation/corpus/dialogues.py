@@ -29,7 +29,7 @@ FIX = "name a release, a .jsonl or .json file of dialogues, or EmpatheticDialogu
 
 
 @dataclass(frozen=True)
-class Dialogue:
+class DialogueTurns:
     """The turns of a dialogue, and its scenario, None where nothing says one."""
 
     turns: Sequence[Turn]
@@ -42,7 +42,7 @@ class Source:
 
     name: str
     path: Path
-    dialogues: Callable[[], Iterator[Dialogue]]
+    dialogues: Callable[[], Iterator[DialogueTurns]]
     language: str = ENGLISH
 
 
@@ -63,7 +63,7 @@ def source_of(path: Path) -> Source:
     return Source(path.name, path, lambda: _valid(path, reader(path)))
 
 
-def _valid(path: Path, found: Iterator[Dialogue | Problem]) -> Iterator[Dialogue]:
+def _valid(path: Path, found: Iterator[DialogueTurns | Problem]) -> Iterator[DialogueTurns]:
     """The dialogues of a file, until there is a problem: then all problems are told at the end."""
     problems, empty = list[Problem](), True
     for one in found:
@@ -77,19 +77,19 @@ def _valid(path: Path, found: Iterator[Dialogue | Problem]) -> Iterator[Dialogue
     raise_at_most(problems, path)
 
 
-def _of_release(path: Path) -> Iterator[Dialogue]:
+def _of_release(path: Path) -> Iterator[DialogueTurns]:
     for file in files_of(path, "dialogues"):
         for batch in table_batches(file, ["scenario", "turns"]):
             for row in batch.to_pylist():
-                yield Dialogue([(turn["role"], turn["text"], turn["strategy"]) for turn in row["turns"]], row["scenario"])
+                yield DialogueTurns([(turn["role"], turn["text"], turn["strategy"]) for turn in row["turns"]], row["scenario"])
 
 
-def _of_lines(path: Path) -> Iterator[Dialogue | Problem]:
+def _of_lines(path: Path) -> Iterator[DialogueTurns | Problem]:
     for number, row in json_rows(path):
         yield from [row] if isinstance(row, Problem) else _of_object(row, f"{path}: line {number}")
 
 
-def _of_list(path: Path) -> Iterator[Dialogue | Problem]:
+def _of_list(path: Path) -> Iterator[DialogueTurns | Problem]:
     fix = "write a list of dialogues, as ESConv.json is, or one a line into a .jsonl file"
     try:
         value = json_value(path.read_text(encoding="utf-8"))
@@ -103,12 +103,12 @@ def _of_list(path: Path) -> Iterator[Dialogue | Problem]:
         yield from _of_object(row, f"{path}: dialogue {number}")
 
 
-def _of_object(row: Any, where: str) -> Iterator[Dialogue | Problem]:
+def _of_object(row: Any, where: str) -> Iterator[DialogueTurns | Problem]:
     if wrong := [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, "dialogue_file")]:
         yield from wrong
         return
     said = next(row[name] for name in TURNS if name in row)
-    yield Dialogue([_turn(turn) for turn in said], row.get("scenario") or row.get("problem_type"))
+    yield DialogueTurns([_turn(turn) for turn in said], row.get("scenario") or row.get("problem_type"))
 
 
 def _turn(turn: Mapping[str, Any]) -> Turn:
@@ -116,7 +116,7 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
     return ROLE_OF[turn.get("role") or turn["speaker"]], turn.get("text", turn.get("content", "")), strategy
 
 
-def _of_table(path: Path) -> Iterator[Dialogue | Problem]:
+def _of_table(path: Path) -> Iterator[DialogueTurns | Problem]:
     """EmpatheticDialogues: a row an utterance, those of a conversation together; the first speaker tells of the emotion ``context``."""
     lines = csv_rows(path)
     _, head = next(lines, (0, list[str]()))
@@ -141,4 +141,4 @@ def _of_table(path: Path) -> Iterator[Dialogue | Problem]:
             yield Problem(f"{path}: {odd[0]}", "has no whole number as its utterance_idx", "number the utterances from 1")
             continue
         turns = [(SEEKER if int(index) % 2 else HELPER, text.replace(COMMA, ","), None) for _, index, _, text in own]
-        yield Dialogue(turns, own[0][2] or None)
+        yield DialogueTurns(turns, own[0][2] or None)

@@ -21,8 +21,20 @@ from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, TableRow, schema_of, table_batches
 from empathy_eval.base.text import ENGLISH, words
-from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
-from empathy_eval.design.dataset import CANDIDATES, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, configs_of, files_of, parts_of
+from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS, REFERENCE
+from empathy_eval.design.dataset import (
+    CANDIDATES,
+    CONTRASTS,
+    FAR_WAY,
+    GROUPINGS,
+    OPTIONAL,
+    SPLITS,
+    WAYS,
+    column,
+    configs_of,
+    files_of,
+    parts_of,
+)
 from empathy_eval.design.dataset import pair_id as id_of
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.word_list import NOT_CHOSEN
@@ -212,6 +224,34 @@ def read_corpus(
         read_contexts(release_dir, config, splits) if contexts else (),
         language,
     )
+
+
+def read_dialogues(release_dir: Path, variants: Sequence[str], splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> Corpus:
+    """Whole dialogues in the place of pairs: all helper turns of each variant joined, of those dialogues that have all of these variants.
+
+    Raises:
+        InputError: if a file is no parquet, or does not hold what the data contract says.
+    """
+    found = Corpus([], [], [], [], {name: [] for name in variants}, language=language)
+    rows = (row for path in files_of(release_dir, CONTRASTS, splits) if path.is_file() for row in _contrasts(path))
+    for dialogue_id, group in itertools.groupby(rows, key=lambda row: str(row["dialogue_id"])):
+        some = list(group)
+        texts = {row["variant"]: "\n".join(turn["text"] for turn in row["turns"] if turn["role"] == "helper") for row in some}
+        if texts.keys() >= {REFERENCE, *variants}:
+            found.pair_ids.append(dialogue_id)
+            found.scenario_ids.append(some[0]["scenario_id"])
+            found.references.append(texts[REFERENCE])
+            for name in variants:
+                found.variants[name].append(texts[name])
+    return replace(found, dialogues=found.pair_ids)
+
+
+def _contrasts(path: Path) -> Iterator[TableRow]:
+    """The rows of a file of whole dialogues."""
+    for batch in table_batches(path, OPTIONAL[CONTRASTS].names):
+        if batch.schema.types != OPTIONAL[CONTRASTS].types or any(one.null_count for one in batch.columns):
+            raise input_error(path, "does not match the data contract", WHOLE)
+        yield from batch.to_pylist()
 
 
 def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:

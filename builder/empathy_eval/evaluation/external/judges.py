@@ -15,7 +15,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import JUDGED, TEXT, column, files_of, read_manifest
+from empathy_eval.design.dataset import CONTRASTS, JUDGED, TEXT, column, files_of, read_manifest
 from empathy_eval.design.rubrics import REWARDS, load_rubric, packaged_rubrics
 from empathy_eval.design.taxonomy import load_taxonomy, strategy_flow
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
@@ -33,12 +33,13 @@ MADE = "annotate the release, and release it again with --annotations DIR; or sc
 
 @dataclass(frozen=True)
 class JudgedCriterion:
-    """What a judge was asked of a text: by which rubric, and for which of its criteria."""
+    """What a judge was asked of a text, or of a ``whole`` dialogue: by which rubric, and for which of its criteria."""
 
     teacher: str
     rubric: str
     rubric_hash: str
     name: str
+    whole: bool = False
 
     @property
     def judge(self) -> str:
@@ -64,19 +65,23 @@ class ReleaseAnnotations:
 
     def criteria(self) -> list[JudgedCriterion]:
         """All there are, in the order in which they come first."""
-        asked = ("teacher", "rubric", "rubric_hash", "criterion")
+        asked = ("teacher", "rubric", "rubric_hash", "criterion", "whole")
         found = (zip(*(part.column(name).to_pylist() for name in asked), strict=True) for part in self._of_texts())
         return [JudgedCriterion(*one) for one in dict.fromkeys(row for rows in found for row in rows)]
 
-    def given(self, names: Sequence[str], known: set[str]) -> list[PrecomputedScores]:
-        """The criteria of judges by name, ``teacher/rubric`` or ``teacher/rubric:criterion`` (none: all), as scores of known pairs.
+    def given(self, names: Sequence[str], known: Mapping[bool, set[str]]) -> list[PrecomputedScores]:
+        """The criteria of judges by name, ``teacher/rubric`` or ``teacher/rubric:criterion`` (none: all), as scores of known texts.
+
+        Args:
+            known: the ids of the release: of pairs, and of dialogues that it holds ``whole`` in their variants.
 
         Raises:
             InputError: if there is no such judge, or what it said cannot be put on the stand.
         """
         there = self.criteria()
         if not there:
-            raise input_error(self.where, "holds no rating of a text", "annotate it with a rubric that rates replies")
+            fix = "annotate it with a rubric that rates replies, or whole dialogues in their variants"
+            raise input_error(self.where, "holds no rating of a text", fix)
         unknown = [name for name in names if not any(name in (one.judge, one.row) for one in there)]
         if unknown:
             fix, known_names = f"name one of {', '.join(_listed(there))}", [name for one in there for name in (one.judge, one.row)]
@@ -87,13 +92,15 @@ class ReleaseAnnotations:
             raise input_error(
                 self.where, f'"{twice[0]}" was annotated with more than one version of its rubric', "keep the annotations of one version"
             )
-        return [self._given(one, known) for one in wanted]
+        return [self._given(one, known[one.whole]) for one in wanted]
 
     def _given(self, one: JudgedCriterion, known: set[str]) -> PrecomputedScores:
         better = self._better(one)
         said = pa.Table.from_batches([_of(part, one) for part in self._of_texts()], _SAID)
         if stray := set(said.column("pair_id").unique().to_pylist()) - known:
-            raise input_error(self.where, f'"{min(stray)}" is annotated, but is not a pair of this release', WHOLE)
+            raise input_error(
+                self.where, f'"{min(stray)}" is annotated, but is not a {"dialogue" if one.whole else "pair"} of this release', WHOLE
+            )
         if stray := set(said.column("variant").unique().to_pylist()) - set(VARIANTS):
             raise input_error(self.where, f'"{min(stray)}" is annotated, but is not a text of a pair', WHOLE)
         # In one thread: the sum of a mean goes in the order of the rows.
@@ -109,11 +116,11 @@ class ReleaseAnnotations:
             samples=pc.max(table.column("value_count")).as_py() or 0,
             values=digest(sorted([*text, value] for text, value in scores.items()))[:16], reads="context",
         )  # fmt: skip
-        return PrecomputedScores(one.row, signature, scores, better == "high", family=one.judge)
+        return PrecomputedScores(one.row, signature, scores, better == "high", family=one.judge, whole=one.whole)
 
     def _of_texts(self) -> Iterator[pa.RecordBatch]:
-        """The rows on texts of pairs that have a value; those on whole dialogues have no pair."""
-        for part in self.parts():
+        """The rows on texts that have a value, with whether they are of whole dialogues, which stand in the place of pairs."""
+        for part in map(_with_wholes, self.parts()):
             rows = part.filter(pc.and_(part.column("pair_id").is_valid(), part.column("value").is_valid()))
             if rows.num_rows and any(column.null_count for column in rows.columns):
                 raise input_error(self.where, "an annotation of a text does not match the data contract", WHOLE)
@@ -137,6 +144,16 @@ class ReleaseAnnotations:
         return str(found)
 
 
+def _with_wholes(part: pa.RecordBatch) -> pa.RecordBatch:
+    """Ratings with whole dialogues in the place of pairs; of a dialogue with its references, which no contrast is of, there is none."""
+    whole = part.column("pair_id").is_null()
+    name = pc.if_else(
+        pc.and_(whole, part.column("variant").is_null()), None, pc.coalesce(part.column("pair_id"), part.column("dialogue_id"))
+    )
+    others = {one: part.column(one) for one in COLUMNS.names if one not in ("pair_id", "dialogue_id")}
+    return pa.RecordBatch.from_pydict({"pair_id": name, **others, "whole": whole})
+
+
 _SAID = pa.schema([COLUMNS.field(name) for name in ("pair_id", "variant", "sample", "value")])
 
 
@@ -155,12 +172,18 @@ def annotations_of(release_dir: Path) -> ReleaseAnnotations:
 def judged(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None = None) -> list[PrecomputedScores]:
     """The judges that are named, of the annotations handed in or of those that the release holds; all where none is named.
 
+    Those of whole dialogues are ``whole``, and their scores are of dialogues in the place of pairs.
+
     Raises:
         InputError: as :func:`annotations_of` and :meth:`Annotations.given`.
     """
     if not names and annotations is None:
         return []
-    return (annotations or annotations_of(release_dir)).given(names, set(column(release_dir, "pairs", "pair_id")))
+    wholes = all(path.is_file() for path in files_of(release_dir, CONTRASTS))
+    dialogues = column(release_dir, CONTRASTS, "dialogue_id") if wholes else ()
+    return (annotations or annotations_of(release_dir)).given(
+        names, {False: {*column(release_dir, "pairs", "pair_id")}, True: {*dialogues}}
+    )
 
 
 def _parts(release_dir: Path) -> Iterator[pa.RecordBatch]:
@@ -188,14 +211,15 @@ def _flow(part: pa.RecordBatch) -> pa.RecordBatch:
     names = [one.name for one in load_taxonomy().strategies]
     used = [names.index(one) for one in part.column("named").to_pylist()]
     values = strategy_flow(part.column("ideal").to_pylist(), used) if used else []
-    told = {"criterion": pa.array([FLOW] * part.num_rows, TEXT), "value": pa.array(values, pa.float64())}
-    columns = [told[name] if name in told else part.column(name) for name in COLUMNS.names]
+    added = {"criterion": pa.array([FLOW] * part.num_rows, TEXT), "value": pa.array(values, pa.float64())}
+    added |= {"dialogue_id": pa.nulls(part.num_rows, COLUMNS.field("dialogue_id").type)}
+    columns = [added[name] if name in added else part.column(name) for name in COLUMNS.names]
     return pa.RecordBatch.from_arrays(columns, schema=COLUMNS)
 
 
 def _of(part: pa.RecordBatch, one: JudgedCriterion) -> pa.RecordBatch:
     """The rows of one criterion of one judge."""
-    asked = {"teacher": one.teacher, "rubric": one.rubric, "rubric_hash": one.rubric_hash, "criterion": one.name}
+    asked = {"teacher": one.teacher, "rubric": one.rubric, "rubric_hash": one.rubric_hash, "criterion": one.name, "whole": one.whole}
     wanted = pa.array([True] * part.num_rows, pa.bool_())
     for name, value in asked.items():
         wanted = pc.and_(wanted, pc.equal(part.column(name), value))

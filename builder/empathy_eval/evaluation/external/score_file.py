@@ -23,14 +23,19 @@ MOST_PROBLEMS = 100
 
 
 class PrecomputedScores(MeanMetric):
-    """A metric whose scores are known already; what it read is not. P-values of one ``family`` are corrected together."""
+    """A metric whose scores are known already; what it read is not. P-values of one ``family`` are corrected together.
+
+    Where it is ``whole``, its scores are of whole dialogues, under their ids.
+    """
 
     reads = ()
 
     def __init__(
-        self, name: str, signature: str, scores: Mapping[tuple[str, str], float], higher_is_better: bool, family: str | None = None
-    ) -> None:
+        self, name: str, signature: str, scores: Mapping[tuple[str, str], float], higher_is_better: bool, family: str | None = None,
+        *, whole: bool = False,
+    ) -> None:  # fmt: skip
         self.name, self.signature, self.higher_is_better, self.family = name, signature, higher_is_better, family or name
+        self.whole = whole
         self._scores = scores
 
     @property

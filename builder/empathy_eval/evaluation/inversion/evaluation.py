@@ -15,7 +15,7 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.groupings import Grouping, groupings
-from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, before_contrast, contexts_at, drawn_rows, read_corpus
+from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, before_contrast, contexts_at, drawn_rows, read_corpus, read_dialogues
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import (
     ResamplingSettings,
@@ -32,7 +32,7 @@ from empathy_eval.evaluation.inversion.inversion import (
     measured_rows,
     smallest,
 )
-from empathy_eval.evaluation.inversion.results import MetricComparison, MetricRow, corrected
+from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, MetricRow, corrected
 from empathy_eval.metrics.consistency import check_consistency
 from empathy_eval.metrics.faults import MetricFault, attempt
 from empathy_eval.metrics.length import EditRatio, Length
@@ -59,6 +59,10 @@ class AllScores:
     def rated(self) -> list[Scores]:
         """Each metric with its statistics."""
         return [(one, self.pairs[one.name], self.cells.get(one.name, {})) for one in self.metrics]
+
+
+# A corpus with the metrics that have scores of it, these, and the contrasts that they are measured by.
+_Set = tuple[Corpus, Sequence[Metric], StatisticsOf, Sequence[Contrast]]
 
 
 class Evaluation:
@@ -108,10 +112,9 @@ class Evaluation:
     def tables(self, scores: AllScores) -> dict[str, Any]:
         """The tables that are made of the scores alone, and all faults, by their names in :class:`ReleaseTables`."""
         sound, pairs, cells = scores.metrics, scores.pairs, scores.cells
-        whole = [one for one in sound if one.name in cells]
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
-        tables = ((self.controls, whole, cells.__getitem__, TWO_BY_TWO), (self.pairs, sound, pairs.__getitem__, PAIRS))
+        tables = self._sets(scores)
         controls, inversion = (self._table(*one) for one in tables)
         return {
             "inversion": inversion + dist,
@@ -128,6 +131,12 @@ class Evaluation:
             },
             "faults": [*scores.faults, *more],
         }
+
+    def _sets(self, scores: AllScores) -> tuple[_Set, _Set]:
+        """What the 2 x 2 and the released pairs are measured over."""
+        whole = [one for one in scores.metrics if one.name in scores.cells]
+        pairs = (self.pairs, scores.metrics, scores.pairs.__getitem__, PAIRS)
+        return (self.controls, whole, scores.cells.__getitem__, TWO_BY_TWO), pairs
 
     def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, MetricResult]) -> dict[str, Statistics]:
         """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
@@ -270,3 +279,26 @@ class Evaluation:
         measures: list[Metric] = [EditRatio(self.found.language), Length(self.found.language)]
         scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
         return self._table(self.controls, measures, lambda name: scored[name].rows, TWO_BY_TWO)
+
+
+class DialogueStand(Evaluation):
+    """The same for whole dialogues, each with all helper turns of one variant."""
+
+    def _read(self, config: str, variants: Sequence[str]) -> Corpus:
+        return read_dialogues(self.folder, variants, self.splits, self.found.language)
+
+    def _candidates(self) -> Candidates | None:
+        return None
+
+    def table(self) -> DialogueTable:
+        """The rows of each metric over released dialogues and over the 2 x 2."""
+        controls, inversion = (self._table(*one) for one in self._sets(self.scores()))
+        return DialogueTable(len(self.pairs), len(self.controls), inversion, controls)
+
+
+def dialogue_table(stand: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
+    """What judges of whole dialogues make of those of a stand's splits, with length beside them; None without a judge."""
+    if not judges:
+        return None
+    found = replace(stand.found, metrics=(Length(stand.found.language), *judges), diversities=())
+    return DialogueStand(stand.folder, found, stand.chance, stand.scoring, splits=stand.splits, strict=stand.strict).table()

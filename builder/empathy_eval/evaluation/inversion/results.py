@@ -122,6 +122,20 @@ class MetricComparison:
     signature: str
 
 
+@dataclass(frozen=True)
+class DialogueTable:
+    """What judges of whole dialogues, and length beside them, make of dialogues all of whose helper turns are of one variant.
+
+    ``inversion`` compares the variants of a pair over so many ``dialogues``; ``controls`` all four cells over those ``with_controls``.
+    The pairs of its rows are dialogues.
+    """
+
+    dialogues: int
+    with_controls: int
+    inversion: list[MetricRow]
+    controls: list[MetricRow]
+
+
 # The long form has a record a contrast, comparison, shortcut, first sample, attack, stance effect, gap, note or fault. JSON alone has the
 # figures of attacks by variant, what a gap is elsewhere, what the groups are, and what attacks, fairness and judges tell in words.
 Values = Mapping[str, Any]
@@ -142,8 +156,9 @@ class ReleaseTables(LongForm):
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
     released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
     shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
-    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``notes`` what is said of the
-    pairs that are measured; ``failures`` the texts that scorers place furthest apart.
+    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``dialogues`` what judges of
+    whole dialogues make of these; ``notes`` what is said of the pairs that are measured;
+    ``failures`` the texts that scorers place furthest apart.
     """
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
@@ -161,6 +176,7 @@ class ReleaseTables(LongForm):
     attacks: AttackTable | None = field(default=None, metadata=OPTIONAL)
     fairness: FairnessTable | None = field(default=None, metadata=OPTIONAL)
     crossed: CrossedTable | None = field(default=None, metadata=OPTIONAL)
+    dialogues: DialogueTable | None = field(default=None, metadata=OPTIONAL)
     notes: tuple[str, ...] = field(default=(), metadata=OPTIONAL)
     failures: Failures | None = field(default=None, metadata=OPTIONAL)
 
@@ -260,6 +276,8 @@ def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:
     whole = [(name, "", row) for name in ("inversion", "controls") for row in tables[name]]
     matched = [("equal length", name, row) for name, found in tables["matched"].items() for row in found]
     rest = [(name, "", row) for name in ("candidates", "balance") for row in tables[name]]
+    dialogues = tables.get("dialogues") or {}
+    rest += [(f"whole dialogues, {_TABLES[name]}", "", row) for name in ("inversion", "controls") for row in dialogues.get(name, ())]
     groups = [(name, group, row) for name, found in tables["groups"].items() for group, some in found.items() for row in some]
     yield from ((_TABLES.get(table, table), group, row) for table, group, row in (*whole, *matched, *rest, *groups))
 

@@ -18,6 +18,7 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.custom import custom_models
 from empathy_eval.completions.requests import Model
+from empathy_eval.design.dataset import pair_id, parts_of
 from empathy_eval.design.endpoints import ModelConfig, model_of, published_model
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
 from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
@@ -239,12 +240,11 @@ def annotations_of(
         raise input_error("--model", '"seed-bank" holds dialogues and cannot judge', "name an endpoint's model, or one of your own")
     refuse(_unfit(rubric, judge, design, templates))
     asking = judge_prompts(rubric, load_catalogue(), templates)
-    shown = frozenset(example.pair_id for example in rubric.examples)
     if rubric.unit == "dialogue":
-        cases = dialogues_of(source, design.turns)
+        cases = dialogues_of(source, design.turns, design.variants)
     else:
         # Turns without the requested texts are left out.
-        turns = cases_of(source, design.turns, design.variants, shown)
+        turns = cases_of(source, design.turns, design.variants, shown_by(rubric))
         cases = [case for case in turns if (compared(case) if rubric.kind == "preference" else case.texts)]
     if not cases:
         fix = "name a release or a build with pairs, and variants (--variants) that this rubric rates"
@@ -252,6 +252,12 @@ def annotations_of(
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
     config = Annotating(judge, rubric, design, named, model_of(judge), *tries)
     return AnnotationJob(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, source.canary)
+
+
+def shown_by(rubric: Rubric) -> frozenset[str]:
+    """The pairs whose turns the examples of a rubric show, as a reply or in the conversation before it: they are never judged."""
+    places = (parts_of(one.pair_id) for one in rubric.examples)
+    return frozenset(pair_id(dialogue_id, turn) for dialogue_id, last in places for turn in range(last + 1))
 
 
 def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, templates: Path | None) -> Iterator[Problem]:

@@ -30,7 +30,8 @@ from empathy_eval.metrics.protocol import reply_of
 
 @dataclass(frozen=True)
 class Rating:
-    """Value of one criterion for one text, or for a whole dialogue (then without a variant), and the reason given before it."""
+    """The value of one criterion for one text, or for a whole dialogue (without a variant where it has its references), and the reason that
+    came before it."""
 
     variant: str | None
     criterion: str
@@ -233,7 +234,8 @@ def _rating_problems(case: Annotated, rubric: Rubric) -> Iterator[str]:
         yield "rates the same text by the same criterion twice"
 
 
-# (pair, variant); the variant is empty for a whole dialogue, and "apathetic - reference" for two compared texts.
+# A pair or a dialogue, and one of its variants; a dialogue with its references has an empty one, two texts that are compared have both,
+# "apathetic - reference".
 TextKey = tuple[str, str]
 # Means are rounded, so that the order of summation does not matter.
 PLACES = 9
@@ -320,9 +322,10 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> ReleaseAnnotatio
 
 def _parts(folder: AnnotationFolder) -> list[pa.RecordBatch]:
     by = {"teacher": folder.teacher, "rubric": folder.rubric, "rubric_hash": folder.rubric_hash}
-    rated = [(case.pair_id, rating) for case in folder.cases for rating in (*case.ratings, *map(flow_of, case.strategies))]
+    rated = [(case, rating) for case in folder.cases for rating in (*case.ratings, *map(flow_of, case.strategies))]
     rated_columns = {name: [getattr(rating, name) for _, rating in rated] for name in ("variant", "criterion", "sample", "value")}
-    columns = {name: [value] * len(rated) for name, value in by.items()} | rated_columns | {"pair_id": [pair for pair, _ in rated]}
+    columns = {name: [value] * len(rated) for name, value in by.items()} | rated_columns
+    columns |= {name: [getattr(case, name) for case, _ in rated] for name in ("pair_id", "dialogue_id")}
     return list(pa.table(columns, COLUMNS).to_batches(TOGETHER))
 
 
@@ -349,8 +352,9 @@ def ratings_of(folder: AnnotationFolder, judge: str | None = None) -> Iterator[t
     Each further sample of a judge is a rater of its own.
     """
     for case in folder.cases:
+        name = case.pair_id or case.dialogue_id
         for rating in case.ratings:
-            item = f"{case.pair_id}:{rating.variant}" if rating.variant else case.dialogue_id
+            item = f"{name}:{rating.variant}" if rating.variant else name
             yield item, sampled(judge or folder.teacher, rating.sample + 1), rating.value, rating.criterion
 
 

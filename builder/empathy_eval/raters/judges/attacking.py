@@ -13,7 +13,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random, digest, signature_line
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
-from empathy_eval.design.dataset import parts_of, read_manifest
+from empathy_eval.design.dataset import pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
 from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attacks, others
 from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
@@ -54,16 +54,20 @@ def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> t
         JobError: if an attack fails.
     """
     rubric = job.config.rubric
-    if rubric.kind not in ("rating", "reward") or rubric.unit == "dialogue":
-        raise input_error("--attacks", f'the rubric "{rubric.name}" rates no replies', "attack a judge that rates replies one by one")
+    if rubric.kind not in ("rating", "reward"):
+        fix = "attack a judge that rates replies or dialogues one by one"
+        raise input_error("--attacks", f'the rubric "{rubric.name}" rates no replies', fix)
     source, configuration = source_of(folder), configuration_in(folder)
     seed, language = configuration["seed"], language_of(configuration)
     requested = [name for name in selection.names if name != THROUGHOUT]
     attacks = find_attacks(requested, language, selection.rules) if requested or not selection.names else Attacks(())
-    cases = [case for case in job.cases if set(PAIR_VARIANTS) & set(case.texts)][: selection.turns]
+    cases = [case for case in job.cases if set(PAIR_VARIANTS) & {*case.texts, *case.conversations}][: selection.turns]
     if not cases:
-        raise input_error("--attacks", "no turn has an apathetic or an empathetic text to attack", "leave --variants out, or --attacks")
-    attacked_texts = AttackedTexts.of(attacks.some, _replies(source, cases, language, seed), seed)
+        raise input_error(
+            "--attacks", "no turn or dialogue has an apathetic or an empathetic text to attack", "leave --variants out, or --attacks"
+        )
+    replies = _whole_replies(source, cases, language, seed) if rubric.unit == "dialogue" else _replies(source, cases, language, seed)
+    attacked_texts = AttackedTexts.of(attacks.some, replies, seed)
     notes, signatures = list(attacks.told), dict(attacked_texts.signatures)
     attacked = [_under(case, attacked_texts) for case in cases]
     if not selection.names or THROUGHOUT in selection.names:
@@ -74,7 +78,7 @@ def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> t
             attacked = [_renamed(case, plain, names, seed) for case, plain in zip(attacked, cases, strict=True)]
             signatures[THROUGHOUT] = _signature(attacked, names, seed)
     config = replace(job.config, design=replace(job.config.design, turns=selection.turns), attacks=signatures)
-    return replace(job, config=config, cases=tuple(case for case in attacked if case.texts)), tuple(notes)
+    return replace(job, config=config, cases=tuple(case for case in attacked if case.texts or case.conversations)), tuple(notes)
 
 
 def configuration_in(folder: Path) -> dict[str, Any]:
@@ -107,15 +111,51 @@ def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) ->
     return ReplySample(keys, replies, clusters_of([pair for pair, _ in keys]))
 
 
+def _whole_replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
+    """All helper turns of dialogues, each beside the helper turn of another dialogue that comes as late in it."""
+    names = [dialogue.name for dialogue in source.dialogues() if dialogue.variants]
+    beside = dict(zip(names, others(names, names, seed), strict=True))
+    other_of = {case.dialogue_id: None if (row := beside[case.dialogue_id]) is None else names[row] for case in cases}
+    texts: dict[tuple[str, str], list[str]] = {}
+    for name, variant, turns in source.conversations({other for other in other_of.values() if other}, PAIR_VARIANTS):
+        texts[name, variant] = [text for role, text in turns if role == "helper"]
+    keys, replies = list[tuple[str, str]](), list[Reply]()
+    for case in cases:
+        for variant in [variant for variant in PAIR_VARIANTS if variant in case.conversations]:
+            conversation = [{"role": role, "text": text} for role, text in case.conversations[variant]]
+            rest = texts.get((other_of[case.dialogue_id] or "", variant), [])
+            helped = [place for place, turn in enumerate(conversation) if turn["role"] == "helper"]
+            for number, place in enumerate(helped):
+                replies.append(
+                    Reply(conversation[place]["text"], conversation[:place], rest[number % len(rest)] if rest else None, language)
+                )
+                keys.append((pair_id(case.dialogue_id, place), variant))
+    return ReplySample(keys, replies, clusters_of([pair for pair, _ in keys]))
+
+
 def _under(case: Case, attacked: AttackedTexts) -> Case:
-    """A case with its texts replaced by attacked ones."""
+    """A case with its attacked texts in the place of its own; a dialogue is attacked if any of its helper turns is."""
+    if case.turn is None:
+        whole = (
+            (named(attack, variant), _attacked(case, variant, attacked, attack)) for attack in attacked.texts for variant in PAIR_VARIANTS
+        )
+        return replace(case, conversation=(), conversations={name: turns for name, turns in whole if turns})
     rows = {variant: row for row, (pair, variant) in enumerate(attacked.replies.keys) if pair == case.pair_id}
     every = ((named(attack, variant), texts[row]) for attack, texts in attacked.texts.items() for variant, row in rows.items())
     return replace(case, texts={name: text for name, text in every if text is not None})
 
 
+def _attacked(case: Case, variant: str, made: AttackedTexts, attack: str) -> Conversation | None:
+    """A dialogue with its helper turns as an attack makes them, those that it leaves out as they are; None where it leaves out all."""
+    plain, texts = case.conversations.get(variant, ()), dict(zip(made.replies.keys, made.texts[attack], strict=True))
+    turns = tuple((role, texts.get((pair_id(case.dialogue_id, place), variant)) or text) for place, (role, text) in enumerate(plain))
+    return None if turns == plain else turns
+
+
 def _renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
-    """A case with its texts after a conversation in which all names are exchanged, consistently with the texts."""
+    """A case with its texts after a conversation in which all names are exchanged, consistently with the texts; or such a dialogue."""
+    if case.turn is None:
+        return _all_renamed(case, plain, names, seed)
     texts = {variant: plain.texts[variant] for variant in PAIR_VARIANTS if variant in plain.texts}
     lines = [text for _, text in plain.conversation]
     renamed = exchanged_names([*lines, *texts.values()], derived_random(seed, "attack", THROUGHOUT, plain.pair_id), names)
@@ -126,8 +166,23 @@ def _renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
     return replace(case, texts={**case.texts, **new}, conversations=dict.fromkeys(new, conversation))
 
 
+def _all_renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
+    """A dialogue in both variants with other names throughout, the same ones in both."""
+    wholes = {variant: plain.conversations[variant] for variant in PAIR_VARIANTS if variant in plain.conversations}
+    said = [text for turns in wholes.values() for _, text in turns]
+    made = exchanged_names(said, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
+    if made is None:
+        return case
+    new = iter(made)
+    renamed = {named(THROUGHOUT, variant): tuple((role, next(new)) for role, _ in turns) for variant, turns in wholes.items()}
+    return replace(case, conversations={**case.conversations, **renamed})
+
+
 def _signature(cases: Sequence[Case], names: GivenNames, seed: int) -> str:
-    attacked = [[case.pair_id, case.conversations, {name: case.texts[name] for name in case.conversations}] for case in cases]
+    attacked = []
+    for case in cases:
+        turns = {name: before for name, before in case.conversations.items() if name.startswith(f"{THROUGHOUT}: ")}
+        attacked.append([case.pair_id or case.dialogue_id, turns, {name: case.texts[name] for name in turns if name in case.texts}])
     return signature_line(attack=THROUGHOUT, version=1, names=names.digest[:16], drawn="sha256", seed=seed, texts=digest(attacked)[:16])
 
 
@@ -142,7 +197,7 @@ def attack_table(folder: Path, release_dir: Path, notes: tuple[str, ...] = ()) -
     chance = chance_of({"configuration": configuration_in(release_dir)})
     plain, under = read_annotations(folder), read_annotations(folder / ATTACKS, attacked=True)
     variants = [variant for variant in PAIR_VARIANTS if variant in under.header["configuration"]["variants"]]
-    keys = [(str(case.pair_id), variant) for case in under.cases for variant in variants]
+    keys = [(case.pair_id or case.dialogue_id, variant) for case in under.cases for variant in variants]
     attacked = AttackedTexts(ReplySample(keys, (), clusters_of([pair for pair, _ in keys])), {}, under.header["configuration"][ATTACKS])
     new = {scored.name: scored for scored in criterion_scores(under)}
     rows = [row for scored in criterion_scores(plain) for row in _rows(plain, scored, new[scored.name], attacked, chance)]

@@ -16,12 +16,11 @@ from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.canary import canary_entry, release_identity
-from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import MANIFEST, WAYS, column, files_of, pair_id, parts_of, read_manifest
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
+from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
-from empathy_eval.generation.outcomes import Dialogue, Pair
+from empathy_eval.generation.outcomes import Dialogue, Pair, contrasted
 
-REFERENCE = "reference"
 TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
 # (role, text) of turns.
 Conversation = tuple[tuple[str, str], ...]
@@ -30,12 +29,21 @@ TurnTexts = tuple[str, Conversation, dict[str, str]]
 
 
 class SourceTurn(NamedTuple):
-    """A turn or dialogue of a source: its id, scenario, the manner of the apathetic text if known, and whether it has controls."""
+    """A turn, or a dialogue, by its id: its scenario, the manner of the apathetic text where it is known, and whether it has controls.
+
+    ``variants`` says whether it has those of a pair, which of dialogues not all have.
+    """
 
     name: str
     scenario_id: int
     manner: str | None = None
     controls: bool = False
+    variants: bool = True
+
+    def has(self, asked: set[str]) -> bool:
+        """Whether it has any of these texts."""
+        has = {REFERENCE, *(PAIR_VARIANTS if self.variants else ()), *(CONTROLS if self.controls else ())}
+        return not asked.isdisjoint(has)
 
     @property
     def stratum(self) -> tuple[int, str | None]:
@@ -68,7 +76,11 @@ class ReleaseTexts:
 
     def dialogues(self) -> Iterator[SourceTurn]:
         """All dialogues."""
-        return map(SourceTurn, column(self.folder, "dialogues", "dialogue_id"), column(self.folder, "dialogues", "scenario_id"))
+        names, scenarios = (column(self.folder, "dialogues", name) for name in ("dialogue_id", "scenario_id"))
+        whole = {(row["dialogue_id"], row["variant"]) for row in self._rows(CONTRASTS, ["dialogue_id", "variant"], set(names))}
+        first, control = PAIR_VARIANTS[0], CONTROLS[0]
+        placed = zip(names, scenarios, strict=True)
+        return (SourceTurn(name, one, None, (name, control) in whole, (name, first) in whole) for name, one in placed)
 
     def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns."""
@@ -77,13 +89,20 @@ class ReleaseTexts:
             for row in self._rows(config, ["pair_id", *present, *context], wanted):
                 yield row["pair_id"], _conversation(row.get("context", ())), {name: row[name] for name in present}
 
-    def conversations(self, wanted: Collection[str]) -> Iterator[tuple[str, Conversation]]:
-        """Id and all turns of the wanted dialogues."""
-        return ((row["dialogue_id"], _conversation(row["turns"])) for row in self._rows("dialogues", ["dialogue_id", "turns"], wanted))
+    def conversations(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
+        """Of the dialogues that are wanted the id, the variant and all turns, in those of these variants that they have."""
+        if REFERENCE in variants:
+            for row in self._rows("dialogues", ["dialogue_id", "turns"], wanted):
+                yield row["dialogue_id"], REFERENCE, _conversation(row["turns"])
+        for row in self._rows(CONTRASTS, ["dialogue_id", "variant", "turns"], wanted) if {*variants} - {REFERENCE} else ():
+            if row["variant"] in variants and row["variant"] != REFERENCE:
+                yield row["dialogue_id"], row["variant"], _conversation(row["turns"])
 
     def _rows(self, config: str, names: list[str], wanted: Collection[str]) -> Iterator[dict[str, Any]]:
-        """Rows of a config whose first column is wanted."""
+        """The rows of a config whose first column is wanted; a config that not every release has may not be there."""
         for path in files_of(self.folder, config):
+            if config in OPTIONAL and not path.is_file():
+                continue
             for batch in table_batches(path, names):
                 keep = [index for index, name in enumerate(batch.column(0).to_pylist()) if name in wanted]
                 yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
@@ -116,8 +135,10 @@ class BuildTexts:
             yield SourceTurn(name, dialogue.scenario_id, pair.apathetic.way, CONTROLS[0] in _texts(dialogue, pair))
 
     def dialogues(self) -> Iterator[SourceTurn]:
-        """All accepted dialogues."""
-        return (SourceTurn(dialogue.dialogue_id, dialogue.scenario_id) for dialogue, _ in self._accepted())
+        """All that were accepted."""
+        for dialogue, pairs in self._accepted():
+            whole = contrasted(dialogue, pairs)
+            yield SourceTurn(dialogue.dialogue_id, dialogue.scenario_id, None, CONTROLS[0] in whole, PAIR_VARIANTS[0] in whole)
 
     def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns, each turn whole."""
@@ -126,11 +147,14 @@ class BuildTexts:
                 texts = {variant: text for variant, text in _texts(dialogue, pair).items() if variant in variants}
                 yield name, tuple((turn.role, turn.text) for turn in dialogue.turns[: pair.turn]), texts
 
-    def conversations(self, wanted: Collection[str]) -> Iterator[tuple[str, Conversation]]:
-        """Id and all turns of the wanted dialogues."""
-        for dialogue, _ in self._accepted():
+    def conversations(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
+        """Id, variant and all turns of the wanted dialogues."""
+        for dialogue, pairs in self._accepted():
             if dialogue.dialogue_id in wanted:
-                yield dialogue.dialogue_id, tuple((turn.role, turn.text) for turn in dialogue.turns)
+                plain = tuple((turn.role, turn.text) for turn in dialogue.turns)
+                for variant, turns in {REFERENCE: plain, **contrasted(dialogue, pairs)}.items():
+                    if variant in variants:
+                        yield dialogue.dialogue_id, variant, turns
 
     def _pairs(self) -> Iterator[tuple[Dialogue, str, Pair]]:
         """Each pair with its dialogue and its id."""
@@ -180,6 +204,7 @@ class Case:
     """A helper turn with the conversation before it and its texts by variant; or, without a turn, a whole dialogue.
 
     ``conversation`` has (role, text) of the turns shown to a judge; ``conversations`` replaces it for some of the texts.
+    Of a dialogue ``conversation`` is the reference, empty where that is not judged, and ``conversations`` holds it whole by variant.
     """
 
     dialogue_id: str
@@ -190,8 +215,13 @@ class Case:
     conversations: dict[str, Conversation] = field(default_factory=dict)
 
     def before(self, variant: str | None) -> Conversation:
-        """Conversation before one of the texts."""
+        """The conversation before one of the texts; of a dialogue the whole of it."""
         return self.conversations.get(variant or "", self.conversation)
+
+    @property
+    def wholes(self) -> tuple[str | None, ...]:
+        """The variants in which a whole dialogue is judged: None for the dialogue as it is, with its references."""
+        return (*((None,) if self.conversation else ()), *self.conversations)
 
 
 def spread_out(names: Mapping[str, Hashable]) -> list[str]:
@@ -208,7 +238,7 @@ def spread_out(names: Mapping[str, Hashable]) -> list[str]:
 
 
 def sample_of(turns: Iterable[SourceTurn], variants: Collection[str] = TEXTS) -> list[str]:
-    """Names of turns in sampling order: if controls are among the variants, turns that have them come first.
+    """The names of turns or dialogues in the order of the sample: where controls are asked for, those that have them come first.
 
     They are few, and only they separate a judge from shortcuts.
     """
@@ -239,9 +269,12 @@ def cases_of(source: Source | Path, turns: int | None, variants: Iterable[str] =
     return [Case(*parts_of(name), name, contexts[name], ordered[name]) for name in order]
 
 
-def dialogues_of(source: Source | Path, number: int | None) -> list[Case]:
-    """The first dialogues (None: all) of a release or a build, in sampling order."""
-    source = ReleaseTexts(source) if isinstance(source, Path) else source
-    order = spread_out({dialogue.name: dialogue.stratum for dialogue in source.dialogues()})[:number]
-    turns = dict(source.conversations(set(order)))
-    return [Case(name, None, None, turns[name]) for name in order]
+def dialogues_of(source: Source | Path, number: int | None, variants: Iterable[str] = TEXTS) -> list[Case]:
+    """So many dialogues (None: all) that a release or a build has in any of these variants, in the order of :func:`sample_of`."""
+    source, requested = ReleaseTexts(source) if isinstance(source, Path) else source, set(variants)
+    order = sample_of((dialogue for dialogue in source.dialogues() if dialogue.has(requested)), requested)[:number]
+    wholes: dict[str, dict[str, Conversation]] = {name: {} for name in order}
+    for name, variant, turns in source.conversations(wholes.keys(), requested):
+        wholes[name][variant] = turns
+    ordered = {name: {variant: some[variant] for variant in TEXTS if variant in some} for name, some in wholes.items()}
+    return [Case(name, None, None, some.pop(REFERENCE, ()), conversations=some) for name, some in ordered.items()]

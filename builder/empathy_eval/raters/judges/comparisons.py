@@ -17,7 +17,7 @@ from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import column
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus, read_dialogues
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon, PairSides, WordFeatures
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, words_alone
@@ -31,6 +31,7 @@ from empathy_eval.raters.judges.annotations import (
     JudgeComparison,
     TextKey,
     criterion_scores,
+    dialogue_of,
     pair_name,
 )
 from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
@@ -52,17 +53,27 @@ class Shortcuts:
     seed: int
     language: str = ENGLISH
 
-    @property
-    def signatures(self) -> dict[str, str]:
-        """What shortcuts add to the signature."""
-        learned = signature_line(scored="out-of-fold", of="all-pairs", by="dialogue", dealt="sha256")
-        length, words = Length(self.language).signature, WordFeatures(Lexicon(self.language)).signature
-        return {LENGTH: f"|shortcut:{length}|more-is-kind", WORDS_ALONE: f"|shortcut:{words}|{learned}"}
+    def signatures(self, *, whole: bool) -> dict[str, str]:
+        """What shortcuts add to the signature of a figure on pairs, or on whole dialogues."""
+        learned = signature_line(scored="out-of-fold", of="all-dialogues" if whole else "all-pairs", by="dialogue", dealt="sha256")
+        joined = "|text:helper-turns-joined" if whole else ""
+        return {
+            LENGTH: f"|shortcut:{Length(self.language).signature}|more-is-kind{joined}",
+            WORDS_ALONE: f"|shortcut:{WordFeatures(Lexicon(self.language)).signature}|{learned}{joined}",
+        }
 
     @cached_property
     def won(self) -> dict[str, dict[StancePair, float]]:
-        """By shortcut and comparison 1 if it is right, one half for a tie; words alone need two dialogues to learn from."""
-        corpus, lexicon = read_corpus(self.release_dir, "controls", CELLS), Lexicon(self.language)
+        """By shortcut and duel 1 where it is right, one half for a tie; words alone need two dialogues to learn from."""
+        return self._won(read_corpus(self.release_dir, "controls", CELLS))
+
+    @cached_property
+    def won_of_dialogues(self) -> dict[str, dict[StancePair, float]]:
+        """The same of whole dialogues, by all words of the helper."""
+        return self._won(read_dialogues(self.release_dir, CELLS, language=self.language))
+
+    def _won(self, corpus: Corpus) -> dict[str, dict[StancePair, float]]:
+        lexicon = Lexicon(self.language)
         readings = {name: lexicon.read(texts) for name, texts in corpus.variants.items()}
         folds = folds_of(corpus.dialogues, self.seed)
         by_shortcut: dict[str, dict[StancePair, float]] = {LENGTH: {}, WORDS_ALONE: {}}
@@ -77,15 +88,21 @@ class Shortcuts:
 
 
 def at_equal_closeness(scored: CriterionScores, shortcuts: Shortcuts, estimator: Estimator) -> dict[str, Estimate]:
-    """Accuracy of the judge, and of each shortcut, on texts of equal closeness, ties half; empty without such texts."""
+    """How often the judge, and each shortcut, is right where the two texts are equally close, ties half; empty without such texts.
+
+    Of a judge of whole dialogues the texts are these.
+    """
     won = empathetic_wins(scored)
     if not won:
         return {}
     names = [pair for pair, _ in won]
     columns = {JUDGE: list(won.values())}
-    columns |= {name: [outcomes[duel] for duel in won] for name, outcomes in shortcuts.won.items() if won.keys() <= outcomes.keys()}
+    whole = dialogue_of(names[0]) == names[0]
+    outcomes_of = shortcuts.won_of_dialogues if whole else shortcuts.won
+    columns |= {name: [outcomes[duel] for duel in won] for name, outcomes in outcomes_of.items() if won.keys() <= outcomes.keys()}
     shares = estimator.shares(columns, names, right="kind-over-cold,ties-half", duels="near,far")
-    return {name: replace(share, signature=f"{share.signature}{shortcuts.signatures.get(name, '')}") for name, share in shares.items()}
+    added = shortcuts.signatures(whole=whole)
+    return {name: replace(share, signature=f"{share.signature}{added.get(name, '')}") for name, share in shares.items()}
 
 
 def empathetic_wins(scored: CriterionScores) -> dict[StancePair, float]:

@@ -11,13 +11,14 @@ from typing import Any
 
 from empathy_eval.completions.asker import Asker, Trail, gather_all
 from empathy_eval.completions.requests import About, Flaw, NoAnswer
+from empathy_eval.design.contrasts import REFERENCE
 from empathy_eval.design.judge_prompts import JudgePrompts
 from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD, Kind
 from empathy_eval.design.rubrics import REWARD as REWARDED
 from empathy_eval.design.rubrics import REWARDS, Criterion, Rubric
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.raters.judges.annotations import Annotated, JudgeComparison, NamedStrategy, Rating
-from empathy_eval.raters.judges.cases import REFERENCE, Case
+from empathy_eval.raters.judges.cases import Case
 
 # Tolerance of the sum of probabilities, which are normalised.
 ROUNDED = 0.01
@@ -108,8 +109,9 @@ def compared(case: Case) -> list[tuple[str, str]]:
 
 
 def requests_of(rubric: Rubric, case: Case) -> int:
-    """Number of requests of a sample of a case if each is answered well at once; equal texts are one."""
-    texts = 1 if case.turn is None else len({(case.before(variant), text) for variant, text in case.texts.items()})
+    """How many requests a sample of a case takes where each is answered well at once; equal texts are one."""
+    read = [(variant, "") for variant in case.wholes] if case.turn is None else case.texts.items()
+    texts = len({(case.before(variant), text) for variant, text in read})
     each = {"rating": texts * len(rubric.requests), "preference": 2 * len(compared(case)), "strategies": 1 + texts, "reward": texts}
     return each[rubric.kind]
 
@@ -157,8 +159,9 @@ class _CaseRequests:
                 return "strategies", [self.strategies]
             case "reward":
                 return "ratings", [partial(self.reward, *text) for text in texts]
-        whole: Sequence[tuple[str | None, str | None]] = [(None, None)] if self.case.turn is None else texts
-        return "ratings", [partial(self.ratings, *text, criteria) for text in whole for criteria in rubric.requests]
+        read: Sequence[tuple[str | None, str | None]] = texts
+        read = [(variant, None) for variant in self.case.wholes] if self.case.turn is None else read
+        return "ratings", [partial(self.ratings, *text, criteria) for text in read for criteria in rubric.requests]
 
     async def _ask(self, kind: Kind, messages: Any, value_of: Callable[[Any], Any], sample: int) -> Any:
         async def judge(value: Any) -> Any:

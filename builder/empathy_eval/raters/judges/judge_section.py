@@ -19,7 +19,7 @@ from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, 
 from empathy_eval.raters.judges.comparisons import Shortcuts, contents_in, empathetic_wins, with_people
 from empathy_eval.raters.judges.estimator import chance_of, reckoning_of
 from empathy_eval.raters.judges.judge_quality import ComparedWith, quality_with
-from empathy_eval.raters.judges.tag_audit import audit_json, audit_of, over_dialogues, turns_of
+from empathy_eval.raters.judges.tag_audit import UNDERSTANDING, PlannedTurns, audit_json, audit_of, over_dialogues, turns_of, understood
 from empathy_eval.raters.review.record import read_record
 
 # Columns read of each config, besides the judge's.
@@ -107,6 +107,8 @@ def _folder(release_dir: Path, entry: dict[str, Any], cases: Cases) -> Annotatio
 
 # Omitted from the report: usage is in the manifest, and the other judges are on the page itself.
 UNTOLD = {"usage", "beside", "missing"}
+# What is said of a judge by a rubric on whole dialogues, where its pairs are dialogues.
+WHOLE_DIALOGUE = "dialogue"
 
 
 def judge_section(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,6 +129,7 @@ def judge_section(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, A
     for folder in folders:
         quality = quality_with(folder, chance, ComparedWith(_others(folder, folders)), shortcuts).to_json()
         worth[folder.name] = {name: value for name, value in quality.items() if name not in UNTOLD}
+        worth[folder.name] |= {"unit": WHOLE_DIALOGUE} if folder.header["rubric"]["unit"] == WHOLE_DIALOGUE else {}
         duels = {scored.name: empathetic_wins(scored) for scored in criterion_scores(folder)}
         with_people = people.get("judges", {}).get(folder.name, {})
         worth[folder.name]["criteria"] = {
@@ -135,8 +138,11 @@ def judge_section(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, A
         }
     naming = [folder for folder in folders if folder.kind == "strategies"]
     section: dict[str, Any] = {"worth": worth}
+    rating = [folder for folder in folders if UNDERSTANDING in {criterion["name"] for criterion in folder.header["rubric"]["criteria"]}]
+    turns = turns_of(release_dir) if naming or rating else PlannedTurns({}, {})
+    if depths := {folder.name: depth for folder in rating if (depth := understood(folder, turns))}:
+        section["depth"] = depths
     if naming:
-        turns = turns_of(release_dir)
         section["course"] = {folder.name: over_dialogues(folder, turns, reckoning_of(folder, chance)) for folder in naming}
         section["tags"] = _joined(people.get("tags"), audit_json(audit_of((), naming, release_dir, chance)))
     return {"judges": json.loads(json.dumps(section))}

@@ -72,7 +72,9 @@ class Replay:
         asyncio.run(self.job.work(asker)(case))
         keys, bad = _values_named(annotated, "request_key"), {failure.request_key for failure in annotated.failures}
         tries = [{each.key for each in samples_of(request, asker.samples)} for request in asker.asked]
-        same_texts = _values_named(annotated, "variant") <= {None, *case.texts} and (bool(bad) or keys <= set().union(*tries))
+        same_texts = _values_named(annotated, "variant") <= {None, *case.texts, *case.conversations} and (
+            bool(bad) or keys <= set().union(*tries)
+        )
         in_vain = [mine <= bad for mine in tries]
         return same_texts and all(mine & (keys | bad) or _partner_failed(index, asker.asked, in_vain) for index, mine in enumerate(tries))
 
@@ -206,6 +208,8 @@ async def _look_ahead(job: AnnotationJob, ledger: Ledger, models: Mapping[str, M
 def _shape(case: Case) -> tuple[str, ...]:
     """The variants of a case, equal texts as one: what determines the number of requests."""
     first: dict[tuple[Conversation, str], str] = {}
+    if case.turn is None:
+        return tuple(map(str, case.wholes))
     return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
 
 

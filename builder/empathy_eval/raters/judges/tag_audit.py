@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR, RAW, REFERENCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import column, pair_id
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.evaluation.corpus.descriptives import PARTS, part_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.agreement.agree import TagAudit, TagJudgement, tag_rows
-from empathy_eval.raters.judges.annotations import AnnotationFolder
+from empathy_eval.raters.judges.annotations import AnnotationFolder, criterion_scores
+from empathy_eval.raters.judges.cases import TEXTS
 from empathy_eval.raters.judges.estimator import Estimator, signed_by
 from empathy_eval.raters.review.record import rater_count
 from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.statistics.estimate import Estimate
 
-REFERENCE, PEOPLE = "reference", "people"
+PEOPLE = "people"
 
 
 def tags_of_people(record: Mapping[str, Any], contents: Mapping[str, str] | None = None) -> Iterator[TagJudgement]:
@@ -86,6 +90,9 @@ def audit_json(audit: TagAudit) -> dict[str, Any]:
 
 # Where a judge's strategy of a turn comes from, for the signature.
 SEEN = {"named": "named-of-the-reference", "likely": "most-likely-before-a-reply,first-of-equals"}
+# Which strategies a kind text uses more often than a cold one: at equal closeness, where both were planned with the same one, and as
+# released.
+DELTAS = {STANCE_NEAR: NEAR, STANCE_FAR: FAR, RAW: (EMPATHETIC, APATHETIC)}
 
 
 @dataclass(frozen=True)
@@ -127,11 +134,65 @@ def over_dialogues(folder: AnnotationFolder, turns: PlannedTurns, estimator: Est
     """
     taxonomy = load_taxonomy()
     seen = _turn_strategies(folder, turns)
+    named = _named(folder, turns)
     return {
         "turns": len({turn.pair_id for turn in seen}),
         "agreement": {name: _agreement(seen, name, taxonomy, estimator) for name in SEEN},
         "strategies": _counted(seen, turns, taxonomy),
+        "variants": {variant: _named_by_part(some, turns, taxonomy) for variant, some in named.items()},
+        "deltas": {name: found for name, sides in DELTAS.items() if (found := _deltas(named, sides, taxonomy, estimator))},
     }
+
+
+def _named(folder: AnnotationFolder, turns: PlannedTurns) -> dict[str, dict[tuple[str, int], str]]:
+    """By variant, in the order of the contract, what a judge called each text of it, by pair and sample."""
+    found: dict[str, dict[tuple[str, int], str]] = {}
+    for case in folder.cases:
+        for one in case.strategies if case.pair_id in turns.part else ():
+            found.setdefault(one.variant, {})[str(case.pair_id), one.sample] = one.named
+    return {variant: found[variant] for variant in TEXTS if variant in found}
+
+
+def _named_by_part(named: Mapping[tuple[str, int], str], turns: PlannedTurns, taxonomy: Taxonomy) -> list[dict[str, Any]]:
+    """A row a strategy that was named: its counts by part of the dialogue."""
+    counts = Counter((one, turns.part[name]) for (name, _), one in named.items())
+    rows = [(one, [counts[one.abbreviation, part] for part in range(PARTS)]) for one in taxonomy.strategies]
+    return [{"name": one.name, "phase": one.phase, "named": some} for one, some in rows if any(some)]
+
+
+def _deltas(
+    named: Mapping[str, Mapping[tuple[str, int], str]], sides: tuple[str, str], taxonomy: Taxonomy, reckoning: Estimator
+) -> dict[str, Any]:
+    """By strategy how much more often it is named of the kind text than of the cold one of the same turns, as a difference of shares."""
+    kind, cold = (named.get(one, {}) for one in sides)
+    both = [key for key in kind if key in cold]
+    used = [one for one in taxonomy.strategies if any(one.abbreviation in (kind[key], cold[key]) for key in both)]
+    columns = {one.name: [float(kind[key] == one.abbreviation) - float(cold[key] == one.abbreviation) for key in both] for one in used}
+    settings = {"difference": "shares-named-of-the-same-turns", "of": ",".join(sides)}
+    found = reckoning.shares(columns, [name for name, _ in both], **settings) if both else {}
+    return {name: one.to_json() for name, one in found.items()}
+
+
+# What is rated where it is told how deeply the helper goes into what the seeker says, part by part.
+UNDERSTANDING = "understanding"
+
+
+def understood(folder: AnnotationFolder, turns: PlannedTurns) -> dict[str, Any]:
+    """By variant and part of a dialogue the mean rating of understanding, over so many texts; empty where a judge rated no such thing.
+
+    The mean is over the means of texts over their samples.
+    """
+    rated = next((one for one in criterion_scores(folder) if one.name == UNDERSTANDING), None)
+    found: dict[str, list[list[float]]] = {variant: [[] for _ in range(PARTS)] for variant in TEXTS}
+    for (name, variant), value in rated.means.items() if rated else ():
+        if name in turns.part:
+            found[variant][turns.part[name]].append(value)
+    rows = [
+        {"variant": variant, "texts": [*map(len, parts)], "means": [round(fmean(some), 4) if some else None for some in parts]}
+        for variant, parts in found.items()
+        if any(parts)
+    ]
+    return {"signature": signed_by(folder, criterion=UNDERSTANDING, mean="of-texts", parts=PARTS), "variants": rows} if rows else {}
 
 
 def _turn_strategies(folder: AnnotationFolder, turns: PlannedTurns) -> list[TurnStrategies]:

@@ -202,6 +202,13 @@ def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelectio
     return replace(selection, metrics=(*selection.metrics, *more))
 
 
+def _judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None) -> tuple[list[PrecomputedScores], list[str]]:
+    """The judges of replies, and what is told of those of whole dialogues, which people did not rate."""
+    found = judged(release_dir, names, annotations)
+    told = [f"{one.name}: left out, as it rates whole dialogues and people rated replies" for one in found if one.whole]
+    return [one for one in found if not one.whole], told
+
+
 def score_rated(
     release_dir: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, ratings: Path, split: str | None = None,
     lower_is_better: bool = False, items: Path | None = None, shortcuts: bool = True, judges: Sequence[str] = (),
@@ -219,7 +226,7 @@ def score_rated(
     manifest = read_manifest(release_dir)
     language = language_of(report := manifest["configuration"])
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
-    judge_scores = judged(release_dir, judges, annotations)
+    judge_scores, wholes = _judges(release_dir, judges, annotations)
     named_apart([metric.name for metric in (*selection.metrics, *judge_scores)], files)
     given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
@@ -241,4 +248,4 @@ def score_rated(
     if fits:
         reached, faults = pair_accuracies(release_dir, fits, MetricSelection((*selection.metrics, *given), (), language), scoring, chance)
         measured = replace(measured, on_pairs=reached, faults=tuple(dict.fromkeys((*measured.faults, *faults))))
-    return replace(measured, told=(*notes, *notes_of_ratings, *measured.told), provenance=provenance)
+    return replace(measured, told=(*notes, *wholes, *notes_of_ratings, *measured.told), provenance=provenance)

@@ -161,7 +161,7 @@ def released_cases(folder: Path, said: dict[str, Any], places: Any) -> list[Case
     wanted = set(places)
     if said["says"]["unit"] == "dialogue":
         names = column(folder, "dialogues", "dialogue_id")
-        cases = [one for one in dialogues_of(folder, None) if (one.dialogue_id, None) in wanted] if wanted else []
+        cases = [one for one in dialogues_of(folder, None, said["variants"]) if (one.dialogue_id, None) in wanted] if wanted else []
     else:
         names = column(folder, "pairs", "pair_id")
         turns = zip(names, column(folder, "pairs", "dialogue_id"), column(folder, "pairs", "turn"), strict=True)

@@ -24,7 +24,7 @@ MOST_REPEATED = 2
 
 
 @dataclass(frozen=True)
-class Under:
+class BuildDefinitions:
     """What the folder of a header was made under: what is packaged where the hashes are its, else what it carries. ``scenarios``,
     ``templates`` and ``rules`` are folders of one's own in the place of either.
 

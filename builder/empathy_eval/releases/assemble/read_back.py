@@ -16,7 +16,7 @@ from empathy_eval.base.text import edit_ratio, overlap
 from empathy_eval.completions.requests import LONGEST
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import JUDGED, PREFERRED, SPLITS, configs_of, file_of, parts_of, split_of
+from empathy_eval.design.dataset import DERIVED, JUDGED, SPLITS, configs_of, file_of, parts_of, split_of
 from empathy_eval.design.errata import original_id, revision_of
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
@@ -51,9 +51,9 @@ class DialogueRows:
         return {table: [row for _, row in rows] for (table, of), rows in self.rows.items() if of in (None, split)}
 
 
-def tables_of(manifest: Mapping[str, Any], *, preferred: bool = False) -> list[str]:
-    """The tables that outcomes are read from; with ``preferred`` ones all whose rows come from outcomes."""
-    names = [name for name in configs_of(manifest["counts"]) if name not in JUDGED and (preferred or name not in PREFERRED)]
+def tables_of(manifest: Mapping[str, Any], *, derived: bool = False) -> list[str]:
+    """The tables that outcomes are read from; with ``derived`` ones all whose rows come from outcomes."""
+    names = [name for name in configs_of(manifest["counts"]) if name not in JUDGED and (derived or name not in DERIVED)]
     return [*names, *BESIDE]
 
 

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Sequence
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import PREFERRED, TEXT_HASH, pair_id
+from empathy_eval.design.dataset import CONTRASTS, PREFERRED, TEXT_HASH, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant, contrasted
 
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
 def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(table, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, its crossed items, then what
-    stands in the provenance and among the candidates."""
+    """(table, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, the whole dialogue in each
+    variant, its crossed items, then what stands in the provenance and among the candidates."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -33,6 +33,7 @@ def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tupl
             row = row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
             yield "controls", row
         yield from preference_rows(row)
+    yield from ((CONTRASTS, row) for row in _contrast_rows(dialogue, outcome.pairs, scenario))
     crossed = [_crossed_row(dialogue, item) for item in outcome.crossed]
     yield from (("crossed", row) for row in crossed)
     yield from (("provenance", row) for row in _provenance_rows(dialogue, outcome.pairs, crossed))
@@ -138,6 +139,13 @@ def preference_rows(row: TableRow) -> Iterator[tuple[str, TableRow]]:
             said = {"chosen": row[chosen], "rejected": row[rejected]}
             replies = {name: [{"role": "assistant", "content": text}] for name, text in said.items()}
             yield config, {"pair_id": row["pair_id"], "scenario": row["scenario"], "prompt": prompt, **replies}
+
+
+def _contrast_rows(dialogue: Dialogue, pairs: Sequence[Pair], scenario: str) -> Iterator[TableRow]:
+    """The dialogue with all helper turns of one variant, for each variant that every helper turn has."""
+    about = {"dialogue_id": dialogue.dialogue_id, "scenario_id": dialogue.scenario_id, "scenario": scenario}
+    for variant, turns in contrasted(dialogue, pairs).items():
+        yield {**about, "variant": variant, "turns": [{"role": role, "text": text} for role, text in turns]}
 
 
 def _provenance_rows(dialogue: Dialogue, pairs: Sequence[Pair], crossed: Sequence[TableRow]) -> Iterator[TableRow]:

@@ -32,7 +32,7 @@ from empathy_eval.releases.assemble.rows import derive
 from empathy_eval.releases.assemble.selection import Selection, select, withdrawn_counts
 from empathy_eval.releases.assemble.signing import key_to_sign, sign
 from empathy_eval.reports.explorer import PAGE, explore_page
-from empathy_eval.reports.report import Report, measure_release, own_metrics, pinned, published_configuration, write_report
+from empathy_eval.reports.report import Report, configured_metrics, measure_release, pinned_metrics, published_configuration, write_report
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -68,7 +68,7 @@ def release(
     before = predecessors(previous, name, version) if previous else []
     refuse_another(out, name, version, replace=replace)
     gone = withdrawn_counts(build_dir, header["configuration"])
-    found = own_metrics(header["configuration"], without)
+    found = configured_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = _selected(build_dir, header, reviewed)
     judged = read_all(annotations, trusted)
@@ -77,7 +77,7 @@ def release(
         refuse_another(out, name, version, replace=replace)  # again, now that nobody else writes there
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
-        facts |= _said({"metrics": pinned(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before})
+        facts |= _said({"metrics": pinned_metrics(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before})
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         stage("measuring")
         report = measure_release(folder, facts, found, scoring)

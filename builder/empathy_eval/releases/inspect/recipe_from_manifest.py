@@ -22,7 +22,7 @@ from empathy_eval.design.quotas import sequence_positions
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
 from empathy_eval.generation.replay_item import ItemReplayer
-from empathy_eval.releases.assemble.built_under import Under
+from empathy_eval.releases.assemble.built_under import BuildDefinitions
 
 # A plan of strangers beyond this is not drawn again.
 MOST_DIALOGUES, MOST_TURNS = 5_000_000, 1000
@@ -74,7 +74,7 @@ def recipe_again(
     Raises:
         InputError: if one of the folders of one's own is not valid.
     """
-    under = Under(header, folder, scenarios, templates, rules)
+    under = BuildDefinitions(header, folder, scenarios, templates, rules)
     catalogue, prompts = under.catalogue, under.prompts
     try:
         config = parse_configuration(dict(header["configuration"]), "configuration", _words(header, folder))

@@ -12,8 +12,8 @@ from typing import Any
 from empathy_eval.base.errors import Finding, InputError, faults_of
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import TableRow
-from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, TEXT_HASH, file_of, parts_of, split_of
+from empathy_eval.design.contrasts import CONTROLS, REFERENCE
+from empathy_eval.design.dataset import CONTRASTS, JUDGED, OPTIONAL, PROVENANCE, SPLITS, TEXT_HASH, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric, rubric_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.annotations import dialogue_of, teacher_of
@@ -94,9 +94,9 @@ def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> Iterato
     """What a row is of, and its judge was not asked for."""
     if said is None:
         return
-    if row["sample"] >= said["samples"]:
+    if not 0 <= row["sample"] < said["samples"]:
         yield f"is of sample {row['sample']}, but there are only {said['samples']} samples"
-    if strange := [one for one in _variants(row) if one not in said["variants"]]:
+    if strange := [one for one in _variants(row) or [REFERENCE] * (row["pair_id"] is None) if one not in said["variants"]]:
         yield f"is of {', '.join(strange)}, which the manifest does not name"
     if name in said["left_out"]:
         yield "is in the data, but is listed as left out"
@@ -168,7 +168,10 @@ There = dict[str, set[str]]
 
 def _there(folder: Path, split: str) -> There:
     """The ids of what can be judged in a split."""
-    return {config: {row[name] for _, row in numbered(file_of(folder, config, split), [name])} for config, name in IDS.items()}
+    found = {config: {row[name] for _, row in numbered(file_of(folder, config, split), [name])} for config, name in IDS.items()}
+    path = file_of(folder, CONTRASTS, split)
+    rows = (row for _, row in numbered(path, ["dialogue_id", "variant"])) if path.is_file() else ()
+    return found | {CONTRASTS: {f"{row['dialogue_id']}:{row['variant']}" for row in rows}}
 
 
 def _placed(row: TableRow, split: str, there: There) -> Iterator[str]:
@@ -180,11 +183,18 @@ def _placed(row: TableRow, split: str, there: There) -> Iterator[str]:
         return
     if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
         yield "its dialogue or turn is not that of its id"
-    if (name or dialogue_id) not in there["pairs" if name else "dialogues"]:
-        yield f"is not a {'pair' if name else 'dialogue'} of the release"
-    elif bool(name) != bool(variants := _variants(row)):
-        yield "is a pair without a variant, or a whole dialogue with one"
-    elif any(one in CONTROLS for one in variants) and name not in there["controls"]:
+    if name is None:
+        if dialogue_id not in there["dialogues"]:
+            yield "is not a dialogue of the release"
+        if row["variant"] is not None and f"{dialogue_id}:{row['variant']}" not in there[CONTRASTS]:
+            yield f"is a whole dialogue, but the release has it not all {row['variant']}"
+        if row["variant"] == REFERENCE:
+            yield "is a whole dialogue, but names its reference as a variant"
+    elif name not in there["pairs"]:
+        yield "is not a pair of the release"
+    elif not (variants := _variants(row)):
+        yield "is a pair without a variant"
+    elif any(variant in CONTROLS for variant in variants) and name not in there["controls"]:
         yield f"has no text {' or '.join(variants)}"
 
 

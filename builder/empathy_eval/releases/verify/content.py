@@ -21,7 +21,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.stages import advance
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.configuration import candidates_of
-from empathy_eval.design.dataset import MANIFEST, PREFERRED, pair_id, split_of
+from empathy_eval.design.dataset import CONTRASTS, MANIFEST, PREFERRED, pair_id, split_of
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.kinds import NEAR_APATHETIC
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -44,7 +44,7 @@ from empathy_eval.releases.verify.texts import TextChecks, replayed
 
 # What tells the rows of a dialogue apart; in other tables it is the pair.
 IDENTITY = {
-    "dialogues": ("dialogue_id",), "crossed": ("crossed_id",), "provenance": ("pair_id", "what"),
+    "dialogues": ("dialogue_id",), CONTRASTS: ("dialogue_id", "variant"), "crossed": ("crossed_id",), "provenance": ("pair_id", "what"),
     "candidates": ("pair_id", "variant", "attempt"),
 }  # fmt: skip
 # How far a measure may be from the one that a text gives.
@@ -61,7 +61,7 @@ def content_faults(folder: Path, manifest: dict[str, Any], under: TextChecks | N
         what, fix = f"its own checks are code and were not run: {own}", "ask the publisher for these checks, and build the release again"
         yield Finding(str(folder), what, fix, "note", "checks")
     contents, last = ReleaseContents(folder, manifest, under, Requests(folder, manifest)), tuple[Any, ...]()
-    for stored in read_back(folder, tables_of(manifest, preferred=True)):
+    for stored in read_back(folder, tables_of(manifest, derived=True)):
         place = place_of(stored.dialogue_id)
         if place <= last:
             yield Finding(_first(folder, stored), f'"{stored.dialogue_id}" is not in the order of the plan, or is there twice')

@@ -30,7 +30,7 @@ from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.releases.assemble.built_under import Under
+from empathy_eval.releases.assemble.built_under import BuildDefinitions
 from empathy_eval.releases.assemble.manifest import SOFTWARE, software
 from empathy_eval.reports.explorer import PAGE
 
@@ -114,7 +114,7 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
         wrong.append(Finding(str(folder / MANIFEST), 'has no "definitions"'))
     if not wrong:
         try:
-            under = Under(manifest, folder, strict=True)
+            under = BuildDefinitions(manifest, folder, strict=True)
             language, _ = under.language, under.catalogue
         except InputError as error:
             wrong = list(faults_of(error.problems))

@@ -30,8 +30,8 @@ from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
 from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.reports.explorer import FOLDER, FORMAT, HELD, PAGE, explore_page
-from empathy_eval.reports.report import Report, draw, page_text, retold, tables_text
+from empathy_eval.reports.explorer import EMBEDDED, FOLDER, FORMAT, PAGE, explore_page
+from empathy_eval.reports.report import Report, draw, page_text, report_from_json, tables_text
 
 # However an element says that it has such an id; of several a browser takes the first.
 NAMES_ONE = re.compile(r"\bid\s*=\s*[\"']?(about|sample)\b", re.IGNORECASE)
@@ -102,12 +102,12 @@ def code_of(page: str) -> str:
 
 def _shell(page: str) -> str:
     """A page without its scripts, style, and what it says and embeds."""
-    return HELD.sub("", CODE.sub("", page))
+    return EMBEDDED.sub("", CODE.sub("", page))
 
 
 def _held(page: str) -> dict[str, Any]:
     """What a page says and embeds; a ValueError if a browser could take something else for it."""
-    held, around = HELD.findall(page), html.unescape(HELD.sub("", page))
+    held, around = EMBEDDED.findall(page), html.unescape(EMBEDDED.sub("", page))
     if sorted(name for name, _ in held) != ["about", "sample"] or NAMES_ONE.search(around):
         raise ValueError('it must have one script "about", one script "sample", and no other element with these ids')
     return {name: json_value(text) for name, text in held}
@@ -136,7 +136,7 @@ def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     path = folder / "report" / TABLES
     try:
         tables = read_tables(folder)
-        report = retold(tables)
+        report = report_from_json(tables)
         made = papers(folder, _facts(manifest), report)
         wanted = {f"report/{TABLES}": tables_text(tables), "report/index.html": page_text(report), **made}
     except InputError as error:

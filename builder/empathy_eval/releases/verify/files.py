@@ -23,7 +23,10 @@ ALWAYS = {
     f"report/{TABLES}", "report/index.html", "report/items.parquet",
 }  # fmt: skip
 # Figures hang on the report: which are there is looked at beside it.
-FIGURE_NAMES = ("accuracies", "course", "effects", "judges", "lengths", "ranks", "scenarios")
+FIGURE_NAMES = (
+    "accuracies", "course", "course_named", "deltas", "deltas_planned", "depth", "effects", "judges", "judges_of_dialogues", "lengths",
+    "ranks", "scenarios",
+)  # fmt: skip
 FIGURES = {f"report/figures/{name}.{kind}" for name in FIGURE_NAMES for kind in ("png", "svg")}
 # What a repository of git or the Hub, and what a fetched one, has of its own; and what signs a manifest.
 BESIDE = {MANIFEST, ".gitattributes", SIGNATURE}

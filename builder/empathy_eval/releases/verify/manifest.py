@@ -24,7 +24,7 @@ from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
 from empathy_eval.raters.review.human_evaluation import PLACES, RATED
 from empathy_eval.raters.review.record import CRITERIA
-from empathy_eval.releases.assemble.built_under import Under
+from empathy_eval.releases.assemble.built_under import BuildDefinitions
 from empathy_eval.releases.assemble.duplicates import PREFERENCE
 from empathy_eval.releases.assemble.predecessors import disorder
 from empathy_eval.statistics.estimate import CONFIDENCE
@@ -47,7 +47,10 @@ def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration
 
 def _planned_replacements(folder: Path, manifest: dict[str, Any], config: Configuration) -> PlanIndex:
     """The plan of a release: dialogues that it holds by their turns, others as they are drawn again."""
-    catalogue, there = Under(manifest, folder, strict=True).catalogue, _roles(folder, errata_dialogues(manifest["configuration"]))
+    catalogue, there = (
+        BuildDefinitions(manifest, folder, strict=True).catalogue,
+        _roles(folder, errata_dialogues(manifest["configuration"])),
+    )
     drawn = sequence_positions(config, catalogue) if config.plan == "drawn" else None
 
     def roles(name: str) -> Sequence[str] | None:
@@ -132,7 +135,7 @@ def _configured(manifest: dict[str, Any], config: Configuration) -> Derived:
 def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, released: list[str]) -> Derived:
     """How many dialogues there are to be, of each scenario and in all, and of how many there are fewer."""
     there = {number: one["quota"] for number, one in manifest["scenarios"].items()}
-    catalogue = Under(manifest, folder, strict=True).catalogue
+    catalogue = BuildDefinitions(manifest, folder, strict=True).catalogue
     wanted, total = dict.fromkeys(there, 1), len(there)
     if config.plan == "drawn":
         if config.dialogues > MOST_DIALOGUES or config.surplus > 1:

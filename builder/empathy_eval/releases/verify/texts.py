@@ -22,6 +22,7 @@ from empathy_eval.completions.requests import LONGEST, About, Completion, Flaw, 
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import MANIFEST, pair_id
+from empathy_eval.design.errata import original_id
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, KINDS, NEAR_APATHETIC, SCORE, SELF_CHAT, Kind
 from empathy_eval.design.planning import Plan, PlannedTurn, plan_of
 from empathy_eval.design.prompts import Message, Prompts, load_prompts
@@ -36,7 +37,7 @@ from empathy_eval.generation.crossed_by_models import CrossedItemWriter
 from empathy_eval.generation.outcomes import VARIANTS, Candidate, Dialogue, ItemTrail, Outcome, Pair, Scene
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
-from empathy_eval.releases.assemble.built_under import Under
+from empathy_eval.releases.assemble.built_under import BuildDefinitions
 from empathy_eval.releases.assemble.read_back import RULES, SEEDS, outcomes
 from empathy_eval.releases.verify.manifest import configuration_of
 
@@ -78,7 +79,7 @@ def checked_under(folder: Path, manifest: dict[str, Any]) -> TextChecks | None:
     Raises:
         InputError: if what it carries is not valid.
     """
-    under, config = Under(manifest, folder, strict=True), configuration_of(folder, manifest)
+    under, config = BuildDefinitions(manifest, folder, strict=True), configuration_of(folder, manifest)
     if under.language is None:
         return None
     catalogue = under.catalogue
@@ -102,6 +103,9 @@ def replayed(outcome: Outcome, under: TextChecks, gone: Collection[str]) -> tupl
     curated = [one for one in outcome.crossed if one.source == "seed" and not catalogue.crossed]
     if curated:
         own = tuple(CrossedItem(*(getattr(one, name) for name in CrossedItem.__dataclass_fields__)) for one in curated)
+        # A corrected dialogue takes the items of the original one under its own id.
+        original = original_id(outcome.dialogue_id)
+        own = tuple(replace(item, crossed_id=item.crossed_id.replace(outcome.dialogue_id, original, 1)) for item in own)
         under = replace(under, recipe=replace(under.recipe, catalogue=replace(catalogue, crossed={outcome.scenario_id: own})))
     try:
         plan = under.plan(outcome.dialogue_id)

@@ -32,7 +32,7 @@ from empathy_eval.releases.verify.ledger import ledger_faults
 from empathy_eval.releases.verify.manifest import manifest_faults, review_faults
 from empathy_eval.releases.verify.report import comparable, disagreements, item_faults
 from empathy_eval.releases.verify.texts import checked_under, toxicity_faults
-from empathy_eval.reports.report import measure_release, metrics_of, newer, otherwise, retold
+from empathy_eval.reports.report import changed_signatures, measure_release, release_metrics, report_from_json, unpinned_metrics
 
 OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
 LATER_METRIC = "nothing needs to be done: the release is older than the metric, or was made with another list of metrics"
@@ -159,8 +159,10 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     """
     stage("measuring again")
     path, whole = folder / "report" / TABLES, read_tables(folder)
-    found, left = metrics_of(manifest, trusted)
-    if wrong := [Finding(f"{folder / MANIFEST}: metrics: {name}", what, OTHER_SETTINGS) for name, what in otherwise(found, manifest)]:
+    found, left = release_metrics(manifest, trusted)
+    if wrong := [
+        Finding(f"{folder / MANIFEST}: metrics: {name}", what, OTHER_SETTINGS) for name, what in changed_signatures(found, manifest)
+    ]:
         yield from wrong
         return
     report = measure_release(folder, manifest, found, scoring)
@@ -179,9 +181,9 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     yield from wrong
     if not wrong:
         stage("drawing figures and the explorer again")
-        yield from figure_faults(folder, manifest, retold(whole))
+        yield from figure_faults(folder, manifest, report_from_json(whole))
         yield from explorer_faults(folder, manifest)
-    for name in newer(manifest):
+    for name in unpinned_metrics(manifest):
         what = f'"{name}" is built into this version, but the report has no row of it'
         yield Finding(f"{folder / MANIFEST}: metrics", what, LATER_METRIC, "note", name)
     for one in left:
