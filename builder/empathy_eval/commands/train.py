@@ -163,8 +163,10 @@ COMMAND = Command(
         "--seed N": Option("the seed of the heads, the order and the dropout (default: 42); repeatable with --ablate", group=SOME_KINDS),
         "--ablate": Option(
             "train students in full, with each loss alone and with a shared encoder, into folders of --out, and compare all of them, and "
-    **{f"{part}, with the teacher": {f"{part}: {name}": title for name, title in WITH_TEACHER.items()}
-       for part in ("flow", "content", "score")},
+            ** {
+                f"{part}, with the teacher": {f"{part}: {name}": title for name, title in WITH_TEACHER.items()}
+                for part in ("flow", "content", "score")
+            },
             group=SOME_KINDS,
         ),
         "--alpha A": Option("with --ablate: the weight of flow in the score (default: 0.5)", group=SOME_KINDS),
@@ -233,10 +235,8 @@ def _ablation_lines(result: Ablation) -> Iterator[str]:
             for row in result.rows if any(key in row.figures for key in keys)
         ]  # fmt: skip
         if rows and keys is OF_PEOPLE:
-            rows += [
-    cells = {row["row"]: [f"{row[key]:.3f}" if key in row else "" for key in keys.values()] for row in result.paper}
-    rows += [(f"  paper: {name}", *figures) for name, figures in cells.items()]
-            ]
+            for row in result.paper:
+                rows.append((f"  paper: {row['row']}", *(f"{row[key]:.3f}" if key in row else "" for key in keys.values())))
         yield from ("", *aligned([(title, *keys.values()), *rows], len(keys) + 1)) if rows else ()
 
 
