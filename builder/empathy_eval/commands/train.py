@@ -163,10 +163,7 @@ COMMAND = Command(
         "--seed N": Option("the seed of the heads, the order and the dropout (default: 42); repeatable with --ablate", group=SOME_KINDS),
         "--ablate": Option(
             "train students in full, with each loss alone and with a shared encoder, into folders of --out, and compare all of them, and "
-            ** {
-                f"{part}, with the teacher": {f"{part}: {name}": title for name, title in WITH_TEACHER.items()}
-                for part in ("flow", "content", "score")
-            },
+            "the score without flow and without content, with the teacher on a split that none was trained on",
             group=SOME_KINDS,
         ),
         "--alpha A": Option("with --ablate: the weight of flow in the score (default: 0.5)", group=SOME_KINDS),
