@@ -25,7 +25,7 @@ ANNOTATIONS, STRATEGIES = "annotations", "strategies"
 FLOW = "flow"
 # What is read of annotations; they hold more.
 COLUMNS = pa.schema(
-    [*((name, TEXT) for name in ("pair_id", "variant", "teacher", "rubric", "rubric_hash", "criterion")),
+    [*((name, TEXT) for name in ("pair_id", "dialogue_id", "variant", "teacher", "rubric", "rubric_hash", "criterion")),
      ("sample", pa.int64()), ("value", pa.float64())]
 )  # fmt: skip
 MADE = "annotate the release, and release it again with --annotations DIR; or score it with --annotations DIR"

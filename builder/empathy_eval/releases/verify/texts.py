@@ -125,7 +125,7 @@ def replayed(outcome: Outcome, under: TextChecks, gone: Collection[str]) -> tupl
 async def _item(asker: _Answers, plan: Plan) -> Outcome:
     """The item as a build makes it; as it is released where its dialogue is refused."""
     trail, recipe = ItemTrail(), asker.under.recipe
-    checks = (_Noted(asker.outcome.candidates),) if asker.under.own else ()
+    checks = (_ListedReasons(asker.outcome.candidates),) if asker.under.own else ()
     dialogue = await generate(asker, recipe, checks, plan, trail)
     if dialogue is None:
         return asker.outcome
@@ -234,7 +234,7 @@ async def _verdict(value: dict[str, Any], judge: Judge[T]) -> T | list[Flaw]:
         return [Flaw("not_judged", f"it could not be judged ({type(error).__name__})")]
 
 
-class _Noted(Check):
+class _ListedReasons(Check):
     """In the place of checks of one's own: what they are said to have found."""
 
     name = "noted"
