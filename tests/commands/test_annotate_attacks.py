@@ -194,7 +194,7 @@ def test_score_reports_a_judge_whose_attacked_texts_are_not_judged_to_their_end_
         ("warmer", ("--attacks",), "rates no replies"),
         ("teacher", ("--attacks", "nonsense"), '"nonsense"'),
         ("teacher", ("--attacks", "doubled", "--attacked-turns", 0), "--attacked-turns"),
-        ("teacher", ("--attacks", "doubled", "--variants", "reference"), "no turn has an apathetic"),
+        ("teacher", ("--attacks", "doubled", "--variants", "reference"), "no turn or dialogue has an apathetic"),
         ("teacher", ("--attacks", "names", "--rules", "/nowhere"), "is not a folder"),
         ("teacher", ("--rules", "/nowhere"), "applies to attacks, but none are requested"),
     ],

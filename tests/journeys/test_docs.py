@@ -173,7 +173,7 @@ def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], t
     lines = [f"{pair},{variant},{place}" for pair in pairs for place, variant in enumerate(("apathetic", "empathetic"))]
     (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]))
     split = next(name for name in ("test", "train") if released[1].manifest["counts"]["pairs"][name])
-    (script,) = blocks("scoring.md", "sh")
+    script = "\n".join(blocks("scoring.md", "sh"))
     said = ran(script.replace("--split test", f"--split {split}"), tmp_path)
     assert "shared words, pairs, " in said and "judge, pairs, " in said
 
@@ -190,7 +190,7 @@ def test_scores_under_attack_and_of_crossed_items_are_as_written(light: Path, tm
 
 
 def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Path) -> None:
-    (own,), (people, ensembles) = blocks("own_texts.md", "sh"), blocks("people.md", "sh")
+    (own, _), (people, ensembles) = blocks("own_texts.md", "sh"), blocks("people.md", "sh")
     (tmp_path / "replies.jsonl").write_text(blocks("own_texts.md", "jsonl")[0])
     (tmp_path / "ratings.csv").write_text(blocks("people.md", "csv")[0])
     said = ran(own, tmp_path)

@@ -63,7 +63,7 @@ def told(folder: Path, *arguments: str) -> list[str]:
     [
         ("samples:", "smaples:", 'full.yaml: has unknown "smaples"'),
         ("    max_tokens:", "    max_token:", 'full.yaml: models: far: has unknown "max_token"'),
-        ("plan: drawn", "plan: seeds", "full.yaml: controls: 2000 is not allowed here"),
+        ("plan: drawn", "plan: seeds", "full.yaml: control_dialogues: 300 is not allowed here"),
         ("phase_order: anchored", "phase_order: anchord", 'full.yaml: phase_order: "anchord" is not known'),
     ],
     ids=["key", "key-of-a-model", "plan", "value"],

@@ -175,7 +175,8 @@ def test_a_text_that_was_not_chosen_in_the_place_of_one_that_was_is_found(copy: 
         [copy / "provenance.parquet"],
         lambda row: {**row, TEXT_HASH: hashed} if (row["pair_id"], row["what"]) == (name, "empathetic") else row,
     )
-    found = [one for one in verify(copy, fast=True) if name in one.what]
+    # The dialogue is held whole by variant too, and the first fault of a dialogue names it.
+    found = [one for one in verify(copy, fast=True) if name.rpartition("-t")[0] in one.what]
     assert any("but the rest of the release gives" in one.what or "where the rest of the release gives" in one.what for one in found), found
 
 
