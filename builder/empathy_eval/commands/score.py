@@ -14,7 +14,6 @@ from warnings import warn
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.text import ENGLISH
 from empathy_eval.commands.command import Command, printed
 from empathy_eval.commands.options import (
     A_RELEASE,
@@ -230,6 +229,7 @@ def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotat
 
 def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Scored:
     """What is measured, and beside it the texts that all scorers place furthest apart, with what judges said of them."""
+    from empathy_eval.base.text import ENGLISH
     from empathy_eval.evaluation.external.failures import failures_of, scores_in
     from empathy_eval.raters.judges.annotations import reasons_in
     from empathy_eval.raters.people.human_correlation import mean_ratings, shortcuts_of
