@@ -103,9 +103,7 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
     groups: dict[OptionGroup | None, Any] = {None: parser}
     for row, words in rows.items():
         option = words if isinstance(words, Option) else Option(words)
-        name, flags, choices, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]  # anything is a metavar
-        options = flags.split(", ") if flags else []
-        name = name or (options[-1].lstrip("-").replace("-", "_") if options else metavar.lower())
+        name, options, choices, metavar = _parsed(row)
         settings = _settings(parameters.get(name), placed=not options, switch=not (choices or metavar))
         settings |= {"choices": choices.split(",")} if choices else {"metavar": metavar} if metavar else {}
         settings |= option.settings | ({"dest": name} if options else {})
@@ -114,13 +112,16 @@ def add_options(parser: argparse.ArgumentParser, rows: Rows, *calls: Callable[..
         groups[option.group].add_argument(*(options or [name]), **settings)
 
 
+def _parsed(row: str) -> tuple[str, list[str], str | None, str | None]:
+    """The parameter of a row, its flags, choices and metavar."""
+    name, flags, choices, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]  # anything is a metavar
+    options = flags.split(", ") if flags else []
+    return name or (options[-1].lstrip("-").replace("-", "_") if options else metavar.lower()), options, choices, metavar
+
+
 def parameter_docs(call: Callable[..., Any], rows: Rows) -> Iterator[str]:
     """Yields the parameters of a call as a numpy docstring lists them, with the help of their rows."""
-    helps = {}
-    for row, words in rows.items():
-        named, flags, _, metavar = ROW.fullmatch(row).groups()  # type: ignore[union-attr]
-        name = named or (flags.split()[-1].lstrip("-").replace("-", "_") if flags else metavar.lower())
-        helps[name] = words.settings["help"] if isinstance(words, Option) else words
+    helps = {_parsed(row)[0]: words.settings["help"] if isinstance(words, Option) else words for row, words in rows.items()}
     for name, parameter in inspect.signature(call).parameters.items():
         if name in helps:  # the row of what is on by default is of the option that turns it off
             off = "False: " if parameter.default is True and parameter.annotation == "bool" else ""

@@ -30,17 +30,8 @@ examples:
   empathy-eval train build/demo/release-judged --out build/ablation --kind students --teacher NAME --ablate
   empathy-eval score build/demo/release --metric empathyscore:model=build/model --split test
 
-Estimate a model on a split that it was not trained on. docs/empathyscore.md explains the model, and what it does not show.
+Measure a model on a split that it was not trained on. docs/empathyscore.md explains the model, and what it does not show.
 """
-KINDS = (
-    "the kind of model: plain (default), a weighted sum of counted features; encoder, the same with embeddings of a frozen encoder; "
-    "students, fine-tuned encoders"
-)
-CONTRASTS = (
-    '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
-    "empathetic>far_apathetic, empathetic>apathetic, fitting>other (the two pairs of each crossed item), or equal-closeness for the "
-    "second and third; repeatable"
-)
 SOME_KINDS = OptionGroup("encoders and students")
 
 
