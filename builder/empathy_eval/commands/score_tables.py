@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
     from empathy_eval.raters.study.results import StudyReport
+    from empathy_eval.raters.systems.comparing import Compared
     from empathy_eval.statistics.estimate import Estimate
 
 
@@ -80,7 +81,7 @@ def attack_lines(table_of: AttackTable) -> Iterator[str]:
     yield from table_of.told
 
 
-def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport) -> str:
+def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport | Compared) -> str:
     """Returns all results as CSV, one line per figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")
