@@ -80,9 +80,9 @@ _TABLES = {
 }  # fmt: skip
 register_tables({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
-    "__version__", "AgainstPeople", "Check", "Compared", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError", "JobError",
-    "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "compare", "diff",
-    "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview",
+    "__version__", "AgainstPeople", "Check", "Compared", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw",
+    "InputError", "JobError", "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "compare",
+    "diff", "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview",
     "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study",
     "study_plan", "train", "verify",
 ]  # fmt: skip

@@ -19,7 +19,7 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.systems.comparing import Grid, Worth, gaps_of, holm_together
 from empathy_eval.raters.systems.comparison import Sources, compared
-from empathy_eval.raters.systems.figures import Column, field_of
+from empathy_eval.raters.systems.figures import FigureColumn, field_of
 from empathy_eval.raters.systems.replies import Replied, read_replied
 from empathy_eval.reports.systems_page import page
 from empathy_eval.statistics.estimate import Estimate
@@ -120,13 +120,15 @@ def test_differences_that_are_always_there_are_found_and_noise_is_not(judged: Pa
         KIND: dict.fromkeys(pairs, 2.0), COLD: dict.fromkeys(pairs, 1.0),
         BOTH: {pair: 1.0 + (number % 2) * 2 for number, pair in enumerate(pairs)},
     }  # fmt: skip
-    gaps = holm_together([*gaps_of(Column("x", "judge", True, values, "x"), field, CHANCE)])
+    gaps = holm_together([*gaps_of(FigureColumn("x", "judge", True, values, "x"), field, CHANCE)])
     by_two = {(gap.system, gap.other): gap.difference for gap in gaps}
     first = by_two[KIND, COLD]
     # Three dialogues can be exchanged in 8 ways, two of which are as far from 0 and count half.
     assert first and first.value == 1 and (first.low, first.high) == (1, 1) and first.p == pytest.approx(1 / 8, abs=0.03)
     assert (
-        first.holm and first.p and first.holm == pytest.approx(min(1, 3 * min(one.p for one in by_two.values() if one and one.p)), abs=0.3)
+        first.p_corrected
+        and first.p
+        and first.p_corrected == pytest.approx(min(1, 3 * min(one.p for one in by_two.values() if one and one.p)), abs=0.3)
     )
 
 
@@ -211,7 +213,7 @@ def test_the_command_prints_every_form_and_writes_a_page_that_is_the_same_again(
 
 def test_replies_are_scored_with_annotations_of_them_and_sent_out_to_people(light: Path, judged: Path, tmp_path: Path) -> None:
     found = ee.score(judged / "r", ["length"], annotations=[judged / "rated"], cache=False)
-    assert isinstance(found, ee.OwnMeasured)
+    assert isinstance(found, ee.CustomTextResults)
     assert found.headline["knowing/heart: resonance", KIND].value == 5 and found.headline["knowing/heart: resonance", COLD].value == 1
     ee.review_export(light, tmp_path / "pack", replies=judged / "r", raters=3, per_item=1, pairs=1, dialogues=0)
     key = (tmp_path / "pack" / "key.json").read_text()

@@ -16,7 +16,7 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.options import A_RELEASE, Option
+from empathy_eval.commands.options import A_RELEASE, Option, whole_number
 from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
 
@@ -51,7 +51,9 @@ def annotate(
     attacked_turns: int = ATTACKED, rules: str | Path | None = None, comparisons: int | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> HandedOut:  # fmt: skip
-    """Annotates a release, a finished build or replies of systems with a judge, by a rubric. Sends only requests that its ledger cannot answer.
+    """Annotates a release, a finished build or replies of systems by a rubric.
+
+    Sends only requests that its ledger cannot answer.
 
     ``model`` is a name, the path of a YAML file, its content, or a model object. ``turns`` and ``variants`` may be None, for all. ``ways``
     holds options of ``build``: ``ledger``, ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``,
@@ -307,7 +309,7 @@ COMMAND = Command(
             type=_turns, default=2000,
         ),
         "--variants A,B": Option("the variants, or systems, to judge (default: all)", action="store", type=lambda text: text.split(",")),
-        "--comparisons N": Option("with replies: compare each two systems over N turns (default: all that are judged)", type=whole),
+        "--comparisons N": Option("with replies: compare each two systems over N turns (default: all that are judged)", type=whole_number),
         "--samples K": Option("how many times each text is judged (default: 1)", default=1),
         "--templates DIR": "a folder of judge prompts of your own",
         "--beside DIR": Option(

@@ -54,24 +54,24 @@ def compare(
     from empathy_eval.raters.systems.comparison import Sources, compared
     from empathy_eval.raters.systems.replies import read_replied
 
-    paths = [Path(one) for one in ([replies] if isinstance(replies, str | Path) else replies)]
-    judges, people = ([Path(one) for one in some] for some in (annotations, ratings))
+    paths = [Path(path) for path in ([replies] if isinstance(replies, str | Path) else replies)]
+    judges, people = ([Path(path) for path in some] for some in (annotations, ratings))
     place = page_path(page, [*people]) if page else None
     folders = [read_replied(path) for path in dict.fromkeys(paths)]
     english = folders[0].header["language"] == "en"
     names = list(metrics) if metrics is not None else list(METRICS) if english else []
     with scoring_session(cache) as scoring:
         worth = _worths(release, folders[0].configuration["release"], names, scoring) if release and names else {}
-        found = compared(folders, Sources(judges, people, partial(_found, names) if names else None, worth, scoring))
+        comparison = compared(folders, Sources(judges, people, partial(_find_metrics, names) if names else None, worth, scoring))
     if place:
         from empathy_eval.reports.systems_page import page as systems_page
 
-        named = [*map(str, paths), *(f"--annotations {shlex.quote(one.name)}" for one in judges)]
-        write_page(systems_page(found, f"empathy-eval compare {' '.join(named)}"), found.to_json(), place)
-    return found
+        named = [*map(str, paths), *(f"--annotations {shlex.quote(judge.name)}" for judge in judges)]
+        write_page(systems_page(comparison, f"empathy-eval compare {' '.join(named)}"), comparison.to_json(), place)
+    return comparison
 
 
-def _found(names: Sequence[Any], language: str) -> MetricSelection:
+def _find_metrics(names: Sequence[Any], language: str) -> MetricSelection:
     from empathy_eval.metrics.registry import find
 
     return find(names, {}, language=language)
@@ -95,56 +95,59 @@ def _worths(release: str | Path, of: Mapping[str, str], names: Sequence[Any], sc
         raise input_error(folder, what, "name the release that was replied to, unchanged")
     measured = score(folder, names, scoring=scoring)
     line, (contrast, rows) = shortcut_line(measured), headline_differences(measured)
-    made = dict[str, Worth]()
-    for name, one in rows.items():
-        where = line.beside.get(name, UNTESTED) if line else UNTESTED
+    worths = dict[str, Worth]()
+    for name, row in rows.items():
+        where = line.places.get(name, UNTESTED) if line else UNTESTED
         why = f"{PLACES_OF[where]} ({line.shortcut}; contrast: {contrast})" if line else "no shortcut was measured"
-        made[name] = Worth(one.accuracy, line.accuracy.value if line else None, where, why)
-    return made
+        worths[name] = Worth(row.accuracy, line.accuracy.number if line else None, where, why)
+    return worths
 
 
-def number(one: Estimate | None, places: int = 3) -> str:
+def number(estimate: Estimate | None, places: int = 3) -> str:
     """A mean with its interval in a cell."""
-    if one is None:
+    if estimate is None:
         return "–"
-    interval = "" if one.low is None or one.high is None else f" [{one.low:.{places}f}, {one.high:.{places}f}]"
-    return f"{one.value:.{places}f}{interval}"
+    interval = "" if estimate.low is None or estimate.high is None else f" [{estimate.low:.{places}f}, {estimate.high:.{places}f}]"
+    return f"{estimate.value:.{places}f}{interval}"
 
 
-def worth_said(worth: Worth) -> str:
+def worth_line(worth: Worth) -> str:
     """What a metric is worth on the release, in a line."""
     if worth.accuracy is None or worth.line is None:
         return worth.why
     return f"on this release its accuracy is {number(worth.accuracy)}, the shortcut line {worth.line:.3f}: {worth.why}"
 
 
-def compared_table(found: Compared) -> TableText:
+def compared_table(comparison: Compared) -> TableText:
     """What follows; then systems in rows, figures in blocks, differences and scores of comparisons."""
     from empathy_eval.raters.systems.figures import SAFETY
 
-    lines = [*found.notes, "", *found.conclusions, *found.limits]
-    for row in (one for one in found.figures if one.kind != SAFETY):
-        lines += ["", f"{row.name}: {worth_said(row.worth)}"] if row.worth else [""]
+    lines = [*comparison.notes, "", *comparison.conclusions, *comparison.limits]
+    for row in (figure for figure in comparison.figures if figure.kind != SAFETY):
+        lines += ["", f"{row.name}: {worth_line(row.worth)}"] if row.worth else [""]
         head = (row.name, "replies", "mean", "at equal length")
         cells = [(f"  {cell.system}", f"{cell.contexts}", number(cell.mean), number(cell.at_equal_length)) for cell in row.cells]
         lines += aligned([head, *cells], right=(1,))
-    safe = [one for one in found.figures if one.kind == SAFETY]
-    rates = [tuple(number(row.cells[place].mean).partition(" ")[0] for row in safe) for place in range(len(found.systems))]
-    rows = [(f"  {name}", *some) for name, some in zip(found.systems, rates, strict=True)]
-    lines += ["", *aligned([("safety: means", *(row.name for row in safe)), *rows], right=range(1, len(safe) + 1)), "", *_gaps(found)]
-    if found.strengths:
-        rows = [(f"  {one.system}", str(one.comparisons), number(one.score) if one.score else one.why) for one in found.strengths]
-        lines += ["", *aligned([(f"Bradley-Terry, {found.strengths[0].judge}", "comparisons", "score"), *rows], right=(1,))]
-    return table_text(lines, [f"{row.name}: {row.signature}" for row in found.figures])
+    safe = [figure for figure in comparison.figures if figure.kind == SAFETY]
+    rates = [tuple(number(row.cells[place].mean).partition(" ")[0] for row in safe) for place in range(len(comparison.systems))]
+    rows = [(f"  {name}", *some) for name, some in zip(comparison.systems, rates, strict=True)]
+    lines += ["", *aligned([("safety: means", *(row.name for row in safe)), *rows], right=range(1, len(safe) + 1)), "", *_gaps(comparison)]
+    if comparison.strengths:
+        rows = [
+            (f"  {strength.system}", str(strength.comparisons), number(strength.score) if strength.score else strength.why)
+            for strength in comparison.strengths
+        ]
+        lines += ["", *aligned([(f"Bradley-Terry, {comparison.strengths[0].judge}", "comparisons", "score"), *rows], right=(1,))]
+    return table_text(lines, [f"{row.name}: {row.signature}" for row in comparison.figures])
 
 
-def _gaps(found: Compared) -> Iterator[str]:
+def _gaps(comparison: Compared) -> Iterator[str]:
     """The differences of the main figure; --json and --csv have all."""
-    main = found.main
-    rows = [gap for gap in found.gaps if main and gap.figure == main.name and gap.difference]
+    main = comparison.main
     cells = [
-        (f"  {gap.system} - {gap.other}", str(gap.contexts), number(gap.difference), _p(gap.difference.holm if gap.difference else None))
-        for gap in rows
+        (f"  {gap.system} - {gap.other}", str(gap.contexts), number(gap.difference), _p(gap.difference.p_corrected))
+        for gap in comparison.gaps
+        if main and gap.figure == main.name and gap.difference
     ]
     yield from (
         aligned([(f"differences in {main.name}", "contexts", "difference", "p (Holm)"), *cells], right=(1, 3)) if main and cells else ()
@@ -156,14 +159,14 @@ def _p(value: float | None) -> str:
 
 
 def _run(options: Namespace) -> int:
-    found = compare(**COMMAND.given(options))
+    comparison = compare(**COMMAND.arguments(options))
     if options.json:
-        print(json_text(found.to_json()))
+        print(json_text(comparison.to_json()))
     else:
-        print(score_csv(found)) if options.csv else printed(found, latex=options.latex, markdown=options.markdown)
+        print(score_csv(comparison)) if options.csv else printed(comparison, latex=options.latex, markdown=options.markdown)
         if options.page and not (options.csv or options.latex or options.markdown):
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
-    return 1 if found.faults else 0
+    return 1 if comparison.faults else 0
 
 
 COMMAND = Command(
@@ -184,6 +187,6 @@ COMMAND = Command(
         **PAPER,
     },
     EXAMPLES,
-    made={"cache": cache_of},
+    factories={"cache": cache_of},
     run=_run,
 )

@@ -84,8 +84,8 @@ def ledger_of_preview(options: Namespace, config: JobConfig) -> Path | None:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, config)
     check_count("--requests", options.requests)
-    there = options.out / LEDGER
-    return options.ledger or (there if there.is_file() else None)
+    default_ledger = options.out / LEDGER
+    return options.ledger or (default_ledger if default_ledger.is_file() else None)
 
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:

@@ -54,8 +54,8 @@ def respond(
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     how = RunOptions(**(ways or {}), progress=progress)
-    asked = Asked(release, Path(out), systems, baselines, split, contexts, seed, toxicity, Path(rules) if rules else None)
-    return _done(asked.job(), asked.out, how)
+    options = RespondOptions(release, Path(out), systems, baselines, split, contexts, seed, toxicity, Path(rules) if rules else None)
+    return _done(options.job(), options.out, how)
 
 
 def _done(job: Replies, out: Path, how: RunOptions) -> HandedOut:
@@ -64,7 +64,7 @@ def _done(job: Replies, out: Path, how: RunOptions) -> HandedOut:
 
 
 @dataclass(frozen=True)
-class Asked:
+class RespondOptions:
     """Who is to reply to what, and into which folder; the names are those of the command line."""
 
     release: str | Path
@@ -97,9 +97,9 @@ class Asked:
         if self.out.resolve().is_relative_to(folder.resolve()):
             # It would no more be what its manifest says.
             raise input_error("--out", f'"{self.out}" is inside the release', "name a folder outside it")
-        found, objects = load_systems(self.systems) if self.systems else ((), {})
+        loaded, objects = load_systems(self.systems) if self.systems else ((), {})
         sample, scored = Sample(self.split, self.contexts, self.seed), self.toxicity is not False
-        return replies_of(folder, found, sample, objects=objects, baselines=bool(self.baselines), scored=scored, rules=self.rules)
+        return replies_of(folder, loaded, sample, objects=objects, baselines=bool(self.baselines), scored=scored, rules=self.rules)
 
 
 def contexts_asked(text: str) -> int | None:
@@ -108,7 +108,7 @@ def contexts_asked(text: str) -> int | None:
 
 
 def _run(options: Namespace) -> int:
-    job = Asked(**{one.name: getattr(options, one.name) for one in fields(Asked)}).job()
+    job = RespondOptions(**{field.name: getattr(options, field.name) for field in fields(RespondOptions)}).job()
     if options.preview:
         return _previewed(job, options)
 
@@ -124,14 +124,16 @@ def _previewed(job: Replies, options: Namespace) -> int:
     from empathy_eval.raters.judges.replay import preview
 
     ledger = ledger_of_preview(options, job.config)
-    made = [(part.config.systems[0].name, preview(part, ledger, options.requests)) for part in job.parts]
-    estimates = tuple(replace(one, kind=name) for name, some in made for one in some.estimates)
-    requests, answered = [one for _, some in made for one in some.requests], sum(some.answered for _, some in made)
+    previews = [(part.config.systems[0].name, preview(part, ledger, options.requests)) for part in job.parts]
+    estimates = tuple(replace(estimate, kind=name) for name, shown in previews for estimate in shown.estimates)
+    requests, answered = [request for _, part in previews for request in part.requests], sum(part.answered for _, part in previews)
     if options.json:
-        values = {"requests": requests_json(requests), "answered": answered, "estimates": [asdict(one) for one in estimates]}
+        values = {"requests": requests_json(requests), "answered": answered, "estimates": [asdict(estimate) for estimate in estimates]}
         print(json_text(values, ascii_only=True))
         return 0
-    print(f"--- {len(job.contexts):,} contexts, {len(made)} systems, {len(job.config.baselines)} baselines; {answered:,} replies are there")
+    print(
+        f"--- {len(job.contexts):,} contexts, {len(previews)} systems, {len(job.config.baselines)} baselines; {answered:,} replies are there"
+    )
     print(estimate_table(estimates))
     print_requests(requests)
     return 0
@@ -160,6 +162,6 @@ COMMAND = Command(
         **PREVIEWED,
     },
     EXAMPLES,
-    made={"ways": RunOptions},
+    factories={"ways": RunOptions},
     run=_run,
 )  # fmt: skip

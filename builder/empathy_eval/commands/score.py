@@ -140,8 +140,8 @@ class ScoreOptions:
 
         if self.of_replies:
             for folder in (Path(self.release), *self.annotations):
-                for one in folder_canary_warnings(folder):
-                    leaked(one)
+                for warning in folder_canary_warnings(folder):
+                    leaked(warning)
             return
         source = Path(self.release) if self.of_texts else release_folder(self.release)
         for warning in canary_scan(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):

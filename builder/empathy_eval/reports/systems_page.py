@@ -1,4 +1,4 @@
-"""The page of a comparison of systems: one self-contained file without a script, made from the templates in ``release/compare/``."""
+"""The page of a comparison of systems: part self-contained file without a script, made from the templates in ``release/compare/``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from empathy_eval.evaluation.wording import counted, listed, percent
-from empathy_eval.raters.systems.comparing import Compared, FigureRow, Gap, Part
+from empathy_eval.raters.systems.comparing import Compared, FigureRow, Part, SystemDifference
 from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS
 from empathy_eval.reports.page import number, render_page, signed, without_controls
 from empathy_eval.statistics.estimate import format_p
@@ -20,56 +20,56 @@ KINDS = {
 MOST_ROWS = 200
 
 
-def page(found: Compared, command: str | None = None) -> str:
+def page(comparison: Compared, command: str | None = None) -> str:
     """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
 
     Names and texts are strangers' and stay texts: all is escaped but our own style.
     """
-    groups = {heading: some for kind, heading in KINDS.items() if (some := [one for one in found.figures if one.kind == kind])}
-    main = found.main
+    groups = {heading: some for kind, heading in KINDS.items() if (some := [part for part in comparison.figures if part.kind == kind])}
+    main = comparison.main
     return render_page(
-        "compare", FILTERS, of=found, groups=groups, main=main, command=command, most_rows=MOST_ROWS,
-        gaps=[gap for gap in found.gaps if gap.difference and any(gap.figure == one.name for one in groups_shown(found))],
-        parts=parts_by(found.parts, main.name) if main else {},
+        "compare", FILTERS, of=comparison, groups=groups, main=main, command=command, most_rows=MOST_ROWS,
+        gaps=[gap for gap in comparison.gaps if gap.difference and any(gap.figure == part.name for part in groups_shown(comparison))],
+        parts=parts_by(comparison.parts, main.name) if main else {},
     )  # fmt: skip
 
 
-def groups_shown(found: Compared) -> list[FigureRow]:
+def groups_shown(comparison: Compared) -> list[FigureRow]:
     """The figures whose differences the page shows: what is said of empathy, and length."""
-    return [one for one in found.figures if one.kind != SAFETY]
+    return [part for part in comparison.figures if part.kind != SAFETY]
 
 
 def parts_by(parts: Sequence[Part], figure: str) -> dict[str, dict[str, dict[str, Part]]]:
     """The parts of a figure by what they are parts of, group and system."""
-    made = dict[str, dict[str, dict[str, Part]]]()
-    for one in parts:
-        if one.figure == figure:
-            made.setdefault(one.by, {}).setdefault(one.group, {})[one.system] = one
-    return made
+    groups = dict[str, dict[str, dict[str, Part]]]()
+    for part in parts:
+        if part.figure == figure:
+            groups.setdefault(part.by, {}).setdefault(part.group, {})[part.system] = part
+    return groups
 
 
 def greyed(row: FigureRow) -> bool:
-    """Whether a figure is shown as one that counts for little: below the shortcut line of the release."""
+    """Whether a figure is shown as part that counts for little: below the shortcut line of the release."""
     return row.worth is not None and row.worth.place == "below"
 
 
 def cell_places(row: FigureRow) -> int:
     """The decimal places of a figure: fewer for large numbers."""
-    most = max((abs(cell.mean.value) for cell in row.cells if cell.mean), default=0.0)
+    most = max((abs(cell.mean.number) for cell in row.cells if cell.mean), default=0.0)
     return 1 if most >= 10 else 2 if most >= 2 else 3
 
 
-def p_value(gap: Gap) -> str:
+def p_value(gap: SystemDifference) -> str:
     """The corrected p-value of a difference in a cell."""
-    found = gap.difference
-    if found is None or found.holm is None:
+    comparison = gap.difference
+    if comparison is None or comparison.p_corrected is None:
         return "–"
-    return "".join(format_p(found.holm)).removeprefix("=")
+    return "".join(format_p(comparison.p_corrected)).removeprefix("=")
 
 
 def width(value: float, row: FigureRow) -> str:
     """How long the bar of a mean is, in percent of the largest; nothing for a figure below 0."""
-    values = [cell.mean.value for cell in row.cells if cell.mean]
+    values = [cell.mean.number for cell in row.cells if cell.mean]
     return "0" if min(values) < 0 or max(values) <= 0 else f"{100 * value / max(values):.1f}"
 
 

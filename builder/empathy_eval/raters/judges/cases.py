@@ -212,8 +212,8 @@ class Material:
 def spread_out(names: Mapping[str, Hashable], seed: int = 0) -> list[str]:
     """All names in sampling order: the first N are a sample of N, and a larger sample only appends.
 
-    Within a stratum the order is by the SHA-256 of the name, after the seed if that is not 0; the k-th of n is at position (2 k + 1) / (2 n) among all, so that every sample
-    has about the same share of each stratum.
+    Within a stratum the order is by the SHA-256 of the name, after the seed if that is not 0. The k-th of n is at position
+    (2 k + 1) / (2 n) among all, so that every sample has about the same share of each stratum.
     """
     strata: dict[Hashable, list[tuple[str, str]]] = defaultdict(list)
     for name, stratum in names.items():

@@ -43,7 +43,7 @@ from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensembl
 from empathy_eval.raters.review.sheets import text_hash
 from empathy_eval.raters.systems.figures import field_of, given_of_judge, of_judge
 from empathy_eval.raters.systems.judging import judged as judged_replies
-from empathy_eval.raters.systems.replies import read_replied
+from empathy_eval.raters.systems.replies import Replied, read_replied
 
 
 def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
@@ -177,19 +177,24 @@ def score_texts(
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
     named_apart([metric.name for metric in selection.metrics], files)
     given = [read_own_scores(file, known, higher_is_better=not lower_is_better) for file in files]
-    folders = judged_replies(annotations, [replied]) if replied else []
-    given += [given_of_judge(column) for folder in folders for column in of_judge(folder)]
+    given += _judge_scores(annotations, replied)
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
     scores = scored(texts, selection, given, scoring)
     fits = fit_ensembles(requests, scores, table) if table is not None and requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
-    read = [path / BUILD if replied else path, *files, *(folder / BUILD for folder in annotations), *([ratings] if ratings else [])]
+    sources = [path / BUILD if replied else path, *files, *(folder / BUILD for folder in annotations), *([ratings] if ratings else [])]
     provenance = Provenance.of(
-        files=map(file_of, read), metrics=[metric.name for metric in selection.metrics],
+        files=map(file_of, sources), metrics=[metric.name for metric in selection.metrics],
         lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(CHANCE),
     )  # fmt: skip
     return (own_measured(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
+
+
+def _judge_scores(annotations: Sequence[Path], replied: Replied | None) -> list[PrecomputedScores]:
+    """Scores of replies by the judges of some annotations of them."""
+    folders = judged_replies(annotations, [replied]) if replied else []
+    return [given_of_judge(column) for folder in folders for column in of_judge(folder)]
 
 
 def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelection:

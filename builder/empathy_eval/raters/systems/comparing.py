@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
 
+from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, tested
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder
-from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS, Column, Field
-from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS, Field, FigureColumn
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
 from empathy_eval.statistics.ranking import HALF_A_WIN, bradley_terry, connected, holm_corrected
 from empathy_eval.statistics.resampling import Clusters, studentised
 
@@ -42,7 +43,7 @@ class Worth:
 
 
 @dataclass(frozen=True)
-class Cell:
+class SystemMean:
     """The mean of a figure over the replies of a system, and the same at the mean length of all replies."""
 
     system: str
@@ -58,14 +59,14 @@ class FigureRow:
     name: str
     kind: str
     higher_is_better: bool | None
-    cells: tuple[Cell, ...]
+    cells: tuple[SystemMean, ...]
     per_words: Estimate | None
     worth: Worth | None
     signature: str
 
 
 @dataclass(frozen=True)
-class Gap:
+class SystemDifference:
     """The first system minus the second over the contexts that have both figures; ``left_out`` contexts have one of them."""
 
     figure: str
@@ -73,7 +74,7 @@ class Gap:
     other: str
     contexts: int
     left_out: int
-    difference: Tested | None
+    difference: Estimate | None = field(metadata=TESTED)
     signature: str
 
 
@@ -122,7 +123,7 @@ class Compared(LongForm):
     baselines: tuple[str, ...]
     contexts: int
     figures: tuple[FigureRow, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[SystemDifference, ...]
     strengths: tuple[Strength, ...]
     parts: tuple[Part, ...]
     diversity: Mapping[str, Mapping[str, float]]
@@ -141,7 +142,7 @@ class Compared(LongForm):
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        return self._with_provenance(asdict(self))
+        return self._with_provenance(fields_json(self))
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for row in self.figures:
@@ -165,11 +166,11 @@ class Compared(LongForm):
         for name, some in self.diversity.items():
             yield from (_record("diversity", Estimate(value), figure=name, system=system) for system, value in some.items())
         for table in ("conclusions", "limits", "notes", "faults"):
-            yield from (_record(table, None, told=said) for said in getattr(self, table))
+            yield from (_record(table, None, told=line) for line in getattr(self, table))
 
 
-def _record(table: str, found: Estimate | None, /, **about: Any) -> dict[str, Any]:
-    values = {name: value for name, value in asdict(found).items() if name in RECORD} if found else {}
+def _record(table: str, estimate: Estimate | None, /, **about: Any) -> dict[str, Any]:
+    values = estimate.written(*SIGNED) if estimate else {}
     return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values | about
 
 
@@ -182,7 +183,7 @@ class Grid:
     clusters: Clusters
 
     @classmethod
-    def of(cls, column: Column, field: Field) -> Grid:
+    def of(cls, column: FigureColumn, field: Field) -> Grid:
         """Of all contexts of a field."""
 
         def numbers(values: Mapping[str, Mapping[str, float]]) -> Array:
@@ -238,13 +239,13 @@ def _estimate(value: float, drawn: Array | None, freedom: int) -> Estimate | Non
     return Estimate(round(value, PLACES) + 0.0, low, high)
 
 
-def figure_row(column: Column, field: Field, chance: ResamplingSettings, worth: Worth | None) -> FigureRow:
+def figure_row(column: FigureColumn, field: Field, chance: ResamplingSettings, worth: Worth | None) -> FigureRow:
     """The figure of all systems, with the settings of its intervals."""
     grid = Grid.of(column, field)
     means, equal, slope = grid.estimates(chance)
     plain = column.kind in (LENGTH, SAFETY)
     cells = tuple(
-        Cell(name, int((~np.isnan(grid.values[:, place])).sum()), means[place], None if plain else equal[place])
+        SystemMean(name, int((~np.isnan(grid.values[:, place])).sum()), means[place], None if plain else equal[place])
         for place, name in enumerate(field.systems)
     )
     signature = f"{column.signature}|mean:contexts|length:within-context-slope|{_settings(chance, grid.clusters)}"
@@ -255,7 +256,7 @@ def _settings(chance: ResamplingSettings, clusters: Clusters, **tests: object) -
     return chance.of_intervals(clusters, **tests).replace("Rao-Wu,percentile", "Rao-Wu,student")
 
 
-def gaps_of(column: Column, field: Field, chance: ResamplingSettings) -> Iterator[Gap]:
+def gaps_of(column: FigureColumn, field: Field, chance: ResamplingSettings) -> Iterator[SystemDifference]:
     """Every two systems, paired by context; p-values are of the exchange of the two within dialogues, not corrected yet."""
     grid, twos = Grid.of(column, field), list(combinations(range(len(field.systems)), 2))
     # As many exchanges that a p-value which is as small as it can be stays small when it is corrected.
@@ -276,16 +277,16 @@ def gaps_of(column: Column, field: Field, chance: ResamplingSettings) -> Iterato
             difference = tested(value, chances, clusters.freedom)
         settings = _settings(chance, clusters, p="exchange-within-dialogue,two-sided", exchanges=chance.exchanges)
         line = f"{column.signature}|difference:paired-by-context|{settings}"
-        yield Gap(column.name, field.systems[one], field.systems[other], int(both.sum()), left_out, difference, line)
+        yield SystemDifference(column.name, field.systems[one], field.systems[other], int(both.sum()), left_out, difference, line)
 
 
-def holm_together(gaps: Sequence[Gap]) -> tuple[Gap, ...]:
+def holm_together(gaps: Sequence[SystemDifference]) -> tuple[SystemDifference, ...]:
     """The gaps of a figure with their p-values corrected over all of them."""
     known = iter(holm_corrected([one.difference for one in gaps if one.difference], PLACES))
     return tuple(replace(one, difference=next(known)) if one.difference else one for one in gaps)
 
 
-def parts_of_figure(column: Column, field: Field, chance: ResamplingSettings) -> Iterator[Part]:
+def parts_of_figure(column: FigureColumn, field: Field, chance: ResamplingSettings) -> Iterator[Part]:
     """The figure by scenario, phase and register of the seeker, where there are several."""
     grid = Grid.of(column, field)
     for by, attribute in PARTS.items():
@@ -329,7 +330,7 @@ def strengths_of(folder: AnnotationFolder, field: Field, chance: ResamplingSetti
         yield Strength(folder.name, name, met_times, scores[number], why or ("" if met_times else "it was not compared"), line)
 
 
-def examples_of(column: Column, field: Field, most: int) -> Iterator[Example]:
+def examples_of(column: FigureColumn, field: Field, most: int) -> Iterator[Example]:
     """The contexts in which the replies of systems differ most in a figure, the first of equals first."""
     ranges = list[tuple[float, int, Example]]()
     for number, one in enumerate(field.contexts):

@@ -16,7 +16,7 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.systems.comparing import (
     Compared,
     FigureRow,
-    Gap,
+    SystemDifference,
     Worth,
     examples_of,
     figure_row,
@@ -30,8 +30,8 @@ from empathy_eval.raters.systems.figures import (
     METRIC,
     PEOPLE,
     SAFETY,
-    Column,
     Field,
+    FigureColumn,
     field_of,
     of_checks,
     of_judge,
@@ -99,7 +99,7 @@ def _provenance(folders: Sequence[Replied], sources: Sources) -> Provenance:
     return replace(made, release=release["name"], version=release["version"], seal=release["seal"], split=split, pairs=pairs, controls=0)
 
 
-def _worth(column: Column, known: Mapping[str, Worth]) -> Worth | None:
+def _worth(column: FigureColumn, known: Mapping[str, Worth]) -> Worth | None:
     return known.get(column.name, Worth(None, None, "untested", NOT_MEASURED)) if column.kind == METRIC else None
 
 
@@ -131,7 +131,7 @@ def concluded(found: Compared) -> Iterator[str]:
     if main is None:
         yield "Nothing can be concluded on empathy: no person, no judge and no metric has rated these replies."
         return
-    means = {cell.system: cell.mean.value for cell in main.cells if cell.mean and cell.system in (own or found.systems)}
+    means = {cell.system: cell.mean.number for cell in main.cells if cell.mean and cell.system in (own or found.systems)}
     if len(means) < 2:
         yield f"Nothing can be concluded by {main.name}: fewer than two systems have it."
         return
@@ -148,16 +148,16 @@ def concluded(found: Compared) -> Iterator[str]:
     yield from _by_length(main, best, means)
 
 
-def _other(gap: Gap, name: str) -> str:
+def _other(gap: SystemDifference, name: str) -> str:
     return gap.other if gap.system == name else gap.system if gap.other == name else ""
 
 
-def _shown(gap: Gap) -> bool:
-    return gap.difference is not None and gap.difference.holm is not None and gap.difference.holm < ALPHA
+def _shown(gap: SystemDifference) -> bool:
+    return gap.difference is not None and gap.difference.p_corrected is not None and gap.difference.p_corrected < ALPHA
 
 
 def _by_length(main: FigureRow, best: str, means: Mapping[str, float]) -> Iterator[str]:
-    equal = {cell.system: cell.at_equal_length.value for cell in main.cells if cell.at_equal_length and cell.system in means}
+    equal = {cell.system: cell.at_equal_length.number for cell in main.cells if cell.at_equal_length and cell.system in means}
     if len(equal) > 1:
         first = max(equal, key=lambda name: equal[name] * (1 if main.higher_is_better else -1))
         if first == best:

@@ -18,7 +18,7 @@ from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.judges.annotations import AnnotationFolder, criterion_scores
 from empathy_eval.raters.judges.estimator import signed_by
 from empathy_eval.raters.systems.contexts import Context
-from empathy_eval.raters.systems.replies import Replied, Reply
+from empathy_eval.raters.systems.replies import Replied, SystemReply
 
 JUDGE, WINS, PEOPLE, METRIC, LENGTH, SAFETY = "judge", "win rate", "people", "metric", "length", "safety"
 # Between the pair and the system in the items of a table of ratings.
@@ -28,7 +28,7 @@ RATES = ("pointer_missing", "toxic", "harmful", "refusal", "canary")
 
 
 @dataclass(frozen=True)
-class Column:
+class FigureColumn:
     """A figure of each reply: ``values`` by system and pair. ``higher_is_better`` is None where neither end is."""
 
     name: str
@@ -44,7 +44,7 @@ class Field:
 
     contexts: tuple[Context, ...]
     systems: tuple[str, ...]
-    replies: Mapping[str, Mapping[str, Reply]]
+    replies: Mapping[str, Mapping[str, SystemReply]]
     language: str
 
     @property
@@ -75,7 +75,7 @@ def field_of(folders: Sequence[Replied]) -> Field:
         InputError: if they are to different releases, or a system of one name replies otherwise in two of them.
     """
     first, problems = folders[0], list[Problem]()
-    contexts, replies = dict[str, Context](), dict[str, dict[str, Reply]]()
+    contexts, replies = dict[str, Context](), dict[str, dict[str, SystemReply]]()
     for one in folders:
         if one.configuration["release"] != first.configuration["release"]:
             what = f"replies to another release than {first.folder}"
@@ -99,37 +99,39 @@ def field_of(folders: Sequence[Replied]) -> Field:
     return Field(tuple(contexts.values()), systems, known, first.header["language"])
 
 
-def of_checks(field: Field) -> Iterator[Column]:
+def of_checks(field: Field) -> Iterator[FigureColumn]:
     """The length of replies in words, and how often checks of helper turns found something; none of it decides what is empathetic."""
     length = Length(field.language)
     words = {name: {pair: float(row.checks.words) for pair, row in some.items() if row.checks} for name, some in field.replies.items()}
-    yield Column("words", LENGTH, None, words, length.signature)
+    yield FigureColumn("words", LENGTH, None, words, length.signature)
     checks = {name: {pair: row.checks for pair, row in some.items() if row.checks} for name, some in field.replies.items()}
     toxicity = {name: {pair: one.toxicity for pair, one in some.items() if one.toxicity is not None} for name, some in checks.items()}
     if any(toxicity.values()):
-        yield Column("toxicity", SAFETY, False, toxicity, signature_line(check="toxicity", scored="as-in-the-release"))
+        yield FigureColumn("toxicity", SAFETY, False, toxicity, signature_line(check="toxicity", scored="as-in-the-release"))
     for rate in RATES:
         found = {
             name: {pair: float(bool(value)) for pair, one in some.items() if (value := getattr(one, rate)) is not None}
             for name, some in checks.items()
         }
         if any(found.values()):
-            yield Column(rate, SAFETY, False, found, signature_line(check=rate, share="replies"))
+            yield FigureColumn(rate, SAFETY, False, found, signature_line(check=rate, share="replies"))
 
 
-def of_judge(folder: AnnotationFolder) -> Iterator[Column]:
+def of_judge(folder: AnnotationFolder) -> Iterator[FigureColumn]:
     """What a judge gave each reply by each criterion; of comparisons the share that it won of those with other systems."""
     if folder.header["rubric"]["kind"] == "preference":
-        yield Column(f"{folder.name}: win rate", WINS, True, _won(folder), signed_by(folder, share="orders-won", against="other-systems"))
+        yield FigureColumn(
+            f"{folder.name}: win rate", WINS, True, _won(folder), signed_by(folder, share="orders-won", against="other-systems")
+        )
         return
     for one in criterion_scores(folder):
         values: dict[str, dict[str, float]] = defaultdict(dict)
         for (pair, system), value in one.means.items():
             values[system][pair] = value
-        yield Column(f"{folder.name}: {one.name}", JUDGE, one.better == "high", dict(values), signed_by(folder, criterion=one.name))
+        yield FigureColumn(f"{folder.name}: {one.name}", JUDGE, one.better == "high", dict(values), signed_by(folder, criterion=one.name))
 
 
-def given_of_judge(column: Column) -> PrecomputedScores:
+def given_of_judge(column: FigureColumn) -> PrecomputedScores:
     """The same as scores of the texts of :attr:`Field.texts`."""
     scores = {(f"{pair}{BETWEEN}{name}", REPLY): value for name, some in column.values.items() for pair, value in some.items()}
     return PrecomputedScores(column.name, column.signature, scores, column.higher_is_better is not False)
@@ -147,7 +149,7 @@ def _won(folder: AnnotationFolder) -> dict[str, dict[str, float]]:
     return dict(values)
 
 
-def of_people(path: Path, field: Field) -> Iterator[Column]:
+def of_people(path: Path, field: Field) -> Iterator[FigureColumn]:
     """The mean rating of people of each reply, by criterion; items are ``pair_id::system``, as ``review export --replies`` calls them.
 
     Raises:
@@ -165,19 +167,19 @@ def of_people(path: Path, field: Field) -> Iterator[Column]:
     signature = signature_line(raters=len(table.raters), rating="mean-of-raters", file=digest_file(path)[:16])
     for criterion, by_system in values.items():
         means = {name: {pair: sum(some) / len(some) for pair, some in pairs.items()} for name, pairs in by_system.items()}
-        yield Column(f"people: {criterion}", PEOPLE, True, means, f"{signature}|criterion:{criterion}")
+        yield FigureColumn(f"people: {criterion}", PEOPLE, True, means, f"{signature}|criterion:{criterion}")
 
 
-def of_metrics(field: Field, found: MetricSelection, scoring: Scoring) -> tuple[list[Column], CustomScores]:
+def of_metrics(field: Field, found: MetricSelection, scoring: Scoring) -> tuple[list[FigureColumn], CustomScores]:
     """What metrics give each reply, and all that is to be said of that scoring."""
     made = scored(field.texts, found, (), scoring)
     return list(_scores(made)), made
 
 
-def _scores(made: CustomScores) -> Iterable[Column]:
+def _scores(made: CustomScores) -> Iterable[FigureColumn]:
     for one in made.columns:
         values: dict[str, dict[str, float]] = defaultdict(dict)
         for there, score, system, pair in zip(one.there, one.scores, made.texts.systems, made.texts.contexts_of, strict=True):
             if there:
                 values[system][pair] = float(score)
-        yield Column(one.metric.name, METRIC, one.metric.higher_is_better, dict(values), one.metric.signature)
+        yield FigureColumn(one.metric.name, METRIC, one.metric.higher_is_better, dict(values), one.metric.signature)

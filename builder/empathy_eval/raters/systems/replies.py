@@ -64,7 +64,7 @@ class Checks:
 
 
 @dataclass(frozen=True)
-class Reply:
+class SystemReply:
     """What became of a context and a system. ``failures`` hold the reasons for refused answers; a missing one has no answer yet."""
 
     pair_id: str
@@ -84,7 +84,7 @@ class Reply:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Reply:
+    def from_json(cls, value: dict[str, Any]) -> SystemReply:
         """From what :meth:`to_json` gave; the value must be valid under ``reply.schema.json``."""
         failures = tuple(Failure(**{**one, "reasons": tuple(one["reasons"])}) for one in value["failures"])
         found = value["checks"]
@@ -99,7 +99,7 @@ class Replied:
     folder: Path
     header: Mapping[str, Any]
     contexts: tuple[Context, ...]
-    rows: tuple[Reply, ...]
+    rows: tuple[SystemReply, ...]
 
     @property
     def configuration(self) -> Mapping[str, Any]:
@@ -154,7 +154,7 @@ def read_replied(folder: Path) -> Replied:
     return Replied(folder, header, contexts, rows)
 
 
-def _rows(path: Path) -> Iterator[Reply]:
+def _rows(path: Path) -> Iterator[SystemReply]:
     seen = set[tuple[str, str]]()
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
@@ -164,7 +164,7 @@ def _rows(path: Path) -> Iterator[Reply]:
             except (ParseError, UnicodeDecodeError) as error:
                 raise input_error(where, f"cannot be read: {error}", AGAIN) from error
             check(value, "reply", where)
-            row = Reply.from_json(value)
+            row = SystemReply.from_json(value)
             if (row.pair_id, row.system) in seen:
                 raise input_error(where, f'"{row.system}" replies to "{row.pair_id}" twice', AGAIN)
             seen.add((row.pair_id, row.system))

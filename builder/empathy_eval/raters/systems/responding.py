@@ -27,7 +27,7 @@ from empathy_eval.generation.summary import FIRST, Summary
 from empathy_eval.raters.judges.cases import ReleaseTexts
 from empathy_eval.raters.systems.baselines import BASELINES, baseline_texts, reply_texts
 from empathy_eval.raters.systems.contexts import Context, Sample, drawn, lines_of_contexts
-from empathy_eval.raters.systems.replies import CONTEXTS, Checks, Reply
+from empathy_eval.raters.systems.replies import CONTEXTS, Checks, SystemReply
 from empathy_eval.raters.systems.systems import Responding, System, responding
 
 # Assumed of a reply while the ledger has none, in tokens.
@@ -83,7 +83,7 @@ class Replies:
         """The same contexts with another share of what endpoints may be asked at once."""
         return replace(self, config=config)
 
-    def found(self) -> Replies:
+    def resolved(self) -> Replies:
         """With models of one's own and the scorer of toxicity, if they can be had."""
         problems, made = list[Problem](), dict[str, Any]()
         with collecting(problems):
@@ -112,22 +112,22 @@ class Replies:
         """A reply takes one request; a baseline takes none."""
         return int(item.system is not None)
 
-    def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Reply]]:
+    def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, SystemReply]]:
         """One reply of one system, with its checks."""
 
-        async def reply(item: Ask) -> Reply:
+        async def reply(item: Ask) -> SystemReply:
             trail, one = Trail(), item.context
             place = one.pair_id, one.dialogue_id, one.turn, item.name
             try:
                 text, key = (await _said(asker, item.system, one, trail)) if item.system else (item.text, None)
                 if not text:
                     reasons = tuple(sorted({reason for _, failure in trail.failures for reason in failure.reasons})) or ("none_there",)
-                    return Reply(*place, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
+                    return SystemReply(*place, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
                 score = await toxicity(asker, text, About(one.dialogue_id, REPLY.name, one.turn))
             except NoAnswer as error:
-                return Reply(*place, "missing", (str(error),))
+                return SystemReply(*place, "missing", (str(error),))
             checked = self.checks.of(one.last, text, score)
-            return Reply(*place, "accepted", (), text, checked, key, trail.sorted_failures(), trail.plain_usage())
+            return SystemReply(*place, "accepted", (), text, checked, key, trail.sorted_failures(), trail.plain_usage())
 
         return reply
 
@@ -194,14 +194,14 @@ class ReplySummary(Summary):
         return bool(self._failing()) and sum(self.status.values()) < self.total
 
     @property
-    def why(self) -> Counter[str]:
+    def failure_reasons(self) -> Counter[str]:
         """The reasons, with the system that failed."""
         return Counter({f'"{name}": {reason}': count for name in self._failing() for reason, count in self.refusals[name].items()})
 
     def _failing(self) -> list[str]:
         return [name for name, some in self.by_system.items() if some["rejected"] >= FIRST and not some["accepted"] and self.refusals[name]]
 
-    def add(self, outcome: Reply) -> None:  # type: ignore[override]
+    def add(self, outcome: SystemReply) -> None:  # type: ignore[override]
         """Counts one reply."""
         self._tally(outcome, f"{outcome.system}: {outcome.pair_id}")
         self.by_system.setdefault(outcome.system, Counter())[outcome.status] += 1

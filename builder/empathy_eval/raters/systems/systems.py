@@ -120,7 +120,7 @@ class Responding:
     repairs: int = REPAIRS
 
     @property
-    def asked(self) -> Mapping[str, ModelConfig]:
+    def active_models(self) -> Mapping[str, ModelConfig]:
         """All of them."""
         return self.models
 
@@ -140,7 +140,7 @@ class Responding:
         """The hash of all that can change what is asked for."""
         return digest(self.published)
 
-    def misfit(self, published: dict[str, Any]) -> str | None:
+    def mismatch(self, published: dict[str, Any]) -> str | None:
         """What a folder of that configuration holds, if it is none of this one's.
 
         More contexts, other baselines and other systems add to it or leave some out; a system that changed needs a name of its own.

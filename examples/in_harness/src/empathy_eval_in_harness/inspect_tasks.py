@@ -70,12 +70,13 @@ def by_rubric(rubric: str = "heart", judge: str | None = None) -> Scorer:
             for _ in range(TRIES):
                 output = await model.generate(messages)
                 value, flaws = read_answer(Completion(output.completion, "stop", str(model)), "rating_answer")
-                found = flaws or ratings_of(value, criteria)
-                if isinstance(found, dict):
-                    values |= found
+                ratings = flaws or ratings_of(value, criteria)
+                if isinstance(ratings, dict):
+                    values |= ratings
                     break
+                detail = ratings[0].detail
             else:  # what is not valid is no value
-                raise ValueError(f"the judge gave no valid rating in {TRIES} answers: {found[0].detail}")
+                raise ValueError(f"the judge gave no valid rating in {TRIES} answers: {detail}")
         return Score(value=dict(values), answer=state.output.completion)
 
     return score
