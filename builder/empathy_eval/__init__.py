@@ -73,18 +73,19 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 # (module, function) that makes the printed table of a result, by class name.
 _TABLES = {
     "AgainstPeople": ("score_tables", "human_correlation_table"), "Agreement": ("agree", "agreement_table"),
-    "Compared": ("compare", "compared_table"), "CustomTextResults": ("score_tables", "custom_text_table"), "StudyPlan": ("study", "plan_table"),
+    "Compared": ("compare", "compared_table"), "CustomTextResults": ("score_tables", "custom_text_table"),
+    "StudyPlan": ("study", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
     "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
     "TrainedModel": ("train", "model_table"),
 }  # fmt: skip
 register_tables({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
-    "__version__", "AgainstPeople", "Check", "Compared", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw",
-    "InputError", "JobError", "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "compare",
-    "diff", "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview",
-    "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study",
-    "study_plan", "train", "verify",
+    "__version__", "AgainstPeople", "Check", "Compared", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError",
+    "JobError", "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build",
+    "compare", "diff", "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe",
+    "names", "preview", "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts", "show",
+    "show_rejected", "study", "study_plan", "train", "verify",
 ]  # fmt: skip
 
 
