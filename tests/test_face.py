@@ -11,8 +11,8 @@ from tests.test_rooms import MODULES
 
 VERBS = (
     "agree", "annotate", "build", "compare", "diff", "explore", "init", "ledger_import", "ledger_merge", "ledger_show", "load",
-    "load_recipe", "names", "preview", "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts", "show",
-    "show_rejected", "study", "study_plan", "train", "verify",
+    "load_recipe", "names", "preview", "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts",
+    "show", "show_rejected", "study", "study_plan", "train", "verify",
 )  # fmt: skip
 
 

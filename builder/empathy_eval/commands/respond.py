@@ -132,7 +132,7 @@ def _previewed(job: Replies, options: Namespace) -> int:
         print(json_text(values, ascii_only=True))
         return 0
     print(
-        f"--- {len(job.contexts):,} contexts, {len(previews)} systems, {len(job.config.baselines)} baselines; {answered:,} replies are there"
+        f"--- {len(job.contexts):,} contexts, {len(previews)} systems, {len(job.config.baselines)} baselines; {answered:,} are answered"
     )
     print(estimate_table(estimates))
     print_requests(requests)

@@ -155,7 +155,7 @@ def score_texts(
 ) -> CustomTextResults | AgainstPeople:  # fmt: skip
     """Score the texts of a file, or replies of systems with ``annotations`` of them; with ``ratings``, correlate the scores with them.
 
-    ``items`` is a file for every score. With ``ensembles`` texts have splits: ensembles are fitted on validation, and everything is measured on test.
+    ``items`` is a file for every score. Ensembles are fitted on the validation split, and everything is then measured on test.
 
     Raises:
         InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts lack, and for
