@@ -10,9 +10,9 @@ import empathy_eval
 from tests.test_rooms import MODULES
 
 VERBS = (
-    "agree", "annotate", "build", "describe", "diff", "explore", "init", "ledger_import", "ledger_merge", "ledger_show", "load",
-    "load_recipe", "names", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
-    "show_rejected", "study", "study_plan", "train", "verify",
+    "agree", "annotate", "build", "compare", "describe", "diff", "explore", "init", "ledger_import", "ledger_merge", "ledger_show", "load",
+    "load_recipe", "names", "preview", "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts",
+    "show", "show_rejected", "study", "study_plan", "train", "verify",
 )  # fmt: skip
 
 

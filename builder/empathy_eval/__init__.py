@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.agree import agree
     from empathy_eval.commands.annotate import annotate
     from empathy_eval.commands.build import build
+    from empathy_eval.commands.compare import compare
     from empathy_eval.commands.describe import describe
     from empathy_eval.commands.diff import diff
     from empathy_eval.commands.explore import explore
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.publish import publish
     from empathy_eval.commands.release import release
     from empathy_eval.commands.report import report
+    from empathy_eval.commands.respond import respond
     from empathy_eval.commands.review import review_export, review_import
     from empathy_eval.commands.score import score
     from empathy_eval.commands.shortcuts import shortcuts
@@ -40,12 +42,13 @@ if TYPE_CHECKING:
     from empathy_eval.metrics.protocol import MeanMetric, Metric
     from empathy_eval.raters.people.correlations import AgainstPeople
     from empathy_eval.raters.study.power import study_plan
+    from empathy_eval.raters.systems.comparing import Compared
     from empathy_eval.releases.hub.fetch import load
 
 # The module of each name; the imports above repeat it for type checkers. Most verbs are in the module of their name.
 _VERBS = (
-    "agree", "annotate", "build", "describe", "diff", "explore", "init", "names", "preview", "publish", "release", "report", "score",
-    "shortcuts", "show", "study", "train", "verify",
+    "agree", "annotate", "build", "compare", "describe", "diff", "explore", "init", "names", "preview", "publish", "release", "report",
+    "respond", "score", "shortcuts", "show", "study", "train", "verify",
 )  # fmt: skip
 _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
     name: place
@@ -63,6 +66,7 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
         "metrics.protocol": ("MeanMetric", "Metric"),
         "raters.people.correlations": ("AgainstPeople",),
         "raters.study.power": ("study_plan",),
+        "raters.systems.comparing": ("Compared",),
         "releases.hub.fetch": ("load",),
     }.items()
     for name in names
@@ -71,18 +75,19 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 _TABLES = {
     "Ablation": ("train", "ablation_table"), "Described": ("describe", "description_table"),
     "AgainstPeople": ("score_tables", "human_correlation_table"), "Agreement": ("agree", "agreement_table"),
-    "CustomTextResults": ("score_tables", "custom_text_table"), "StudyPlan": ("study", "plan_table"),
+    "Compared": ("compare", "compared_table"), "CustomTextResults": ("score_tables", "custom_text_table"),
+    "StudyPlan": ("study", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
     "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
     "TrainedModel": ("train", "model_table"),
 }  # fmt: skip
 register_tables({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
-    "__version__", "AgainstPeople", "Check", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError", "JobError",
-    "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build", "describe", "diff",
-    "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview",
-    "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study",
-    "study_plan", "train", "verify",
+    "__version__", "AgainstPeople", "Check", "Compared", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError",
+    "JobError", "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build",
+    "compare", "describe", "diff", "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load",
+    "load_recipe", "names", "preview", "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts",
+    "show", "show_rejected", "study", "study_plan", "train", "verify",
 ]  # fmt: skip
 
 

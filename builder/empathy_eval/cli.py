@@ -20,6 +20,7 @@ from empathy_eval.commands import (
     agree,
     annotate,
     build,
+    compare,
     describe,
     diff,
     explore,
@@ -30,6 +31,7 @@ from empathy_eval.commands import (
     publish,
     release,
     report,
+    respond,
     review,
     score,
     shortcuts,
@@ -40,8 +42,8 @@ from empathy_eval.commands import (
 )
 
 VERBS = (
-    init, preview, build, release, report, explore, show, describe, score, shortcuts, train, verify, diff, review, annotate, agree, study,
-    publish, ledger, names,
+    init, preview, build, release, report, explore, show, describe, score, shortcuts, train, verify, diff, review, respond, annotate,
+    compare, agree, study, publish, ledger, names,
 )  # fmt: skip
 EXAMPLES = """\
 a configuration of your own, with every key explained:

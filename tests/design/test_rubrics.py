@@ -29,6 +29,7 @@ SHIPPED = {
     "overall": ("rating", "reply", 1, (1, 5), True),
     "three-point": ("rating", "reply", 1, (1, 3), True),
     "rating-guide": ("rating", "reply", 3, (1, 3), True),
+    "heart": ("rating", "reply", 5, (1, 5), True),
     "warmer": ("preference", "reply", 1, None, None),
     "strategies": ("strategies", "reply", 0, None, None),
     "reward": ("reward", "reply", 0, None, None),

@@ -165,3 +165,29 @@ def test_scripted_models_are_told_right_by_both_harnesses_installed_as_the_docum
     assert all(name in said for name in ("kind_or_cold_near", "kind_or_cold_far", "fits_context", "|right |"))
     name, setting_of = re.findall(r"inspect eval (\S+) -T release=(\S+)", of_inspect)[0]
     assert "0.5" in run(here, programs / "python", "-c", ALWAYS_FIRST, name, setting_of)
+
+
+def test_replies_are_asked_for_and_rated_by_a_rubric_in_inspect(light: Path, tmp_path: Path) -> None:
+    inspect_ai = pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
+    from empathy_eval_in_harness.inspect_tasks import respond
+    from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+    def said(text: str) -> Any:
+        found = ModelOutput.from_content("mockllm", text)
+        found.usage = ModelUsage()
+        return found
+
+    def rated(messages: list[Any], *_: object) -> Any:
+        names = dict.fromkeys(re.findall(r'"criterion": "([^"]+)"', messages[0].text))
+        value = 4 if "I am with you in this." in messages[-1].text else 1
+        return said(json.dumps({"analysis": "", "ratings": [{"criterion": name, "value": value} for name in names]}))
+
+    model = get_model("mockllm/model", custom_outputs=lambda *_: said("I am with you in this."))
+    judge = get_model("mockllm/judge", custom_outputs=rated)
+    task = respond(str(light), split="all", contexts=4, system_prompt="Be there.")
+    (log,) = inspect_ai.eval(task, model=model, model_roles={"grader": judge}, log_dir=str(tmp_path), display="none")
+    assert log.status == "success", log.error
+    assert {name: one.metrics["mean"].value for one in log.results.scores for name in [one.name]} == dict.fromkeys(
+        ("human_alignment", "empathic_responsiveness", "attunement", "resonance", "task_following"), 4.0
+    )
+    assert len(log.samples) == 4 and log.samples[0].input[0].text == "Be there."

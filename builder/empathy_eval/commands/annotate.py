@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
@@ -16,8 +16,8 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole_number
-from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
+from empathy_eval.commands.options import A_RELEASE, Option, whole_number
+from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
 
 if TYPE_CHECKING:
@@ -49,15 +49,19 @@ def annotate(
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
     attacked_turns: int = ATTACKED, rules: str | Path | None = None, lessons: str | Path | None = None, shots: str | Path | None = None,
+    comparisons: int | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> HandedOut:  # fmt: skip
-    """Annotates a release or a finished build with a judge, by a rubric. Sends only requests that its ledger cannot answer.
+    """Annotates a release, a finished build or replies of systems by a rubric.
+
+    Sends only requests that its ledger cannot answer.
 
     ``model`` is a name, the path of a YAML file, its content, or a model object. ``turns`` and ``variants`` may be None, for all. ``ways``
     holds options of ``build``: ``ledger``, ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``,
     ``engine``, ``ray_address`` and ``keep_going``. With ``attacks`` (as in ``score``; an empty list means all), attacked texts of
     ``attacked_turns`` turns are judged too, in ``out/attacks``. Their fixed texts are English, or those of the folder ``rules``.
     ``lessons`` and ``shots`` are rubrics or files whose lessons or examples the rubric is given; it has another hash then.
+    Of replies every two systems are compared over ``comparisons`` turns (None: all that are judged).
 
     Raises
     ------
@@ -68,21 +72,9 @@ def annotate(
     """
     how = RunOptions(**(ways or {}), progress=progress)
     options = AnnotateOptions(
-        release,
-        Path(out),
-        rubric,
-        model,
-        base_url,
-        turns,
-        variants,
-        samples,
-        templates,
-        attacks,
-        attacked_turns,
-        rules,
-        lessons,
-        shots,
-    )
+        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots,
+        comparisons,
+    )  # fmt: skip
     return options.jobs().done(how)
 
 
@@ -104,6 +96,7 @@ class AnnotateOptions:
     rules: str | Path | None
     lessons: str | Path | None = None
     shots: str | Path | None = None
+    comparisons: int | None = None
 
     def jobs(self) -> AnnotationJobs:
         """Returns the job for texts, and the job for attacked texts if attacks are requested.
@@ -132,10 +125,16 @@ class AnnotateOptions:
         from empathy_eval.design.rubrics import load_rubric
         from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
         from empathy_eval.raters.judges.cases import TEXTS
+        from empathy_eval.raters.systems.judging import replies_as_material
+        from empathy_eval.raters.systems.replies import is_replies, read_replied
         from empathy_eval.releases.hub.fetch import release_folder
 
-        names, fix = self.variants or (), f"use some of these: {', '.join(TEXTS)}"
-        problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, TEXTS)) for name in names if name not in TEXTS]
+        folder = release_folder(self.release)
+        replied = read_replied(folder) if is_replies(folder) else None
+        known = replied.systems if replied else TEXTS
+        names, fix = self.variants or (), f"use some of these: {', '.join(known)}"
+        problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, known)) for name in names if name not in known]
+        problems += _unfit_for(replied is not None, self)
         for name, count, most in (("--turns", self.turns, MOST_TURNS), ("--samples", self.samples, MOST_SAMPLES)):
             if count is not None and not 1 <= count <= most:
                 what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
@@ -147,9 +146,20 @@ class AnnotateOptions:
             custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
         else:
             judge = judge_of(judge, self.base_url)
-        design = AnnotationPlan(self.turns, tuple(name for name in TEXTS if not names or name in names), self.samples)
-        folder, templates = release_folder(self.release), Path(self.templates) if self.templates else None
-        return annotations_of(folder, read, judge, design, given=custom, templates=templates), folder
+        design = AnnotationPlan(self.turns, tuple(name for name in known if not names or name in names), self.samples, self.comparisons)
+        templates = Path(self.templates) if self.templates else None
+        material = partial(replies_as_material, replied) if replied else None
+        return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
+
+
+def _unfit_for(replies: bool, options: AnnotateOptions) -> Iterator[Problem]:
+    """Options that contradict replies of systems, or texts of a release."""
+    if replies and options.attacks is not None:
+        yield Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release")
+    if options.comparisons is not None and not replies:
+        yield Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies")
+    elif options.comparisons is not None and not 1 <= options.comparisons <= MOST_TURNS:
+        yield Problem("--comparisons", f"{options.comparisons} is out of range", f"name a number from 1 to {MOST_TURNS:,}")
 
 
 @dataclass(frozen=True)
@@ -228,21 +238,23 @@ def _run(options: Namespace) -> int:
     if options.preview:
         return _preview(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
+    from empathy_eval.raters.judges.cases import REPLIES_TO
     from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text, read_compared
 
     config = jobs.first.config
     built = "seal" not in config.release
+    replies = REPLIES_TO in config.release
     if built and (options.beside or options.reviews):
-        what = f"compare a judge with others on a release, but {options.release} is a build"
-        raise input_error(
-            "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
-        )
+        what = f"compare a judge with others on a release, but {options.release} is {'a folder of replies' if replies else 'a build'}"
+        fix = "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
+        raise input_error("--beside, --reviews", what, fix)
     # Read before any request is sent, so that a wrong name costs nothing.
     compared = read_compared(config, options.out, options.beside, options.reviews)
 
     def closing() -> ClosingMessage:
         if built:
             step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
+            step = f"to compare the systems: empathy-eval compare {options.release} --annotations {options.out}" if replies else step
             message = ClosingMessage(step, {})
         else:
             quality = judge_quality(read_annotations(options.out), jobs.release, compared)
@@ -257,15 +269,9 @@ def _run(options: Namespace) -> int:
 
 def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
     """Prints the estimate and the first requests, also for attacked texts; returns the exit status."""
-    from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview
 
-    if options.part or options.engine == "ray" or options.wait is False:
-        raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
-    claim_folder(options.out, jobs.first.config)
-    default_ledger = options.out / LEDGER
-    ledger = options.ledger or (default_ledger if default_ledger.is_file() else None)
-    check_count("--requests", options.requests)
+    ledger = ledger_of_preview(options, jobs.first.config)
     first = preview(jobs.first, ledger, options.requests)
     second = jobs.attacked and preview(jobs.attacked, ledger, 0)
     if options.json:
@@ -275,7 +281,7 @@ def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
         print(json_text(values, ascii_only=True))
         return 0
     if first.answered:
-        print(f"--- {first.answered:,} requests are already answered in {options.ledger or default_ledger}; the remaining ones:")
+        print(f"--- {first.answered:,} requests are already answered in {ledger}; the remaining ones:")
     print(estimate_table(first.estimates))
     if jobs.attacked and second:
         print(
@@ -293,7 +299,7 @@ COMMAND = Command(
     "answered request is sent again. The judge never sees which variant it reads, or another variant beside it. A text without a valid "
     "answer stays unannotated.",
     {
-        "release=BUILD_OR_RELEASE": Option(f"the release, {A_RELEASE}; or the folder of a finished build", type=str),
+        "release=BUILD_OR_RELEASE": Option(f"the release, {A_RELEASE}; or the folder of a finished build or of replies", type=str),
         "--out DIR": "the annotation folder of one judge and one rubric",
         "--rubric NAME": Option("a packaged rubric by its name, or a file of your own", type=str),
         "--lessons RUBRIC": Option("give the rubric the lessons of this rubric or YAML file, such as lend-an-ear", type=str),
@@ -305,7 +311,8 @@ COMMAND = Command(
             "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
             type=_turns, default=2000,
         ),
-        "--variants A,B": Option("the variants to judge (default: all)", action="store", type=lambda text: text.split(",")),
+        "--variants A,B": Option("the variants, or systems, to judge (default: all)", action="store", type=lambda text: text.split(",")),
+        "--comparisons N": Option("with replies: compare each two systems over N turns (default: all that are judged)", type=whole_number),
         "--samples K": Option("how many times each text is judged (default: 1)", default=1),
         "--templates DIR": "a folder of judge prompts of your own",
         "--beside DIR": Option(
@@ -314,12 +321,7 @@ COMMAND = Command(
         ),
         "--reviews FILE": Option("the record of `review import`, to compare the judge with people", type=Path),
         **RUN,
-        "--preview": Option(
-            "send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
-            "done, and their averages are used",
-            group=ONE_OF,
-        ),
-        "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole_number, default=0),
+        **PREVIEWED,
         "--attacks NAME": Option(
             "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
             "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks",

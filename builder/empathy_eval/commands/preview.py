@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import plain
+from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import aligned
 from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RECIPE, Option, as_recipe, check_count, recipe_of
+from empathy_eval.commands.options import ONE_OF, RECIPE, Option, Rows, as_recipe, check_count, recipe_of, whole_number
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request
+    from empathy_eval.design.endpoints import JobConfig
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.preview import Preview, RequestEstimate
 
@@ -57,6 +59,33 @@ def _shown(result: Preview, json: bool = False) -> int:
     if not result.requests:
         print("to see the requests, add --requests 1")
     return 0
+
+
+# The rows of a verb whose job can be previewed.
+PREVIEWED: Rows = {
+    "--preview": Option(
+        "send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
+        "done, and their averages are used",
+        group=ONE_OF,
+    ),
+    "-n, --requests N": Option("with --preview: show the requests of N turns (default: none)", type=whole_number, default=0),
+}
+
+
+def ledger_of_preview(options: Namespace, config: JobConfig) -> Path | None:
+    """The ledger whose answers count as done in the preview of a job in ``options.out``; None if there is none yet.
+
+    Raises:
+        InputError: if the folder holds another job, or an option does not go with a preview.
+    """
+    from empathy_eval.generation.build_folder import LEDGER, claim_folder
+
+    if options.part or options.engine == "ray" or options.wait is False:
+        raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
+    claim_folder(options.out, config)
+    check_count("--requests", options.requests)
+    default_ledger = options.out / LEDGER
+    return options.ledger or (default_ledger if default_ledger.is_file() else None)
 
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:

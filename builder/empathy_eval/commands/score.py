@@ -84,6 +84,7 @@ def score(
     ``failures`` is how many of the texts on which scores differ most are shown.
 
     The result is ``ReleaseTables`` of a release, ``CustomTextResults`` of custom texts, and with ``ratings`` ``AgainstPeople``.
+    ``release`` may be a file of custom texts, or a folder that ``respond`` wrote.
 
     Raises
     ------
@@ -127,14 +128,27 @@ class ScoreOptions:
 
     @property
     def of_texts(self) -> bool:
-        """Whether a file of custom texts is scored, not a release."""
-        return Path(self.release).suffix.lower() == ".jsonl"
+        """Whether custom texts or replies of systems are scored, not a release."""
+        return Path(self.release).suffix.lower() == ".jsonl" or self.of_replies
+
+    @property
+    def of_replies(self) -> bool:
+        """Whether a folder of replies is scored."""
+        from empathy_eval.raters.systems.replies import is_replies
+
+        return is_replies(Path(self.release))
 
     def tell_canary(self, leaked: Callable[[str], object]) -> None:
         """Calls ``leaked`` with a warning for each scored output that holds the canary; the scan follows scoring, so files are valid."""
+        from empathy_eval.generation.build_folder import folder_canary_warnings
         from empathy_eval.raters.judges.annotations import canary_scan
         from empathy_eval.releases.hub.fetch import release_folder
 
+        if self.of_replies:
+            for folder in (Path(self.release), *self.annotations):
+                for warning in folder_canary_warnings(folder):
+                    leaked(warning)
+            return
         source = Path(self.release) if self.of_texts else release_folder(self.release)
         for warning in canary_scan(source, self.scores, self.annotations, judged=bool(self.judges) and not self.annotations):
             leaked(warning)
@@ -156,7 +170,7 @@ class ScoreOptions:
             if self.of_texts:
                 raise input_error("score: failures", "need texts of a release, whose stance or ratings are known", "leave --failures out")
         alone = {
-            "split": self.split, "strict": self.strict, "judges": self.judges, "annotations": self.annotations,
+            "split": self.split, "strict": self.strict, "judges": self.judges, "annotations": self.annotations and not self.of_replies,
             "attacks": self.attacks is not None, "fairness": self.fairness, "limit": self.limit, "figure": self.figure,
         }  # fmt: skip
         beside_people = ("split", "judges", "annotations")
@@ -186,7 +200,7 @@ def _scored(options: ScoreOptions, scoring: Scoring) -> Scored:
     if options.of_texts:
         return score_texts(
             Path(options.release), options.metrics, options.scores, scoring, lower_is_better=options.lower_is_better, items=options.items,
-            ratings=options.ratings, shortcuts=options.shortcuts, ensembles=options.ensembles,
+            ratings=options.ratings, shortcuts=options.shortcuts, ensembles=options.ensembles, annotations=options.annotations,
         )  # fmt: skip
     folder = release_folder(options.release)
     if options.failures is not None:
@@ -274,7 +288,7 @@ COMMAND = Command(
     "at equal length and, in JSON and CSV, by scenario, phase, strategy and manner at equal closeness. If a release has crossed items, "
     "reports how often the reply that fits the context is preferred.",
     {
-        "RELEASE": Option(f"the release, {A_RELEASE}; or texts of your own, a .jsonl file", type=str),
+        "RELEASE": Option(f"the release, {A_RELEASE}; or texts of your own, a .jsonl file; or a folder of replies", type=str),
         "metrics=--metric NAME": "a metric by name or module:name, with optional settings, such as bertscore:layer=5; repeatable",
         "--scores FILE": "a file of scores, .csv, .tsv or .jsonl, with pair_id, variant, score, or with one column per variant; for "
         "crossed items with crossed_id, context, reply, score; repeatable, one row per file",

@@ -99,16 +99,19 @@ class Asker:
         # By key what was sent and is not stored yet: who asks the very same meanwhile waits for that answer.
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0) -> Answer[T] | None:
+    async def ask(
+        self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0, role: str = ""
+    ) -> Answer[T] | None:
         """The first accepted sample, or None when samples are used up; every refused sample is in the trail.
 
-        Samples are numbered from ``first``: asking again for the same thing needs unused numbers.
+        Samples are numbered from ``first``: asking again for the same thing needs unused numbers. Where several models answer one kind,
+        ``role`` names the model.
 
         Raises:
             NoAnswer: if a request was not answered, or is not in the ledger of an offline build.
         """
         kind = ALL_KINDS[about.kind]
-        model = self.models[kind.role]
+        model = self.models[role or kind.role]
         attempts = self.samples * (1 + self.repairs)
         attempt = 0
         for sample in range(first, first + self.samples):
@@ -337,7 +340,7 @@ class PreviewModel(Asker):
         Raises:
             NoAnswer: for any other model.
         """
-        config = self._configured.get(ALL_KINDS[request.about.kind].role)
+        config = next((self._configured.get(role) for role, one in self.models.items() if one is model), None)
         if config is None or not config.remote:
             return await super().send(model, request)
         # Before it is answered, as many tokens as bytes may be read: the worst case of a budget.

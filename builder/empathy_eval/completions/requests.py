@@ -154,21 +154,39 @@ def utf8_safe(text: str) -> str:
 
 
 def read_answer(completion: Completion, answer_schema: str) -> tuple[Any, list[Flaw]]:
-    """The JSON value of an answer that is valid under a schema, or None; and its flaws."""
+    """The JSON value of an answer that is valid under a schema, or None; and its flaws. Without a schema the value is the text."""
+    if not answer_schema:
+        return text_of(completion)
     value, flaws = parse_json_answer(completion)
     wrong = () if flaws else violations(value, answer_schema)
     flaws = flaws or [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in wrong]
     return None if flaws else value, flaws
 
 
-def parse_json_answer(completion: Completion) -> tuple[Any, list[Flaw]]:
-    """The JSON value of an answer, and its flaws: unfinished, too long, not JSON, forbidden characters."""
+def _unread(completion: Completion) -> list[Flaw]:
+    """Flaws for which an answer is not read: unfinished, or too long."""
     if completion.finish.casefold() not in NORMAL_ENDS:
         # A stranger's ledger may say anything; endpoints are held to a word.
         end = completion.finish if END.fullmatch(completion.finish) else "unknown"
-        return None, [Flaw(f"finish_{end}", f"the answer ended early ({end}); give the whole answer")]
+        return [Flaw(f"finish_{end}", f"the answer ended early ({end}); give the whole answer")]
     if len(completion.text) > LONGEST:
-        return None, [Flaw("too_long", f"the answer has {len(completion.text):,} characters, at most {LONGEST:,} are read")]
+        return [Flaw("too_long", f"the answer has {len(completion.text):,} characters, at most {LONGEST:,} are read")]
+    return []
+
+
+def text_of(completion: Completion) -> tuple[str | None, list[Flaw]]:
+    """The plain text of an answer, without thoughts before it, and its flaws: not finished, too long, empty, signs that no text has."""
+    if flaws := _unread(completion):
+        return None, flaws
+    text = unthought(completion.text)
+    flaws = list(character_flaws(text)) if text else [Flaw("empty", "the answer is empty; write a reply")]
+    return None if flaws else text, flaws
+
+
+def parse_json_answer(completion: Completion) -> tuple[Any, list[Flaw]]:
+    """The JSON value that an answer holds, and its flaws: not finished, too long, not JSON, signs that no text has."""
+    if flaws := _unread(completion):
+        return None, flaws
     text = strip_wrapping(completion.text)
     try:
         value = json_value(text, characters=False)
@@ -178,11 +196,16 @@ def parse_json_answer(completion: Completion) -> tuple[Any, list[Flaw]]:
     return value, list({flaw.reason: flaw for _, part in texts_in(value) for flaw in character_flaws(part)}.values())
 
 
+def unthought(text: str) -> str:
+    """A text without blanks at its ends, a byte-order mark, and thoughts before it."""
+    text = text.strip().removeprefix("\ufeff").lstrip()
+    thoughts = THOUGHTS.match(text)
+    return text[thoughts.end() :].strip() if thoughts else text
+
+
 def strip_wrapping(text: str) -> str:
     """A text without what endpoints put around JSON: a byte order mark, thoughts before it, a Markdown code fence."""
-    text = text.strip().removeprefix("\ufeff").lstrip()
-    if thoughts := THOUGHTS.match(text):
-        text = text[thoughts.end() :].strip()
+    text = unthought(text)
     if text.startswith("```") and text.endswith("```") and "\n" in text:
         return text[text.index("\n") : -3]
     return text

@@ -13,7 +13,7 @@ from empathy_eval.base.errors import InputError, Problem, nearest, refuse
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers, with_pinned_defaults
 from empathy_eval.base.text import ENGLISH
-from empathy_eval.design.endpoints import SHARED_DELIVERY, ModelConfig, model_of, published_model, url_faults
+from empathy_eval.design.endpoints import ModelConfig, model_faults, model_of, published_model
 from empathy_eval.design.errata import latest_corrections
 from empathy_eval.design.taxonomy import PhaseRules
 from empathy_eval.design.word_list import MAKE, WordList, read_word_list
@@ -207,19 +207,7 @@ def _contradictions(configuration: Configuration, path: object) -> Iterator[Prob
         what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model that writes others"
         yield Problem(f"{path}: models", what, "use the seed bank for self_chat too, or for none")
     yield from _unchoosable(configuration, banks, path)
-    for role, settings in configuration.models.items():
-        faults = url_faults(settings.base_url) if settings.base_url else ()
-        yield from (Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults)
-    for model in sorted({settings.model for settings in configuration.models.values()}):
-        if len({settings.prices for settings in configuration.models.values() if settings.model == model and settings.prices}) > 1:
-            what = f'"{model}" has two prices, and a ledger tells answers apart by the model alone'
-            yield Problem(f"{path}: models", what, "give it one price, the higher one, everywhere")
-    for label in sorted({settings.endpoint for settings in configuration.models.values()}):
-        shared = [settings for settings in configuration.models.values() if settings.endpoint == label]
-        ways = {canonical_json([getattr(settings, name) for name in SHARED_DELIVERY]) for settings in shared}
-        if len(ways) > 1:
-            what = f'the models on endpoint "{label}" are delivered in different ways'
-            yield Problem(f"{path}: models", what, f"give them the same {', '.join(SHARED_DELIVERY)}, or labels of their own")
+    yield from model_faults(configuration.models, f"{path}: models")
 
 
 def _of_crossed(configuration: Configuration, path: object) -> Iterator[Problem]:

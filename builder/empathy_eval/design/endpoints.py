@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from empathy_eval.base.errors import Problem
+from empathy_eval.base.hashing import canonical_json
+
 # How a request is delivered, as opposed to what is asked: outside a build's identity and a request's key.
 DELIVERY = (
     "base_url", "api_key_env", "headers", "query", "in_flight", "requests_per_minute", "tokens_per_minute", "timeout_seconds",
@@ -103,6 +106,22 @@ def model_of(raw: Mapping[str, Any]) -> ModelConfig:
     """A model from valid raw values."""
     prices = Prices(**raw["prices"]) if "prices" in raw else None
     return ModelConfig(**{"model": raw["kind"], "endpoint": raw["kind"], **raw, "prices": prices})
+
+
+def model_faults(models: Mapping[str, ModelConfig], where: str) -> Iterator[Problem]:
+    """What no schema can say of models together: addresses, two prices of one model, two deliveries of one endpoint."""
+    for role, one in models.items():
+        faults = url_faults(one.base_url) if one.base_url else ()
+        yield from (Problem(f"{where}: {role}: base_url", what, fix) for what, fix in faults)
+    for model in sorted({one.model for one in models.values()}):
+        if len({one.prices for one in models.values() if one.model == model and one.prices}) > 1:
+            what = f'"{model}" has two prices, and a ledger tells answers apart by the model alone'
+            yield Problem(where, what, "give it one price, the higher one, everywhere")
+    for label in sorted({one.endpoint for one in models.values()}):
+        ways = {canonical_json([getattr(one, name) for name in SHARED_DELIVERY]) for one in models.values() if one.endpoint == label}
+        if len(ways) > 1:
+            what = f'the models on endpoint "{label}" are delivered in different ways'
+            yield Problem(where, what, f"give them the same {', '.join(SHARED_DELIVERY)}, or labels of their own")
 
 
 def url_faults(url: str) -> Iterator[tuple[str, str]]:

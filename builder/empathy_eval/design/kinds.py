@@ -19,8 +19,9 @@ JUDGE = "judge"
 class Kind:
     """A kind of request.
 
-    ``role`` names its model, ``answer`` the schema of its answer, ``reads`` the variables of its template (empty without one), ``variant``
-    the variant that it writes, ``delivery`` how answers arrive, and ``times`` how many requests it takes for one item.
+    ``role`` names its model, ``answer`` the schema of its answer (empty for plain text), ``reads`` the variables of its template (empty
+    without one), ``variant`` the variant that it writes, ``delivery`` how answers arrive, and ``times`` how many requests it takes for one
+    item.
     """
 
     name: str
@@ -69,7 +70,9 @@ RATING, PREFERENCE, IDEAL, NAMED, REWARD = JUDGING = tuple(
 # Those of a build.
 KINDS = {kind.name: kind for kind in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE, *CROSSING)}
 
-ALL_KINDS = ChainMap(KINDS, {kind.name: kind for kind in JUDGING})
+# A plain-text reply of a compared system. Each system has a role of its own.
+REPLY = Kind("reply", "system", "")
+ALL_KINDS = ChainMap(KINDS, {kind.name: kind for kind in (*JUDGING, REPLY)})
 
 
 def kinds_of_build(crossed: bool) -> tuple[Kind, ...]:

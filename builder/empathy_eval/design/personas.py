@@ -79,10 +79,14 @@ class Personas:
         """The register of that name, if there is one."""
         return next((register for register in self.registers if register.name == name), None)
 
+    def rotated(self, scenario_id: int, index: int) -> Register:
+        """The register of the dialogue with that number in its scenario."""
+        return self.registers[(scenario_id + index) % len(self.registers)]
+
     def draw(self, seed: int, scenario_id: int, index: int) -> Persona:
         """The persona of a dialogue: registers rotate, so that each is equally frequent; the rest is random."""
         rng = derived_random(seed, "persona", scenario_id, index)
-        register = self.registers[(scenario_id + index) % len(self.registers)]
+        register = self.rotated(scenario_id, index)
         return Persona(register, rng.choice(register.ages or self.ages), rng.choice(self.places))
 
     def draw_lengths(self, rng: random.Random, register: Register, role: str, words_said: int) -> dict[str, int]:

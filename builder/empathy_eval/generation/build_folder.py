@@ -149,9 +149,9 @@ def _without(outcome: Outcome, pairs: Collection[str]) -> Outcome:
 
 
 def folder_canary_warnings(folder: Path) -> list[str]:
-    """Contamination check: scans the answers in a finished build or annotation folder for the canary."""
+    """Contamination check: scans the answers in a finished folder of a build, annotations or replies for the canary."""
     if not (folder / BUILD).is_file() or not (folder / OUTCOMES).is_file():
         return []
     configuration = read_json(folder / BUILD, None, "run the same command again")["configuration"]
-    name = configuration["release"]["name"] if "rubric" in configuration else configuration["name"]
+    name = configuration["release"]["name"] if "release" in configuration else configuration["name"]
     return canary_warnings(numbered_lines(folder / OUTCOMES), release_identity({"name": name})[CANARY])

@@ -122,3 +122,37 @@ def benjamini_hochberg(values: list[float]) -> list[float]:
     raised = np.minimum(np.sort(values) * len(values) / np.arange(1, len(values) + 1), 1.0)
     lowered = np.minimum.accumulate(raised[::-1])[::-1]
     return [float(lowered[rank]) for rank in np.argsort(order)]
+
+
+# Half a win each way between every two that met: a system that won everything has a finite score.
+HALF_A_WIN = 0.5
+ROUNDS = 500
+
+
+def bradley_terry(won: Floats) -> Floats:
+    """Scores whose differences are the log-odds of winning, shape (m, n) with mean 0, from wins of row over column, shape (m, n, n).
+
+    Bradley and Terry (1952), "Rank Analysis of Incomplete Block Designs: The Method of Paired Comparisons"; fitted by the iteration of
+    Hunter (2004), "MM Algorithms for Generalized Bradley-Terry Models", equation 3. Ties are half a win each, and ``HALF_A_WIN`` is added
+    to either side of every two that met.
+    """
+    met = (won + won.transpose(0, 2, 1)) > 0
+    wins = won + HALF_A_WIN * met
+    games, total = wins + wins.transpose(0, 2, 1), wins.sum(axis=2)
+    strength = np.ones(total.shape)
+    for _ in range(ROUNDS):
+        before = strength
+        strength = total / np.maximum((games / (strength[:, :, None] + strength[:, None, :])).sum(axis=2), 1e-300)
+        strength = strength / np.exp(np.log(np.maximum(strength, 1e-300)).mean(axis=1, keepdims=True))
+        if np.abs(strength - before).max() < 1e-10:
+            break
+    logged = np.log(np.maximum(strength, 1e-300))
+    return np.asarray(logged - logged.mean(axis=1, keepdims=True))
+
+
+def connected(met: NDArray[np.bool_]) -> bool:
+    """Whether all have met, directly or by way of others: else their scores cannot be compared; shape (n, n)."""
+    reach = met | met.T | np.eye(len(met), dtype=bool)
+    for _ in range(len(met)):
+        reach = (reach.astype(np.int64) @ reach.astype(np.int64)) > 0
+    return bool(reach.all())

@@ -28,6 +28,8 @@ BUILT_IN = {"transformers": "empathy_eval.completions.models.local:LocalModel"}
 PARTS = ("name", "endpoint"), ("body", "complete", "close")
 # Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
 IN_FLIGHT, THREADS = 64, 8
+# What is asked for where an answer has no schema.
+PLAIN = {"type": "string"}
 FIX = "fix it, then run the same command to continue; every answer is in the ledger"
 
 
@@ -46,18 +48,21 @@ class TextModel:
     def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
         """The answer to messages (each with ``role`` and ``content``): JSON that is valid under a JSON Schema. Runs in a thread.
 
+        A system that is asked for a reply answers in plain words; the schema then says only that.
+
         Raises:
             NoAnswer: if there is none now; the next run asks again.
         """
         raise NotImplementedError
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """The body that the answer is stored under; ``answer_schema`` is the name of a schema."""
+        """The body that the answer is stored under; ``answer_schema`` is the name of a schema, empty for plain text."""
         return {"model": self.name, "messages": messages, "schema": answer_schema, **self.parameters}
 
     async def complete(self, request: Request) -> Completion:
         """The answer as a completion."""
-        work = partial(self.answer, request.body["messages"], schema(request.body["schema"]))
+        name = request.body["schema"]
+        work = partial(self.answer, request.body["messages"], schema(name) if name else PLAIN)
         return Completion(await run_in_thread(work), "stop", self.name)
 
     async def close(self) -> None:

@@ -83,7 +83,8 @@ class LocalModel:
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The request: messages, all settings that an answer depends on, and the schema if it is held to it."""
-        held = {"schema": schema_for_models(answer_schema)} if self._settings.structure == "schema" else {}
+        structured = answer_schema and self._settings.structure == "schema"
+        held = {"schema": schema_for_models(answer_schema)} if structured else {}
         return {"model": self.name, "messages": messages, **self._settings.told, **held}
 
     async def complete(self, request: Request) -> Completion:

@@ -130,10 +130,10 @@ class OpenAIEndpoint:
         """The body of a chat completion; structured output is requested as configured, never detected."""
         config = self._config
         body = {"model": self.name, "messages": messages, config.max_tokens_field: config.max_tokens, **config.parameters}
-        if config.structure == "schema":
+        if config.structure == "schema" and answer_schema:
             asked = {"name": answer_schema, "strict": True, "schema": schema_for_models(answer_schema)}
             body["response_format"] = {"type": "json_schema", "json_schema": asked}
-        elif config.structure == "json_object":
+        elif config.structure == "json_object" and answer_schema:
             body["response_format"] = {"type": "json_object"}
         return body
 

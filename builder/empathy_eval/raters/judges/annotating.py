@@ -11,23 +11,34 @@ from typing import Any, ClassVar
 
 from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
 from empathy_eval.base.hashing import canonical_json, digest
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_yaml, schema, with_pinned_defaults
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.custom import custom_models
-from empathy_eval.completions.requests import Model
+from empathy_eval.completions.requests import Completion, Model
 from empathy_eval.design.dataset import pair_id, parts_of
 from empathy_eval.design.endpoints import ModelConfig, model_of, published_model
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
-from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
+from empathy_eval.design.kinds import IDEAL, JUDGE, JUDGING, NAMED, REWARD
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import ATTACKS, Annotated
-from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, describe_source, dialogues_of, source_of
+from empathy_eval.raters.judges.cases import (
+    REPLIES_TO,
+    TEXTS,
+    Case,
+    Conversation,
+    Material,
+    cases_of,
+    describe_source,
+    dialogues_of,
+    source_of,
+)
 from empathy_eval.raters.judges.judge import Judge, compared, requests_of
 
 
@@ -42,7 +53,8 @@ def differences(theirs: Mapping[str, Any], mine: Mapping[str, Any]) -> Iterator[
         yield f'by the judge "{names[0]}"' + (f" with another {', '.join(changed)}" if names[0] == names[1] else f', not "{names[1]}"')
     if theirs.get("release") != mine["release"]:
         yield f"of {describe_source(theirs.get('release'))}, not of {describe_source(mine['release'])}"
-    if theirs.get("variants") != mine["variants"]:
+    # Other systems add to annotations of replies, or leave some out.
+    if theirs.get("variants") != mine["variants"] and REPLIES_TO not in mine["release"]:
         yield f"of {_listed(theirs.get('variants'))}, not of {_listed(mine['variants'])}"
     for name, what in (("samples_of_a_text", "samples of a text"), ("samples", "tries of a request"), ("repairs", "repairs of a try")):
         if theirs.get(name) != mine[name]:
@@ -55,15 +67,21 @@ def _listed(variants: Any) -> str:
 
 # Attempts after a bad answer, and repairs of each. A deterministic reward model, which cannot read feedback, is asked once.
 SAMPLES, REPAIRS = 2, 1
+# Assumed of an answer while the ledger has none of its kind: what a value takes with its name in JSON, and an analysis in words.
+TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60
 
 
 @dataclass(frozen=True)
 class AnnotationPlan:
-    """How much is judged: ``turns`` (or dialogues) of the sample, None for all, and ``samples`` of each text."""
+    """How much is judged: ``turns`` (or dialogues) of the sample, None for all, and ``samples`` of each text.
+
+    Of replies every two systems are compared over ``comparisons`` turns, None for all.
+    """
 
     turns: int | None = 2000
     variants: tuple[str, ...] = TEXTS
     samples: int = 1
+    comparisons: int | None = None
 
 
 @dataclass(frozen=True)
@@ -119,19 +137,20 @@ class Annotating:
             "samples": self.samples, "repairs": self.repairs,
         }  # fmt: skip
         attacks = {} if self.attacks is None else {ATTACKS: dict(sorted(self.attacks.items()))}
-        return {**json.loads(canonical_json(value)), **attacks}
+        compared = {} if self.design.comparisons is None else {"comparisons": self.design.comparisons}
+        return {**json.loads(canonical_json(value)), **attacks, **compared}
 
 
 @dataclass(frozen=True)
 class AnnotationJob:
-    """The job of judging cases by a rubric. ``objects`` hold a custom judge; the ``canary`` goes into the header and no request."""
+    """The job of judging cases by a rubric. ``objects`` hold a custom judge; ``noted`` goes into the header and no request."""
 
     config: Annotating
     prompts: Prompts
     asking: JudgePrompts
     cases: tuple[Case, ...]
     objects: dict[str, Any] = field(default_factory=dict)
-    canary: dict[str, str] = field(default_factory=dict)
+    noted: dict[str, Any] = field(default_factory=dict)
 
     def configured(self, config: Any) -> AnnotationJob:
         """The same cases with another share of what the endpoint may be asked at once."""
@@ -169,6 +188,26 @@ class AnnotationJob:
         """Nothing: the rubric stands in the header."""
         return {}
 
+    def shape(self, item: Case) -> tuple[str, ...]:
+        """The variants of a case, equal texts as one of them: what says how many requests there are."""
+        first: dict[tuple[Conversation, str], str] = {}
+        if item.turn is None:
+            return tuple(map(str, item.wholes))
+        return tuple(f"{variant}={first.setdefault((item.before(variant), text), variant)}" for variant, text in item.texts.items())
+
+    def written(self, kind: str) -> float:
+        """The tokens of an answer, while none of its kind is known."""
+        rubric = self.config.rubric
+        values = {IDEAL.name: len(self.asking.taxonomy.strategies), NAMED.name: 1}
+        count = values.get(kind, len(rubric.requests[0]) if rubric.criteria else 1)
+        return TOKENS_A_VALUE * count + (TOKENS_OF_AN_ANALYSIS if rubric.style == "reasoned" else 0)
+
+    def instead(self) -> dict[str, Completion]:
+        """The second step of strategies does not depend on what is answered to the first."""
+        strategies = enumerate(self.asking.taxonomy.strategies)
+        ideal = [{"strategy": strategy.abbreviation, "probability": int(not index)} for index, strategy in strategies]
+        return {IDEAL.name: Completion(json_text({"strategies": ideal}), "stop", "")}
+
     def header(self) -> dict[str, Any]:
         """Configuration, rubric, templates and schemas: all that the annotations are a function of beside texts and ledger."""
         worded = self.config.rubric.kind != "reward"
@@ -177,7 +216,7 @@ class AnnotationJob:
             "templates": dict(sorted({**self.asking.prompts.hashes, "repair": self.prompts.hashes["repair"]}.items())) if worded else {},
             "schemas": {kind.answer: digest(schema(kind.answer)) for kind in JUDGING if worded == (kind is not REWARD)},
             "builder": __version__,
-            **self.canary,
+            **self.noted,
         }  # fmt: skip
 
 
@@ -223,35 +262,40 @@ class AnnotationSummary(Summary):
 
 
 def annotations_of(
-    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, given: Any = None, templates: Path | None = None
-) -> AnnotationJob:
-    """The job of judging a release, or a finished build.
+    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, given: Any = None, templates: Path | None = None,
+    material: Callable[[Path, Rubric, AnnotationPlan], Material] | None = None,
+) -> AnnotationJob:  # fmt: skip
+    """The job of judging a release, or a finished build; another ``material`` gives what is judged of another folder.
 
     ``judge`` is a model as under ``models`` of a configuration, ``given`` an object in its place.
 
     Raises:
         InputError: if the folder is neither, there is nothing to judge, or the judge or the design is not valid.
     """
-    source = source_of(folder)
-    named = source.named
+    judged = (material or _material)(folder, rubric, design)
     check(dict(judge), "judge", "--model")
     judge = with_pinned_defaults(dict(judge), "judge")
     if judge["kind"] == "seed-bank":
         raise input_error("--model", '"seed-bank" holds dialogues and cannot judge', "name an endpoint's model, or one of your own")
     refuse(_unfit(rubric, judge, design, templates))
     asking = judge_prompts(rubric, load_catalogue(), templates)
-    if rubric.unit == "dialogue":
-        cases = dialogues_of(source, design.turns, design.variants)
-    else:
-        # Turns without the requested texts are left out.
-        turns = cases_of(source, design.turns, design.variants, shown_by(rubric))
-        cases = [case for case in turns if (compared(case) if rubric.kind == "preference" else case.texts)]
+    # Turns without the requested texts are left out.
+    cases = [case for case in judged.cases if case.turn is None or (compared(case) if rubric.kind == "preference" else case.texts)]
     if not cases:
         fix = "name a release or a build with pairs, and variants (--variants) that this rubric rates"
         raise input_error(folder, "holds nothing to judge", fix)
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
-    config = Annotating(judge, rubric, design, named, model_of(judge), *tries)
-    return AnnotationJob(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, source.canary)
+    config = Annotating(judge, rubric, design, judged.named, model_of(judge), *tries)
+    return AnnotationJob(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, judged.noted)
+
+
+def _material(folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
+    """The texts of a release, or of a finished build; those that the rubric shows to judges are not judged."""
+    source = source_of(folder)
+    if rubric.unit == "dialogue":
+        return Material(source.named, tuple(dialogues_of(source, design.turns, design.variants)), source.canary)
+    cases = cases_of(source, design.turns, design.variants, shown_by(rubric))
+    return Material(source.named, tuple(cases), source.canary)
 
 
 def shown_by(rubric: Rubric) -> frozenset[str]:

@@ -21,6 +21,8 @@ from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, col
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
 from empathy_eval.generation.outcomes import Dialogue, Pair, contrasted
 
+# In place of the seal, what annotations of replies say of the release that was replied to.
+REPLIES_TO = "replies_to"
 TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
 # (role, text) of turns.
 Conversation = tuple[tuple[str, str], ...]
@@ -194,6 +196,8 @@ def source_of(folder: Path) -> Source:
 def describe_source(named: Any) -> str:
     """A source as identified by annotations, valid or not: ``demo 0.1.0 (seal s1-…)``."""
     release = named if isinstance(named, dict) else {}
+    if REPLIES_TO in release:
+        return f"replies to {release.get('name')} {release.get('version')} (seal {release[REPLIES_TO]}), split {release.get('split')}"
     if "outcomes" in release:
         return f"a build of {release.get('name')} (outcomes {release['outcomes']})"
     return f"{release.get('name')} {release.get('version')} (seal {release.get('seal')})"
@@ -203,7 +207,8 @@ def describe_source(named: Any) -> str:
 class Case:
     """A helper turn with the conversation before it and its texts by variant; or, without a turn, a whole dialogue.
 
-    ``conversation`` has (role, text) of the turns shown to a judge; ``conversations`` replaces it for some of the texts.
+    ``conversation`` has (role, text) of the turns shown to a judge; ``conversations`` replaces it for some of the texts. ``compared`` has
+    the pairs of texts to compare, None for the variants of a release.
     Of a dialogue ``conversation`` is the reference, empty where that is not judged, and ``conversations`` holds it whole by variant.
     """
 
@@ -213,6 +218,7 @@ class Case:
     conversation: Conversation
     texts: dict[str, str] = field(default_factory=dict)
     conversations: dict[str, Conversation] = field(default_factory=dict)
+    compared: tuple[tuple[str, str], ...] | None = None
 
     def before(self, variant: str | None) -> Conversation:
         """The conversation before one of the texts; of a dialogue the whole of it."""
@@ -224,15 +230,24 @@ class Case:
         return (*((None,) if self.conversation else ()), *self.conversations)
 
 
-def spread_out(names: Mapping[str, Hashable]) -> list[str]:
+@dataclass(frozen=True)
+class Material:
+    """What is judged: its identity in annotations (``named``), its cases, and further fields of their header (``noted``)."""
+
+    named: Mapping[str, str]
+    cases: tuple[Case, ...]
+    noted: dict[str, Any]
+
+
+def spread_out(names: Mapping[str, Hashable], seed: int = 0) -> list[str]:
     """All names in sampling order: the first N are a sample of N, and a larger sample only appends.
 
-    Within a stratum the order is by the SHA-256 of the name; the k-th of n is at position (2 k + 1) / (2 n) among all, so that every sample
-    has about the same share of each stratum.
+    Within a stratum the order is by the SHA-256 of the name, after the seed if that is not 0. The k-th of n is at position
+    (2 k + 1) / (2 n) among all, so that every sample has about the same share of each stratum.
     """
     strata: dict[Hashable, list[tuple[str, str]]] = defaultdict(list)
     for name, stratum in names.items():
-        strata[stratum].append((digest_bytes(name.encode()), name))
+        strata[stratum].append((digest_bytes((f"{seed}:{name}" if seed else name).encode()), name))
     ranked = ((rank, len(members), *member) for members in strata.values() for rank, member in enumerate(sorted(members)))
     return [name for _, _, name in sorted((Fraction(2 * rank + 1, 2 * size), hashed, name) for rank, size, hashed, name in ranked)]
 

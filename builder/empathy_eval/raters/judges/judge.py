@@ -105,6 +105,8 @@ COMPARED = (
 
 def compared(case: Case) -> list[tuple[str, str]]:
     """Pairs of variants to compare, each with the first by name first."""
+    if case.compared is not None:
+        return list(case.compared)
     return [(min(pair), max(pair)) for pair in COMPARED if case.texts.keys() >= set(pair)]
 
 

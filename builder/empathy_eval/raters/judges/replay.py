@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.json_text import json_text
 from empathy_eval.completions.asker import Asker, DryRun, samples_of
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
@@ -19,16 +18,17 @@ from empathy_eval.completions.models.custom import placeholder_model
 from empathy_eval.completions.requests import Completion, Model, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
-from empathy_eval.design.kinds import IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
+from empathy_eval.design.kinds import IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE, REPLY
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.job import Job
 from empathy_eval.generation.preview import RENDERED, RequestEstimate, assumed, estimated
 from empathy_eval.raters.judges.annotating import Annotating, AnnotationJob, AnnotationPlan
 from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.cases import Case, Conversation
+from empathy_eval.raters.judges.cases import Case
 
-KINDS = ", ".join(f"'{kind.name}'" for kind in JUDGING)
+KINDS = ", ".join(f"'{kind.name}'" for kind in (*JUDGING, REPLY))
 ASKED = f"SELECT DISTINCT dialogue_id, turn FROM sound_completions WHERE kind IN ({KINDS})"  # noqa: S608
 
 
@@ -43,7 +43,7 @@ class Ledgers:
         return next(filter(None, (ledger.get(key) for ledger in self._ledgers)), None)
 
     def judged(self) -> set[tuple[str, int | None]]:
-        """Dialogues and turns that judges were asked about."""
+        """Dialogues and turns that judges or systems were asked about."""
         return {(row[0], row[1]) for ledger in self._ledgers for row in ledger.query(ASKED)}
 
 
@@ -90,11 +90,20 @@ class Replay:
         return asyncio.run(work())
 
 
-def dry_run(job: AnnotationJob, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
-    """An asker that records the requests of a job. The second step of strategies does not depend on the answer to the first."""
-    strategies = enumerate(job.asking.taxonomy.strategies)
-    ideal = [{"strategy": strategy.abbreviation, "probability": int(not index)} for index, strategy in strategies]
-    return DryRun(ledger, models, job.prompts, job.config, instead={IDEAL.name: Completion(json_text({"strategies": ideal}), "stop", "")})
+class PreviewedJob(Job, Protocol):
+    """A job whose requests can be previewed before they are sent. Items of equal ``shape`` take equally many requests."""
+
+    def shape(self, item: Any) -> tuple[str, ...]: ...  # noqa: D102
+    def written(self, kind: str) -> float:
+        """Assumed tokens of an answer of that kind, while none is known."""
+
+    def instead(self) -> dict[str, Completion]:
+        """By kind the answer that a dry run assumes where there is none."""
+
+
+def dry_run(job: PreviewedJob, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
+    """An asker that records the requests of a job."""
+    return DryRun(ledger, models, job.prompts, job.config, instead=job.instead())
 
 
 def _partner_failed(index: int, requests: Sequence[Request], in_vain: Sequence[bool]) -> bool:
@@ -138,33 +147,29 @@ def _model(config: ModelConfig, where: object, *, own: bool) -> Model:
     return asked_models({JUDGE: config}, {JUDGE: placeholder_model(config)} if config.kind == "given" else {}, Budget())[JUDGE]
 
 
-# Assumed tokens of an answer without any of its kind in the ledger: of a value with its name in JSON, and of an analysis.
-TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60
-
-
 @dataclass(frozen=True)
-class AnnotationPreview:
-    """Requests of the first cases, how many of them the ledger answers, and estimates of what is left."""
+class JobPreview:
+    """Requests of the first items, how many of them the ledger answers, and estimates of what is left."""
 
     requests: tuple[Request, ...]
     answered: int
     estimates: tuple[RequestEstimate, ...]
 
 
-def preview(job: AnnotationJob, ledger_path: Path | None, count: int) -> AnnotationPreview:
-    """Render the requests about the first ``count`` cases, and estimate what is left of the whole job.
+def preview(unresolved: PreviewedJob, ledger_path: Path | None, count: int) -> JobPreview:
+    """Render the requests about the first ``count`` items, and estimate what is left of the whole job.
 
     The second step of strategies is counted before the first is answered.
 
     Raises:
         InputError: if the ledger cannot be opened, or a custom judge cannot be loaded.
     """
-    job = job.resolved()
+    job = cast(PreviewedJob, unresolved.resolved())
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
         models = job.models(Budget(), lambda: None)
         seen = asyncio.run(_look_ahead(job, ledger, models, count))
         estimates = tuple(_estimates(job, ledger, seen))
-    return AnnotationPreview(tuple(seen.shown), len(seen.used), estimates)
+    return JobPreview(tuple(seen.shown), len(seen.used), estimates)
 
 
 @dataclass
@@ -179,11 +184,11 @@ class _Outlook:
     sizes: dict[str, list[int]] = field(default_factory=dict)
 
 
-async def _look_ahead(job: AnnotationJob, ledger: Ledger, models: Mapping[str, Model], count: int) -> _Outlook:
-    """Collect the requests of all cases; unknown cases are rendered once per shape, because equal shapes make equally many requests."""
+async def _look_ahead(job: PreviewedJob, ledger: Ledger, models: Mapping[str, Model], count: int) -> _Outlook:
+    """Collect the requests of all items; unknown items are rendered once per shape, because equal shapes make equally many requests."""
     seen, shapes, known = _Outlook(), dict[tuple[str, ...], Counter[str]](), Ledgers([ledger]).judged()
-    for number, case in enumerate(job.cases):
-        shape = _shape(case)
+    for number, case in enumerate(job.items()):
+        shape = job.shape(case)
         fresh = (case.dialogue_id, case.turn) not in known
         if fresh and number >= max(count, RENDERED) and shape in shapes:
             seen.open += shapes[shape]
@@ -205,29 +210,15 @@ async def _look_ahead(job: AnnotationJob, ledger: Ledger, models: Mapping[str, M
     return seen
 
 
-def _shape(case: Case) -> tuple[str, ...]:
-    """The variants of a case, equal texts as one: what determines the number of requests."""
-    first: dict[tuple[Conversation, str], str] = {}
-    if case.turn is None:
-        return tuple(map(str, case.wholes))
-    return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
-
-
-def _estimates(job: AnnotationJob, ledger: Ledger, seen: _Outlook) -> Iterator[RequestEstimate]:
+def _estimates(job: PreviewedJob, ledger: Ledger, seen: _Outlook) -> Iterator[RequestEstimate]:
     """Estimates of what is left by kind: from the averages of this job's answers, including repairs and samples, or assumed."""
-    settings = job.config.model
+    (settings,) = job.config.models.values()
     for kind, count in seen.open.items():
         answers = [usage for about, usage in seen.used.values() if about == kind]
-        average, seconds = assumed(seen.sizes.get(kind, []), _written(job, kind))
+        average, seconds = assumed(seen.sizes.get(kind, []), job.written(kind))
         if answers:
             average = [sum(column) / len(answers) for column in zip(*map(astuple, answers), strict=True)]
             (known,) = next(ledger.query("SELECT avg(seconds) FROM sound_completions WHERE kind = ?", (kind,)))
             seconds = float(str(known or seconds))
         requests = round(count * len(answers) / seen.begun[kind]) if answers else count
         yield estimated(kind, settings, requests, average, seconds, observed=bool(answers))
-
-
-def _written(job: AnnotationJob, kind: str) -> float:
-    rubric = job.config.rubric
-    values = {IDEAL.name: len(job.asking.taxonomy.strategies), NAMED.name: 1}.get(kind, len(rubric.requests[0]) if rubric.criteria else 1)
-    return TOKENS_A_VALUE * values + (TOKENS_OF_AN_ANALYSIS if rubric.style == "reasoned" else 0)

@@ -31,6 +31,7 @@ from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedSco
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.text_scores import check_items
 from empathy_eval.evaluation.measure import given_in, named_apart, splits_measured
+from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection, find
@@ -42,6 +43,9 @@ from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.correlations import AgainstPeople, correlate_with_people, refuse_unknown_items
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fit_ensembles, pair_accuracies, parse_ensembles
 from empathy_eval.raters.review.sheets import text_hash
+from empathy_eval.raters.systems.figures import field_of, given_of_judge, of_judge
+from empathy_eval.raters.systems.judging import judged as judged_replies
+from empathy_eval.raters.systems.replies import Replied, read_replied
 
 
 def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
@@ -162,10 +166,11 @@ def shortcuts_of(language: str) -> tuple[Metric, ...]:
 def score_texts(
     path: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, lower_is_better: bool = False,
     items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True, ensembles: Sequence[str] = (),
+    annotations: Sequence[Path] = (),
 ) -> CustomTextResults | AgainstPeople:  # fmt: skip
-    """Score the texts of a file; with ``ratings``, correlate the scores with them. ``items`` is a file for every score.
+    """Score the texts of a file, or replies of systems with ``annotations`` of them; with ``ratings``, correlate the scores with them.
 
-    With ``ensembles`` texts have splits: ensembles are fitted on validation, and everything is measured on test.
+    ``items`` is a file for every score. Ensembles are fitted on the validation split, and everything is then measured on test.
 
     Raises:
         InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts lack, and for
@@ -173,7 +178,9 @@ def score_texts(
     """
     if items:
         check_items(items)
-    texts, selection = read_texts(path), find(names, {}) if names else MetricSelection((), ())
+    replied = read_replied(path) if path.is_dir() else None
+    texts = field_of([replied]).texts if replied else read_texts(path)
+    selection = find(names, {}, language=texts.language) if names else MetricSelection((), (), texts.language)
     known = texts.items
     table = None
     if ratings is not None:
@@ -182,17 +189,25 @@ def score_texts(
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
     named_apart([metric.name for metric in selection.metrics], files)
-    given = [read_own_scores(path, known, higher_is_better=not lower_is_better) for path in files]
+    given = [read_own_scores(file, known, higher_is_better=not lower_is_better) for file in files]
+    given += _judge_scores(annotations, replied)
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
     scores = scored(texts, selection, given, scoring)
     fits = fit_ensembles(requests, scores, table) if table is not None and requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
+    sources = [path / BUILD if replied else path, *files, *(folder / BUILD for folder in annotations), *([ratings] if ratings else [])]
     provenance = Provenance.of(
-        files=map(file_of, [path, *files, *([ratings] if ratings else [])]), metrics=[metric.name for metric in selection.metrics],
+        files=map(file_of, sources), metrics=[metric.name for metric in selection.metrics],
         lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(CHANCE),
     )  # fmt: skip
     return (own_measured(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
+
+
+def _judge_scores(annotations: Sequence[Path], replied: Replied | None) -> list[PrecomputedScores]:
+    """Scores of replies by the judges of some annotations of them."""
+    folders = judged_replies(annotations, [replied]) if replied else []
+    return [given_of_judge(column) for folder in folders for column in of_judge(folder)]
 
 
 def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelection:

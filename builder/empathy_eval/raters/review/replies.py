@@ -16,6 +16,8 @@ from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
 from empathy_eval.evaluation.external.score_file import meant, raise_at_most
+from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.raters.systems.replies import read_replied
 
 COLUMNS = ("pair_id", "system", "text")
 FORM = f"the first line names the columns: {','.join(COLUMNS)}"
@@ -38,6 +40,8 @@ class SystemReplies:
 
 def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = None) -> SystemReplies:
     """Read a CSV, TSV or JSONL file, by its suffix: a row a reply (``pair_id``, ``system``, ``text``).
+
+    Of a folder that ``respond`` wrote the replies of systems are taken, not those of baselines.
 
     Other columns are ignored. White space around a text is removed, because it could identify a system.
 
@@ -71,7 +75,8 @@ def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = Non
         f"{naming} replies contain the name of a system, which raters can read": naming,
         f"{leaking} replies contain the canary: the training data of the system may contain this benchmark": leaking,
     }
-    return SystemReplies(digest_file(path), systems, whole, tuple(note for note, count in notes.items() if count))
+    file = path / BUILD if path.is_dir() else path
+    return SystemReplies(digest_file(file), systems, whole, tuple(note for note, count in notes.items() if count))
 
 
 def _naming(systems: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> int:
@@ -96,6 +101,11 @@ def _problems(where: str, row: Mapping[str, Any], known: Collection[str], proble
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
     """(location, the three columns) of each row, or its problem."""
+    if path.is_dir():
+        known = read_replied(path)
+        own = [row for row in known.rows if row.text is not None and row.system in known.configuration["systems"]]
+        yield from ((f"{path}: {row.pair_id}", {"pair_id": row.pair_id, "system": row.system, "text": row.text}) for row in own)
+        return
     if path.suffix.lower() == ".jsonl":
         for number, row in json_rows(path):
             yield f"{path}: line {number}", row if isinstance(row, Problem) else _plain(row)

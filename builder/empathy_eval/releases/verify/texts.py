@@ -172,7 +172,9 @@ class _Answers(Asker):
         score = self._scores.get(request.body["text"], 0.0)
         return Completion(json_text({"score": score if 0 <= score <= 1 else 1.0}), "stop", "")
 
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0) -> Answer[T] | None:
+    async def ask(
+        self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0, role: str = ""
+    ) -> Answer[T] | None:
         """The next answer that is released as one that passed, or None after the last; each is judged again."""
         kind, turn = KINDS[about.kind], about.turn
         name = kind.name if turn is None else f"{kind.variant or kind.name} of {pair_id(about.dialogue_id, turn)}"
