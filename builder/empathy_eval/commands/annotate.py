@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.json_text import json_text
+from empathy_eval.base.json_text import fields_json, json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
 from empathy_eval.commands.options import A_RELEASE, Option, whole_number
 from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
-from empathy_eval.commands.score_tables import attack_lines
+from empathy_eval.commands.score_tables import attack_lines, crossed_lines
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import AttackTable
@@ -49,7 +49,7 @@ def annotate(
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
     attacked_turns: int = ATTACKED, rules: str | Path | None = None, lessons: str | Path | None = None, shots: str | Path | None = None,
-    comparisons: int | None = None,
+    comparisons: int | None = None, crossed: bool = False,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> HandedOut:  # fmt: skip
     """Annotates a release, a finished build or replies of systems by a rubric.
@@ -61,7 +61,8 @@ def annotate(
     ``engine``, ``ray_address`` and ``keep_going``. With ``attacks`` (as in ``score``; an empty list means all), attacked texts of
     ``attacked_turns`` turns are judged too, in ``out/attacks``. Their fixed texts are English, or those of the folder ``rules``.
     ``lessons`` and ``shots`` are rubrics or files whose lessons or examples the rubric is given; it has another hash then.
-    Of replies every two systems are compared over ``comparisons`` turns (None: all that are judged).
+    Of replies every two systems are compared over ``comparisons`` turns (None: all that are judged). With ``crossed``, the replies of
+    crossed items are judged, each in both contexts; ``turns`` is then the number of items.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def annotate(
     how = RunOptions(**(ways or {}), progress=progress)
     options = AnnotateOptions(
         release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots,
-        comparisons,
+        comparisons, crossed,
     )  # fmt: skip
     return options.jobs().done(how)
 
@@ -97,6 +98,7 @@ class AnnotateOptions:
     lessons: str | Path | None = None
     shots: str | Path | None = None
     comparisons: int | None = None
+    crossed: bool | None = False
 
     def jobs(self) -> AnnotationJobs:
         """Returns the job for texts, and the job for attacked texts if attacks are requested.
@@ -146,7 +148,8 @@ class AnnotateOptions:
             custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
         else:
             judge = judge_of(judge, self.base_url)
-        design = AnnotationPlan(self.turns, tuple(name for name in known if not names or name in names), self.samples, self.comparisons)
+        chosen = tuple(name for name in known if not names or name in names)
+        design = AnnotationPlan(self.turns, chosen, self.samples, self.comparisons, bool(self.crossed))
         templates = Path(self.templates) if self.templates else None
         material = partial(replies_as_material, replied) if replied else None
         return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
@@ -158,7 +161,12 @@ def _unfit_for(replies: bool, options: AnnotateOptions) -> Iterator[Problem]:
         yield Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release")
     if options.comparisons is not None and not replies:
         yield Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies")
-    elif options.comparisons is not None and not 1 <= options.comparisons <= MOST_TURNS:
+    if options.crossed:
+        others = {"--attacks": options.attacks is not None, "--variants": options.variants, "a folder of replies": replies}
+        yield from (
+            Problem("--crossed", f"cannot be combined with {name}", "leave one of the two out") for name, on in others.items() if on
+        )
+    if options.comparisons is not None and replies and not 1 <= options.comparisons <= MOST_TURNS:
         yield Problem("--comparisons", f"{options.comparisons} is out of range", f"name a number from 1 to {MOST_TURNS:,}")
 
 
@@ -239,15 +247,17 @@ def _run(options: Namespace) -> int:
         return _preview(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
     from empathy_eval.raters.judges.cases import REPLIES_TO
-    from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text, read_compared
+    from empathy_eval.raters.judges.judge_quality import crossed_quality, judge_quality, quality_text, read_compared
 
     config = jobs.first.config
-    built = "seal" not in config.release
+    built, crossed = "seal" not in config.release, config.design.crossed
     replies = REPLIES_TO in config.release
     if built and (options.beside or options.reviews):
         what = f"compare a judge with others on a release, but {options.release} is {'a folder of replies' if replies else 'a build'}"
         fix = "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         raise input_error("--beside, --reviews", what, fix)
+    if crossed and (options.beside or options.reviews):
+        raise input_error("--beside, --reviews", "compare judges on pairs and dialogues, not on crossed items", "leave them out")
     # Read before any request is sent, so that a wrong name costs nothing.
     compared = read_compared(config, options.out, options.beside, options.reviews)
 
@@ -256,6 +266,10 @@ def _run(options: Namespace) -> int:
             step = f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …"
             step = f"to compare the systems: empathy-eval compare {options.release} --annotations {options.out}" if replies else step
             message = ClosingMessage(step, {})
+        elif crossed:
+            quality_on_crossed = crossed_quality(options.out, jobs.release)
+            step = f"to put them beside metrics and shortcuts: empathy-eval score {options.release} --scores {options.out}/scores/*.csv"
+            message = ClosingMessage("\n".join([*crossed_lines(quality_on_crossed), step]), {"crossed": fields_json(quality_on_crossed)})
         else:
             quality = judge_quality(read_annotations(options.out), jobs.release, compared)
             message = ClosingMessage(quality_text(quality), {"worth": quality.to_json()})
@@ -313,6 +327,7 @@ COMMAND = Command(
         ),
         "--variants A,B": Option("the variants, or systems, to judge (default: all)", action="store", type=lambda text: text.split(",")),
         "--comparisons N": Option("with replies: compare each two systems over N turns (default: all that are judged)", type=whole_number),
+        "--crossed": "judge crossed items instead, each reply in each of its two contexts; --turns N is then N items",
         "--samples K": Option("how many times each text is judged (default: 1)", default=1),
         "--templates DIR": "a folder of judge prompts of your own",
         "--beside DIR": Option(

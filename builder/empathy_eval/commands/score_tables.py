@@ -125,7 +125,7 @@ def score_table(measured: ReleaseTables) -> TableText:
     ranked = (Column(title, f"1.{name}.value", form) for name, (title, form) in RANKED.items() if form)
     columns = [*CONTRAST, *ranked, Column("", lambda row: "forced by the checks" if row[1].forced else "")]
     lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
-    lines += ["", *_headline(measured), "", *_dialogues(measured.dialogues), *_crossed(measured.crossed), "", *_comparisons(measured)]
+    lines += ["", *_headline(measured), "", *_dialogues(measured.dialogues), *crossed_lines(measured.crossed), "", *_comparisons(measured)]
     matched = [("equal length, " + name, row) for name, rows in measured.matched.items() for row in rows]
     parts = [("pairs", measured.inversion), ("2x2", measured.controls)], [("before contrast checks", measured.candidates)]
     whole, before = ([(name, row) for name, rows in some for row in rows] for some in parts)
@@ -193,7 +193,7 @@ def _dialogues(dialogues: DialogueTable | None) -> Iterator[str]:
     yield ""
 
 
-def _crossed(crossed: CrossedTable | None) -> Iterator[str]:
+def crossed_lines(crossed: CrossedTable | None) -> Iterator[str]:
     """Yields the results of metrics and shortcuts on crossed items."""
     if crossed is None:
         return

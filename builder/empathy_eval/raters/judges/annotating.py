@@ -29,11 +29,14 @@ from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import ATTACKS, Annotated
 from empathy_eval.raters.judges.cases import (
+    CROSSED,
     REPLIES_TO,
     TEXTS,
     Case,
     Conversation,
     Material,
+    ReleaseTexts,
+    Source,
     cases_of,
     describe_source,
     dialogues_of,
@@ -75,13 +78,14 @@ TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60
 class AnnotationPlan:
     """How much is judged: ``turns`` (or dialogues) of the sample, None for all, and ``samples`` of each text.
 
-    Of replies every two systems are compared over ``comparisons`` turns, None for all.
+    Of replies every two systems are compared over ``comparisons`` turns, None for all. With ``crossed``, crossed items are judged.
     """
 
     turns: int | None = 2000
     variants: tuple[str, ...] = TEXTS
     samples: int = 1
     comparisons: int | None = None
+    crossed: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +128,8 @@ class Annotating:
             return "holds a build, not annotations"
         if self.attacks is None and ATTACKS in configuration:
             return "holds annotations of attacked texts"
+        if configuration.get(CROSSED, False) != self.design.crossed:
+            return f"holds annotations of {'pairs' if self.design.crossed else 'crossed items'}"
         difference = "; ".join(differences(published, self.published))
         return f"holds annotations {difference}" if difference else None
 
@@ -138,7 +144,8 @@ class Annotating:
         }  # fmt: skip
         attacks = {} if self.attacks is None else {ATTACKS: dict(sorted(self.attacks.items()))}
         compared = {} if self.design.comparisons is None else {"comparisons": self.design.comparisons}
-        return {**json.loads(canonical_json(value)), **attacks, **compared}
+        crossed = {CROSSED: True} if self.design.crossed else {}
+        return {**json.loads(canonical_json(value)), **attacks, **compared, **crossed}
 
 
 @dataclass(frozen=True)
@@ -292,10 +299,21 @@ def annotations_of(
 def _material(folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
     """The texts of a release, or of a finished build; those that the rubric shows to judges are not judged."""
     source = source_of(folder)
+    if design.crossed:
+        refuse(_unfit_for_crossed(source, rubric))
+        return Material(source.named, tuple(ReleaseTexts(folder).crossed(design.turns)), source.canary)
     if rubric.unit == "dialogue":
         return Material(source.named, tuple(dialogues_of(source, design.turns, design.variants)), source.canary)
     cases = cases_of(source, design.turns, design.variants, shown_by(rubric))
     return Material(source.named, tuple(cases), source.canary)
+
+
+def _unfit_for_crossed(source: Source, rubric: Rubric) -> Iterator[Problem]:
+    if not isinstance(source, ReleaseTexts):
+        yield Problem("--crossed", "is for releases, and this is a build", "name a release of the build")
+    if rubric.unit == "dialogue" or rubric.kind not in ("rating", "reward"):
+        what = f'rates replies of crossed items one by one, which the rubric "{rubric.name}" does not'
+        yield Problem("--crossed", what, "use a rubric that rates replies, such as teacher, or reward")
 
 
 def shown_by(rubric: Rubric) -> frozenset[str]:

@@ -173,8 +173,8 @@ def resumed(folder: Path) -> str:
     return f"run the same empathy-eval annotate … --out {folder} --attacks again"
 
 
-def read_annotations(folder: Path, *, attacked: bool = False) -> AnnotationFolder:
-    """Read finished annotations after checking that they are unchanged; ``attacked`` says of which kind of texts they must be.
+def read_annotations(folder: Path, *, attacked: bool = False, crossed: bool = False) -> AnnotationFolder:
+    """Read finished annotations after checking that they are unchanged; ``attacked`` and ``crossed`` say which texts they must be of.
 
     Raises:
         InputError: if there are none, they are not valid, not those of the header, or of the other kind.
@@ -189,6 +189,8 @@ def read_annotations(folder: Path, *, attacked: bool = False) -> AnnotationFolde
         other = "holds annotations of attacked texts, which are not texts of a release"
         what = "holds no annotations of attacked texts" if attacked else other
         raise input_error(folder, what, "name the folder of the annotations themselves")
+    if configuration.get("crossed", False) != crossed:
+        raise input_error(folder, "holds annotations of crossed items", "give the files in its folder scores to score --scores")
     if (rubric.name, rubric.hash) != (configuration["rubric"], configuration["rubric_hash"]):
         raise input_error(path, f'the text of the rubric "{configuration["rubric"]}" does not match its hash', AGAIN)
     if any(criterion.scale and not criterion.scale.low < criterion.scale.high for criterion in rubric.criteria):
@@ -198,7 +200,7 @@ def read_annotations(folder: Path, *, attacked: bool = False) -> AnnotationFolde
 
 def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
     """Cases of a file, each once, with ratings on the scales of the rubric."""
-    seen = set[tuple[str, int | None]]()
+    seen = set[str]()
     try:
         if digest_file(path) != digest:
             raise input_error(path, "was changed after the annotations were made", AGAIN)
@@ -208,9 +210,9 @@ def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
                 value = json_value(line.decode())
                 check(value, "annotated", where)
                 case = Annotated.from_json(value)
-                if (case.dialogue_id, case.turn) in seen:
-                    raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
-                seen.add((case.dialogue_id, case.turn))
+                if (name := case.pair_id or case.dialogue_id) in seen:
+                    raise input_error(where, f'"{name}" occurs twice', AGAIN)
+                seen.add(name)
                 refuse(Problem(where, what, AGAIN) for what in _rating_problems(case, rubric))
                 yield case
     except OSError as error:

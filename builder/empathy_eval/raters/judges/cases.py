@@ -18,12 +18,14 @@ from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.canary import canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
+from empathy_eval.evaluation.crossed.crossed import CELLS
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
 from empathy_eval.generation.outcomes import Dialogue, Pair, contrasted
 
 # In place of the seal, what annotations of replies say of the release that was replied to.
 REPLIES_TO = "replies_to"
 TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
+CROSSED = "crossed"
 # (role, text) of turns.
 Conversation = tuple[tuple[str, str], ...]
 # (id, conversation before, texts by variant) of a turn.
@@ -100,6 +102,20 @@ class ReleaseTexts:
             if row["variant"] in variants and row["variant"] != REFERENCE:
                 yield row["dialogue_id"], row["variant"], _conversation(row["turns"])
 
+    def crossed(self, number: int | None) -> list[Case]:
+        """The first crossed items (None: all), evenly over scenarios: each has both replies, each in both contexts.
+
+        Raises:
+            InputError: if the release has none.
+        """
+        if not any(path.is_file() for path in files_of(self.folder, CROSSED)):
+            raise input_error(self.folder, "holds no crossed items", "leave --crossed out, or name a release that has them")
+        names, scenarios = (column(self.folder, CROSSED, name) for name in ("crossed_id", "scenario_id"))
+        order = spread_out(dict(zip(names, scenarios, strict=True)))[:number]
+        fields = ["crossed_id", "dialogue_id", "turn", "context_1", "context_2", "reply_1", "reply_2"]
+        rows = {row["crossed_id"]: row for row in self._rows(CROSSED, fields, set(order))}
+        return [_crossed_case(rows[name]) for name in order]
+
     def _rows(self, config: str, names: list[str], wanted: Collection[str]) -> Iterator[dict[str, Any]]:
         """The rows of a config whose first column is wanted; a config that not every release has may not be there."""
         for path in files_of(self.folder, config):
@@ -108,6 +124,18 @@ class ReleaseTexts:
             for batch in table_batches(path, names):
                 keep = [index for index, name in enumerate(batch.column(0).to_pylist()) if name in wanted]
                 yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
+
+
+def crossed_text(context: int, reply: int) -> str:
+    """Returns the name of a reply in a context of a crossed item, by their numbers."""
+    return f"reply_{reply}_in_context_{context}"
+
+
+def _crossed_case(row: Mapping[str, Any]) -> Case:
+    contexts = {number: _conversation(row[f"context_{number}"]) for number in (1, 2)}
+    texts = {crossed_text(*cell): row[f"reply_{cell[1]}"] for cell in CELLS}
+    conversations = {crossed_text(*cell): contexts[cell[0]] for cell in CELLS}
+    return Case(row["dialogue_id"], row["turn"], row["crossed_id"], contexts[1], texts, conversations)
 
 
 def _conversation(turns: Iterable[Mapping[str, str]]) -> Conversation:

@@ -10,18 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import Problem, collecting, refuse
+from empathy_eval.base.errors import Problem, collecting, input_error, refuse
+from empathy_eval.base.files import write_whole
 from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.table_text import aligned
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
+from empathy_eval.evaluation.crossed.crossed import CELLS, crossed_of, read_crossed_scores, read_items
+from empathy_eval.evaluation.crossed.crossed import COLUMNS as CROSSED_COLUMNS
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.rows import CrossedTable
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges import comparisons
 from empathy_eval.raters.judges.annotating import Annotating
 from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, TextKey, criterion_scores, read_annotations
-from empathy_eval.raters.judges.cases import describe_source
+from empathy_eval.raters.judges.cases import crossed_text, describe_source
 from empathy_eval.raters.judges.comparisons import ALL, JUDGE, LENGTH, Shortcuts
 from empathy_eval.raters.judges.estimator import Estimator, chance_of, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
@@ -150,6 +154,28 @@ def quality_with(folder: AnnotationFolder, chance: ResamplingSettings, beside: C
         comparisons.strategies(folder, release_dir, inputs.estimator) if kind == "strategies" else None,
         summary["missing"], summary["unannotated_by_reason"], summary["usage"],
     )  # fmt: skip
+
+
+def crossed_quality(annotations: Path, release_dir: Path) -> CrossedTable:
+    """Returns what the scores of a judge decide on crossed items, by criterion.
+
+    Writes the scores into the folder ``scores`` of the annotations, a CSV file a criterion that ``score --scores`` reads. A score is the
+    mean of the samples, on a scale from 0 (worst) to 1 (best); a reward is as it is.
+    """
+    folder = read_annotations(annotations, crossed=True)
+    names = sorted(case.pair_id or "" for case in folder.cases)
+    items, scorers = read_items(release_dir), []
+    for criterion in criterion_scores(folder):
+        values = criterion.means if folder.kind == "reward" else criterion.merits
+        rows = [[(name, *cell, values.get((name, crossed_text(*cell)))) for cell in CELLS] for name in names]
+        whole = [row for four in rows if not any(row[-1] is None for row in four) for row in four]
+        path = annotations / "scores" / f"{criterion.name}.csv"
+        path.parent.mkdir(exist_ok=True)
+        write_whole(path, "".join(",".join(map(str, row)) + "\n" for row in [CROSSED_COLUMNS, *whole]))
+        scorers += [read_crossed_scores(path, names).asked(items)] if whole and items else []
+    if not items:
+        raise input_error(release_dir, "holds no crossed items", "name the release that was annotated")
+    return crossed_of(items, scorers, (), chance_of(read_manifest(release_dir)))
 
 
 @dataclass(frozen=True)
