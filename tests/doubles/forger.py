@@ -25,10 +25,10 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.assemble.write import release
+from empathy_eval.reports.documents import papers
 from empathy_eval.reports.explorer import PAGE, explore_page
 from empathy_eval.reports.report import measure_release, release_metrics, write_report
 

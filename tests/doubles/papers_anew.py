@@ -12,10 +12,10 @@ from empathy_eval.base.errors import Finding, InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.metrics.scoring import PLAIN
-from empathy_eval.releases.assemble.documents import papers
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.verify import verify
+from empathy_eval.reports.documents import papers
 from empathy_eval.reports.report import page_text, report_from_json, tables_text
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from empathy_eval.base.text import shingles
 from empathy_eval.design.dataset import SPLITS, split_of
-from empathy_eval.releases.assemble.duplicates import (
+from empathy_eval.releases.assemble.selection import (
     BANDS,
     PREFERENCE,
     ROWS,

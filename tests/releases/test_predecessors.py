@@ -15,8 +15,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
-from empathy_eval.releases.assemble.predecessors import disorder, predecessors, refuse_another
+from empathy_eval.releases.assemble.manifest import disorder, manifest_text, predecessors, refuse_another, sealed
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 

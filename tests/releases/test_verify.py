@@ -18,9 +18,9 @@ from empathy_eval.design.dataset import cells, files_of
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import ScoreCache, Scoring
-from empathy_eval.releases.assemble.documents import croissant_text
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.documents import croissant_text
 from empathy_eval.reports.page import number as shown
 
 from tests.doubles.papers_anew import told_anew

@@ -25,12 +25,19 @@ from empathy_eval.raters.judges.judge_section import human_section
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.releases.assemble.annotations import add_annotations, read_all
-from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.releases.assemble.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
-from empathy_eval.releases.assemble.predecessors import predecessors, refuse_another
+from empathy_eval.releases.assemble.manifest import (
+    VERSION,
+    file_hashes,
+    manifest_facts,
+    manifest_text,
+    predecessors,
+    refuse_another,
+    sealed,
+)
 from empathy_eval.releases.assemble.rows import derive
 from empathy_eval.releases.assemble.selection import Selection, select, withdrawn_counts
 from empathy_eval.releases.assemble.signing import key_to_sign, sign
+from empathy_eval.reports.documents import papers
 from empathy_eval.reports.explorer import PAGE, explore_page
 from empathy_eval.reports.report import Report, configured_metrics, measure_release, pinned_metrics, published_configuration, write_report
 

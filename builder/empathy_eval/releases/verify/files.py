@@ -15,7 +15,7 @@ from empathy_eval.design.bundled_definitions import DESIGN, SCENARIOS, hashes_of
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
-from empathy_eval.releases.assemble.documents import asks_to_choose
+from empathy_eval.reports.documents import asks_to_choose
 
 # What every release holds beside its data.
 ALWAYS = {

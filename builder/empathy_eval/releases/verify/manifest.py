@@ -25,8 +25,8 @@ from empathy_eval.metrics.registry import names_of
 from empathy_eval.raters.review.human_evaluation import PLACES, RATED
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.releases.assemble.built_under import BuildDefinitions
-from empathy_eval.releases.assemble.duplicates import PREFERENCE
-from empathy_eval.releases.assemble.predecessors import disorder
+from empathy_eval.releases.assemble.manifest import disorder
+from empathy_eval.releases.assemble.selection import PREFERENCE
 from empathy_eval.statistics.estimate import CONFIDENCE
 
 # A plan of strangers beyond this is not reckoned again.

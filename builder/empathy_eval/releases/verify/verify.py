@@ -19,9 +19,9 @@ from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, file_of, provenance_columns, read_tables
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.releases.assemble.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.assemble.manifest import manifest_text, other_format, sealed
 from empathy_eval.releases.assemble.read_back import numbered
+from empathy_eval.releases.assemble.selection import hashes_of, near_duplicates
 from empathy_eval.releases.assemble.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify.annotations import annotation_faults
 from empathy_eval.releases.verify.content import content_faults
