@@ -25,12 +25,11 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, changed_words, load_catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.by_batch import build_by_batch
 from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.crossed_by_models import crossable_scenes, examples, trials
 from empathy_eval.generation.job import placeholder_dialogue
-from empathy_eval.generation.outcomes import CrossedOutcome, Dialogue, Outcome, Scene, Turn
+from empathy_eval.generation.outcomes import CrossedOutcome, Dialogue, Outcome, Scene, Turn, read_build
 from empathy_eval.generation.preview import preview, unused_answers
 from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.summary import Summary

@@ -17,7 +17,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, read_manifest, read_tables, split_of
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.build_folder import BUILD, OUTCOMES
+from empathy_eval.generation.outcomes import BUILD, OUTCOMES
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff

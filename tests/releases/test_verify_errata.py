@@ -17,7 +17,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.releases.assemble.manifest import manifest_text, sealed
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff

@@ -167,7 +167,7 @@ class AnnotationJobs:
 
         Open batches of the second job are imported first, because no other job may open their ledger.
         """
-        from empathy_eval.generation.build_folder import LEDGER
+        from empathy_eval.generation.outcomes import LEDGER
         from empathy_eval.raters.judges.annotations import ATTACKS
 
         run.refuse_contradictions("annotate")
@@ -257,7 +257,7 @@ def _run(options: Namespace) -> int:
 
 def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
     """Prints the estimate and the first requests, also for attacked texts; returns the exit status."""
-    from empathy_eval.generation.build_folder import LEDGER, claim_folder
+    from empathy_eval.generation.outcomes import LEDGER, claim_folder
     from empathy_eval.raters.judges.replay import preview
 
     if options.part or options.engine == "ray" or options.wait is False:

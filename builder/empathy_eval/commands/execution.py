@@ -66,7 +66,7 @@ def run_job(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     from empathy_eval.base.stopping import run_beside_loops
-    from empathy_eval.generation.build_folder import LEDGER
+    from empathy_eval.generation.outcomes import LEDGER
 
     ledger = Path(options.ledger) if options.ledger else folder / LEDGER
     _import_packaged_answers(what, ledger)
@@ -173,7 +173,7 @@ def run_command(
 
     ``closing`` is called only if the job is finished: no requests are handed out, and it was not one part of the plan.
     """
-    from empathy_eval.generation.build_folder import folder_canary_warnings
+    from empathy_eval.generation.outcomes import folder_canary_warnings
     from empathy_eval.generation.summary import RunProgress
 
     course = RunProgress()

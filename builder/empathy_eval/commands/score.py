@@ -178,7 +178,7 @@ class ScoreOptions:
 def _scored(options: ScoreOptions, scoring: Scoring) -> Scored:
     """Scores custom texts, a release against people's ratings, or a release."""
     from empathy_eval.design.provenance import file_of
-    from empathy_eval.generation.build_folder import BUILD
+    from empathy_eval.generation.outcomes import BUILD
     from empathy_eval.raters.judges.annotations import annotations_in
     from empathy_eval.raters.people.human_correlation import score_rated, score_texts
     from empathy_eval.releases.hub.fetch import release_folder

@@ -25,8 +25,8 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import JobConfig
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_definitions
 from empathy_eval.generation.job import WINDOW, Job, job_of, outcomes, shard
+from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_definitions
 from empathy_eval.generation.summary import FIRST, RunProgress, Summary
 
 # Allocations, and collections of each generation, after which the next one is collected.

@@ -18,8 +18,7 @@ from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.canary import canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
-from empathy_eval.generation.outcomes import Dialogue, Pair, contrasted
+from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, Dialogue, Pair, accepted_outcomes, contrasted, read_build
 
 TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
 # (role, text) of turns.

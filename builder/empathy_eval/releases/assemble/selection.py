@@ -28,7 +28,7 @@ from empathy_eval.design.errata import (
     withdrawn_dialogues,
     withdrawn_pairs,
 )
-from empathy_eval.generation.build_folder import OUTCOMES, accepted_outcomes
+from empathy_eval.generation.outcomes import OUTCOMES, accepted_outcomes
 
 Hashes = NDArray[np.uint64]
 

@@ -18,7 +18,7 @@ from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
-from empathy_eval.generation.build_folder import accepted_outcomes, read_build, read_definitions, write_definitions
+from empathy_eval.generation.outcomes import accepted_outcomes, read_build, read_definitions, write_definitions
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.annotations import AnnotationFolder
 from empathy_eval.raters.judges.judge_section import human_section

@@ -12,8 +12,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.completions.asker import REFUSED_BY_CUSTOM_CHECK
 from empathy_eval.completions.ledger import Ledger, LedgerEntry
 from empathy_eval.completions.requests import About, Flaw
-from empathy_eval.generation.build_folder import LEDGER
-from empathy_eval.generation.outcomes import Candidate, Outcome
+from empathy_eval.generation.outcomes import LEDGER, Candidate, Outcome
 from empathy_eval.generation.replay_item import ItemReplayer, KnownItem, Trace
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
 from empathy_eval.raters.judges.cases import describe_source

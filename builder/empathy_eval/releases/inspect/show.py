@@ -11,7 +11,7 @@ from pathlib import Path
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import read_json
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.review.record import read_record
 from empathy_eval.releases.inspect.inspector import Inspector

@@ -27,8 +27,7 @@ from empathy_eval.design.dataset import (
     split_of,
 )
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, SELF_CHAT
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, read_build
-from empathy_eval.generation.outcomes import VARIANTS, Outcome
+from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, LEDGER, OUTCOMES, VARIANTS, Outcome, read_build
 from empathy_eval.releases.assemble.read_back import BESIDE, candidate_of, outcome_of, path_of, read_back, tables_of
 from empathy_eval.releases.inspect.texts import KIND_OF, TextAddress
 
