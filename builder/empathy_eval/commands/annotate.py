@@ -14,9 +14,8 @@ from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
+from empathy_eval.commands.command import A_RELEASE, ONE_OF, Command, Option, check_count, whole_number
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.options import A_RELEASE, ONE_OF, Option, check_count, whole_number
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines
 

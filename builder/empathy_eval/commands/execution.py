@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.command import arguments_for
-from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, print_warnings
+from empathy_eval.commands.command import ENGINE, ONE_OF, Option, Rows, arguments_for, check_engine, print_warnings
 from empathy_eval.commands.progress import RunDisplay, display_progress
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from empathy_eval.base.errors import JobError, Problem, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import aligned
-from empathy_eval.commands.command import Command, CommandGroup
-from empathy_eval.commands.options import Option
+from empathy_eval.commands.command import Command, CommandGroup, Option
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import ImportedAnswers

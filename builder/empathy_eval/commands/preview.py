@@ -11,8 +11,7 @@ from empathy_eval.base.errors import plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import aligned
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RECIPE, Option, as_recipe, check_count, recipe_of
+from empathy_eval.commands.command import RECIPE, Command, Option, as_recipe, check_count, recipe_of
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request

@@ -14,17 +14,18 @@ from warnings import warn
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import (
+from empathy_eval.commands.command import (
     A_RELEASE,
     CACHE,
     ENGINE,
     ONE_OF,
     PAPER,
+    Command,
     Option,
     cache_of,
     check_count,
     print_warnings,
+    printed,
     report_faults,
     scoring_session,
 )

@@ -10,8 +10,7 @@ from empathy_eval.base.files import write_whole
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.printed import Printable
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_session
+from empathy_eval.commands.command import ONE_OF, PAPER, RELEASE, Command, Option, printed, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import ContrastAudit, ShortcutAudit

@@ -13,8 +13,7 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import run_beside_loops
-from empathy_eval.commands.command import Command, arguments_for
-from empathy_eval.commands.options import Option, check_count, whole_number
+from empathy_eval.commands.command import Command, Option, arguments_for, check_count, whole_number
 
 if TYPE_CHECKING:
     from empathy_eval.releases.inspect.show import InspectionInputs
