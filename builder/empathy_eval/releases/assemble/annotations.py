@@ -81,9 +81,9 @@ def add_annotations(folder: Path, annotations: Sequence[AnnotationFolder], facts
         InputError: if annotations are of other texts, or of none of this release; all such at once.
     """
     taken, problems, catalogue = list[IncludedAnnotations](), list[Problem](), load_catalogue()
-    for one in annotations:
+    for annotation in annotations:
         with collecting(problems):
-            taken.append(_taken(folder, one, f"{facts['name']} {facts['version']}", catalogue))
+            taken.append(_taken(folder, annotation, f"{facts['name']} {facts['version']}", catalogue))
     refuse(problems)
     return {"counts": facts["counts"] | _write(folder, taken, canary_entry(facts)), "annotations": [one.said for one in taken]}
 
@@ -93,7 +93,7 @@ def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Ca
     said = said_of(annotations)
     check(said, "annotated_by", annotations.path)
     replay = Replay(said, catalogue, annotations.path, own=True)
-    by_place = {(one.dialogue_id, one.turn): one for one in annotations.cases}
+    by_place = {(case.dialogue_id, case.turn): case for case in annotations.cases}
     cases = released_cases(folder, said, by_place.keys())
     pairs = [(by_place[case.dialogue_id, case.turn], case) for case in cases]
     others = [one.pair_id or one.dialogue_id for one, case in pairs if not replay.matches(one, case)]
@@ -109,7 +109,7 @@ def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Ca
             fix += "; a judge that was passed in from Python must add nothing to its requests, or must be named as module:name"
         raise InputError([Problem(str(annotations.path), what, fix)])
     kept = [one for one, _ in pairs]
-    left_out = sorted({one.pair_id or one.dialogue_id for one in annotations.cases} - {one.pair_id or one.dialogue_id for one in kept})
+    left_out = sorted({case.pair_id or case.dialogue_id for case in annotations.cases} - {one.pair_id or one.dialogue_id for one in kept})
     return IncludedAnnotations(tuple(kept), said | told_of(kept) | {"cases": len(kept), "left_out": left_out})
 
 
@@ -144,7 +144,9 @@ def told_of(cases: Sequence[Annotated]) -> dict[str, Any]:
         "comparisons": sum(len(one.comparisons) for one in cases),
         "strategies": sum(len(one.strategies) for one in cases),
     }
-    failed = Counter(f"{one.kind}: {reason}" for case in cases for one in case.failures if one.final for reason in one.reasons)
+    failed = Counter(
+        f"{failure.kind}: {reason}" for case in cases for failure in case.failures if failure.final for reason in failure.reasons
+    )
     usage: dict[str, Counter[str]] = {}
     for case in cases:
         for model, row in case.usage.items():

@@ -73,7 +73,7 @@ class BuildDefinitions:
         return self._carried(SCENARIOS, lambda own: self._seeded(load_catalogue(own, code, SCENARIOS), packaged), packaged)
 
     def _is_packaged(self, packaged: Catalogue) -> bool:
-        header, numbers = self.header, {one.number for one in packaged.scenarios}
+        header, numbers = self.header, {scenario.number for scenario in packaged.scenarios}
         if header.get("seeds") != packaged.seed_hash or not {int(one) for one in header.get("scenarios", {})} <= numbers:
             return False
         others = [name for name, value in header.get("scenario_files", {}).items() if name != CROSSED and packaged.files.get(name) != value]
@@ -81,13 +81,13 @@ class BuildDefinitions:
 
     def _seeded(self, own: Catalogue, packaged: Catalogue) -> Catalogue:
         """Carried scenarios with the packaged seed dialogues of their numbers, if the hash of the header says that these are theirs."""
-        raw = {one.number: packaged.seed_contents.get(one.number) for one in own.scenarios}
+        raw = {scenario.number: packaged.seed_contents.get(scenario.number) for scenario in own.scenarios}
         if digest([[number, raw[number]] for number in sorted(raw)]) != self.header["seeds"]:
             return own
         crossed = {number: items for number, items in packaged.crossed.items() if number in raw}
         return replace(
             own,
-            scenarios=tuple(replace(one, seed=packaged[one.number].seed) for one in own.scenarios),
+            scenarios=tuple(replace(scenario, seed=packaged[scenario.number].seed) for scenario in own.scenarios),
             seed_hash=self.header["seeds"],
             crossed=crossed,
             files={**own.files, **({CROSSED: digest(crossed_content(crossed))} if crossed else {})},

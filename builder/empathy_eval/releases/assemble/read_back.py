@@ -124,7 +124,7 @@ def outcomes(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Outcome]:
 
 @cache
 def _abbreviations() -> dict[str, str]:
-    return {one.name: one.abbreviation for one in load_taxonomy().strategies}
+    return {strategy.name: strategy.abbreviation for strategy in load_taxonomy().strategies}
 
 
 def _strategy(name: str | None) -> str | None:
@@ -189,7 +189,7 @@ class _Reader:
 
     def _crossed(self, dialogue: Dialogue, row: TableRow) -> CrossedOutcome:
         """A crossed item; what a model crosses is a turn of the dialogue."""
-        told = {one.name: row[one.name] for one in fields(CrossedOutcome) if one.name in row}
+        told = {field.name: row[field.name] for field in fields(CrossedOutcome) if field.name in row}
         told |= {"crossed_id": f"{dialogue.dialogue_id}-x{_number(row)}", "source": dialogue.source}
         told |= {"reply_1": dialogue.turns[row["turn"]].text} if dialogue.source == "model" else {}
         return CrossedOutcome(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})

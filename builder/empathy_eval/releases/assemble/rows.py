@@ -29,7 +29,7 @@ def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tupl
         yield "pairs", row
         controls = {name: getattr(pair, name) for name in CONTROLS}
         if all(controls.values()):
-            more = {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
+            more = {column: value for name, control in controls.items() for column, value in _control(name, control).items()}
             row = row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
             yield "controls", row
         yield from preference_rows(row)
@@ -77,14 +77,14 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         "context": [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: pair.turn]],
         **_tag(reference, taxonomy),
         "reference": reference.text,
-        **{name: one.text for name, one in variants.items()},
+        **{name: variant.text for name, variant in variants.items()},
         "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
         "apathetic_method": pair.apathetic.method,
         "apathetic_manner": pair.apathetic.way,
         "empathetic_device": pair.empathetic.way,
         "apathetic_edit_ratio": pair.apathetic.edit_ratio,
         "empathetic_overlap": pair.empathetic.overlap,
-        "toxicity": {"reference": pair.reference_toxicity, **{name: one.toxicity for name, one in variants.items()}},
+        "toxicity": {"reference": pair.reference_toxicity, **{name: variant.toxicity for name, variant in variants.items()}},
         "flags": list(pair.flags),
         "source": dialogue.source,
         "model": dialogue.model,
@@ -174,12 +174,12 @@ def _candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
     Where one of several was chosen, that one has the number that none of them has.
     """
     attempts: Counter[tuple[int, str]] = Counter()
-    for one in outcome.candidates:
-        attempts[one.turn, one.kind] += 1
+    for candidate in outcome.candidates:
+        attempts[candidate.turn, candidate.kind] += 1
         yield {
-            "pair_id": pair_id(outcome.dialogue_id, one.turn),
-            "variant": KINDS[one.kind].variant,
-            "attempt": one.attempt or attempts[one.turn, one.kind],
-            "text": one.text,
-            "reasons": list(one.reasons),
+            "pair_id": pair_id(outcome.dialogue_id, candidate.turn),
+            "variant": KINDS[candidate.kind].variant,
+            "attempt": candidate.attempt or attempts[candidate.turn, candidate.kind],
+            "text": candidate.text,
+            "reasons": list(candidate.reasons),
         }

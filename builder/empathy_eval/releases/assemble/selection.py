@@ -160,9 +160,9 @@ class Selection:
 def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
     """The selection from a build with this header, without the dialogues that reviews removed."""
     texts = (
-        (one.dialogue_id, [turn.text for turn in one.dialogue.turns])
-        for one in accepted_outcomes(build_dir)
-        if one.dialogue and one.dialogue_id not in removed
+        (outcome.dialogue_id, [turn.text for turn in outcome.dialogue.turns])
+        for outcome in accepted_outcomes(build_dir)
+        if outcome.dialogue and outcome.dialogue_id not in removed
     )
     hashes = hashes_of(texts, language_of(header["configuration"]))
     duplicates = near_duplicates(hashes)

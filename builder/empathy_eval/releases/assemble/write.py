@@ -157,9 +157,9 @@ def _judged(folder: Path, judged: Sequence[AnnotationFolder], facts: dict[str, A
 def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:
     """What the record of reviews says of the dialogues of this build."""
     contents = {
-        one.dialogue_id: content_hash({"role": turn.role, "text": turn.text} for turn in one.dialogue.turns)
-        for one in accepted_outcomes(build_dir)
-        if one.dialogue
+        outcome.dialogue_id: content_hash({"role": turn.role, "text": turn.text} for turn in outcome.dialogue.turns)
+        for outcome in accepted_outcomes(build_dir)
+        if outcome.dialogue
     }
     return review_facts(reviews, contents, header["configuration"]["report"]["bootstrap"], header["configuration"]["seed"])
 

@@ -43,7 +43,7 @@ def unexplained(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]])
     before, after = manifests
     if before["name"] != after["name"]:
         return
-    old, new = (_items_by_id(folder, told) for folder, told in zip(folders, manifests, strict=True))
+    old, new = (_items_by_id(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True))
     gone, spares = left_out(after), _spares(new, after)
     there = {name for config, name, _ in new if config == "dialogues"}
     for key in sorted(old):
@@ -56,7 +56,7 @@ def unexplained(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]])
                 yield f"{name} is missing, and no reason is given"
         elif dialogue_id in there and name not in gone:
             yield f"{name} is missing from {config}, and no reason is given"
-    was, now = (withdrawn_dialogues(one["withdrawn"]) | withdrawn_pairs(one["withdrawn"]) for one in manifests)
+    was, now = (withdrawn_dialogues(manifest["withdrawn"]) | withdrawn_pairs(manifest["withdrawn"]) for manifest in manifests)
     yield from (f"{name} is no longer withdrawn" for name in sorted(was - now))
 
 
@@ -164,7 +164,7 @@ class Diff(Result):
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
-        lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
+        lines += [line for name in (ACCURACY, RAW) for line in _table(name, [figure for figure in self.figures if figure.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
         return table_text(lines)
 
@@ -240,7 +240,7 @@ def _bank(value: Any) -> Any:
 
 def _crossed(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
     """The crossed items that came, went or say something else; nothing where none did."""
-    old, new = (_items(folder) if "crossed" in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
+    old, new = (_items(folder) if "crossed" in manifest["counts"] else {} for folder, manifest in zip(folders, manifests, strict=True))
     changed = {name for name in old.keys() & new.keys() if old[name] != new[name]}
     found = {"added": new.keys() - old.keys(), "removed": old.keys() - new.keys(), "changed": changed}
     return {what: tuple(sorted(ids)) for what, ids in found.items() if ids}
@@ -256,7 +256,9 @@ def _annotations(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]
     """How many rows of what judges said came, went or say something else, by config; a config without such is left out."""
     found = {}
     for config in JUDGED:
-        old, new = (_said(folder, config) if config in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
+        old, new = (
+            _said(folder, config) if config in manifest["counts"] else {} for folder, manifest in zip(folders, manifests, strict=True)
+        )
         changed = sum(old[name] != new[name] for name in old.keys() & new.keys())
         counts = {"added": len(new.keys() - old.keys()), "removed": len(old.keys() - new.keys()), "changed": changed}
         if any(counts.values()):
@@ -318,10 +320,12 @@ def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, A
 def _table(name: str, figures: Sequence[ComparedFigure]) -> Iterator[str]:
     """The lines of the figures of a name; none where there are none."""
     rows = []
-    for one in figures:
-        notes = ["forced by the checks"] if one.forced else []
-        notes += [] if one.same_settings or None in (one.before, one.after) else ["other settings"]
-        rows.append((f"  {one.metric}", _shown(one.before, name), _shown(one.after, name), f"({', '.join(notes)})" if notes else ""))
+    for figure in figures:
+        notes = ["forced by the checks"] if figure.forced else []
+        notes += [] if figure.same_settings or None in (figure.before, figure.after) else ["other settings"]
+        rows.append(
+            (f"  {figure.metric}", _shown(figure.before, name), _shown(figure.after, name), f"({', '.join(notes)})" if notes else "")
+        )
     yield from [name, *aligned([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
 
 

@@ -68,7 +68,7 @@ class Inspector:
         if not (outcome or left or rows or plan):
             raise unknown(place.dialogue_id, self.source.named, self.source.dialogue_ids())
         refused = refused_texts(rows, outcome.candidates) if outcome else {}
-        refused |= {one.request_key: one.reasons for one in outcome.failures if one.request_key} if outcome else {}
+        refused |= {failure.request_key: failure.reasons for failure in outcome.failures if failure.request_key} if outcome else {}
         trace = self.trace(outcome, plan, refused)
         told = outcome or (trace.outcome if trace else None)
         dialogue = (outcome and outcome.dialogue) or (trace.dialogue if trace else None)
@@ -132,13 +132,13 @@ class Inspector:
             if place.kind and not place.key and told.dialogue.turns[place.turn].role != "helper":
                 yield "this is a turn of the seeker: only turns of the helper have variants"
             yield from _left_out_pair(told, place.turn) if place.item is None and place.name not in self.source.left_out() else ()
-            lost = (one for one in told.failures if (one.turn, one.kind, one.final) == (place.turn, CROSSED.name, True))
+            lost = (failure for failure in told.failures if (failure.turn, failure.kind, failure.final) == (place.turn, CROSSED.name, True))
             yield from (f"its crossed item is left out: {', '.join(one.reasons)}" for one in lost)
 
     def _said(self, place: TextAddress) -> dict[str, tuple[Mapping[str, Any], ...]]:
         found = self.source.said(place)
         if place.key and place.kind not in KINDS:  # a judge's: what it was asked for, and nothing that others said
-            found = {name: mine for name, rows in found.items() if (mine := tuple(one for one in rows if place.key in one.values()))}
+            found = {name: mine for name, rows in found.items() if (mine := tuple(row for row in rows if place.key in row.values()))}
         judged = self.record["judgements"] if self.record else ()
         mine = tuple(one for one in judged if one.get("dialogue_id" if place.turn is None else "pair_id") == place.name)
         return found | ({"reviews": mine} if mine else {})
@@ -155,7 +155,7 @@ class Inspector:
         if self.source.header.get("reviews") and self.record is None:
             yield NO_REVIEWS
         if place.turn is None and outcome and outcome.pairs:
-            names = ", ".join(f"t{one.turn:02d}" for one in outcome.pairs)
+            names = ", ".join(f"t{pair.turn:02d}" for pair in outcome.pairs)
             yield f"name a pair by its id to show it, such as {place.dialogue_id}-t{outcome.pairs[0].turn:02d}: the pairs are {names}"
 
 
@@ -177,9 +177,13 @@ def _left_out_pair(told: Outcome, turn: int) -> Iterator[str]:
     if told.dialogue is None or told.dialogue.turns[turn].role != "helper":
         return
     pair = next((one for one in told.pairs if one.turn == turn), None)
-    failed = {one.kind: ", ".join(one.reasons) for one in told.failures if one.turn == turn and one.final and KINDS[one.kind].variant}
+    failed = {
+        failure.kind: ", ".join(failure.reasons)
+        for failure in told.failures
+        if failure.turn == turn and failure.final and KINDS[failure.kind].variant
+    }
     if pair is None and not failed:
-        mine = [one for one in told.candidates if one.turn == turn]
+        mine = [candidate for candidate in told.candidates if candidate.turn == turn]
         for kind in (KIND_OF[name] for name in PAIR_VARIANTS):
             if not any(one.kind == kind and not one.reasons for one in mine):
                 reasons = sorted({reason for one in mine if one.kind == kind for reason in one.reasons})

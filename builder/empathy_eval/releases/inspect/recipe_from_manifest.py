@@ -26,7 +26,7 @@ from empathy_eval.releases.assemble.built_under import BuildDefinitions
 
 # A plan of strangers beyond this is not drawn again.
 MOST_DIALOGUES, MOST_TURNS = 5_000_000, 1000
-ROLES = {one.name: one.role for one in KINDS.values()}
+ROLES = {kind.name: kind.role for kind in KINDS.values()}
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:
 
 def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
     """What hashes tell to be another here."""
-    schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in recipe.kinds)}
+    schemas = {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in recipe.kinds)}
     here = {
         "templates": recipe.templates,
         "schemas": schemas,
@@ -124,7 +124,7 @@ def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
             yield f"{name.replace('_', ' ')}: {', '.join(others)}"
     if header.get("seeds", recipe.catalogue.seed_hash) != recipe.catalogue.seed_hash:
         yield "the seed dialogues of the scenarios"
-    named = {f"{one.number:03d}": one.name for one in recipe.catalogue.scenarios}
+    named = {f"{scenario.number:03d}": scenario.name for scenario in recipe.catalogue.scenarios}
     there = {number: one["name"] for number, one in header.get("scenarios", {}).items()}
     if others := sorted(number for number, name in there.items() if named.get(number) != name):
         yield f"scenarios: {some_of(others)}"
@@ -136,14 +136,14 @@ def _without(config: Configuration, rules: Path | None, error: EmpathyEvalError)
     """Why there is no recipe, and what would give one."""
     if rules is None and config.language != ENGLISH:
         return f'its language is "{config.language}", whose rules are not here: give the folder of these rules with --rules'
-    said = [f"{one.where}: {one.what}; {one.fix}" for one in error.problems[:3]]
+    said = [f"{problem.where}: {problem.what}; {problem.fix}" for problem in error.problems[:3]]
     return "; ".join(said) + (f"; and {len(error.problems) - 3} more" if len(error.problems) > 3 else "")
 
 
 def _not_run(config: Configuration) -> Iterator[str]:
     """What of a configuration is code, which is never run to show something."""
-    for role, one in config.models.items():
-        if not one.remote and one.kind not in ("seed-bank", "given"):
-            yield f'the model "{one.kind}" ({role}) is code and is not run: its requests are shown only if they consist of messages alone'
+    for role, model in config.models.items():
+        if not model.remote and model.kind not in ("seed-bank", "given"):
+            yield f'the model "{model.kind}" ({role}) is code and is not run: its requests are shown only if they consist of messages alone'
     if config.custom_checks:
         yield f"its own checks are code and are not run: {', '.join(config.custom_checks)}; their refusals are shown as recorded"

@@ -51,7 +51,7 @@ def show_judged(folder: Path, name: str, ledger: Path | None) -> ShownItem:
     rows = {one: tuple(row for row in (asdict(made) for made in getattr(case, one)) if _of(row, key)) for one in ROWS}
     asked = tuple(one for one in _asked(case, ledger or folder / LEDGER) if key in (None, one.key))
     notes = (NOT_HERE.format(describe_source(judged.header["configuration"]["release"])),)
-    known = {one: found for one, found in rows.items() if found}
+    known = {one: row for one, row in rows.items() if row}
     return ShownItem(key or name, named, case.status, case.reasons, asked=asked, said=known, notes=notes)
 
 
@@ -59,16 +59,16 @@ def refused_by(judged: AnnotationFolder, ledger: Path | None) -> Iterator[Refuse
     """The answers of a judge that were not taken."""
     for case in judged.cases:
         texts = {one.key: one for one in _asked(case, ledger or judged.path / LEDGER)} if case.failures else {}
-        for one in case.failures:
-            text = texts[one.request_key].text if one.request_key in texts else None
-            yield RefusedText(one.reasons, case.dialogue_id, one.kind, one.turn, one.request_key, text)
+        for failure in case.failures:
+            text = texts[failure.request_key].text if failure.request_key in texts else None
+            yield RefusedText(failure.reasons, case.dialogue_id, failure.kind, failure.turn, failure.request_key, text)
 
 
 def keys_of(case: Annotated) -> list[str]:
     """The keys of all requests about a case."""
     rows = [asdict(one) for name in ROWS for one in getattr(case, name)]
     found = [value for row in rows for name, value in row.items() if "request_key" in name]
-    return [*dict.fromkeys([*found, *(one.request_key for one in case.failures if one.request_key)])]
+    return [*dict.fromkeys([*found, *(failure.request_key for failure in case.failures if failure.request_key)])]
 
 
 def _of(row: Mapping[str, Any], key: str | None) -> bool:
@@ -79,7 +79,7 @@ def _asked(case: Annotated, path: Path) -> Iterator[ShownRequest]:
     """The answers about a case, good and bad."""
     if not path.is_file():
         return
-    reasons = {one.request_key: one.reasons for one in case.failures}
+    reasons = {failure.request_key: failure.reasons for failure in case.failures}
     known = set(keys_of(case))
     with Ledger(path, create=False, write=False) as ledger:
         for row in rows_about(ledger, case.dialogue_id):
@@ -117,16 +117,18 @@ def refused_in(source: Source, ledger: Ledger, again: RebuiltRecipe, *, answered
 def refused_of(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Iterator[RefusedText]:
     """What was refused of an item. ``details`` are by key the words for it."""
     candidates = list(outcome.candidates)
-    for one in outcome.failures:
+    for failure in outcome.failures:
         # The texts that were judged are those of the answers, in the same order.
-        judged = next((two for two in candidates if (two.kind, two.turn, two.reasons) == (one.kind, one.turn, one.reasons)), None)
+        judged = next(
+            (two for two in candidates if (two.kind, two.turn, two.reasons) == (failure.kind, failure.turn, failure.reasons)), None
+        )
         if judged:
             candidates.remove(judged)
-        answer = ledger.get(one.request_key) if one.request_key else None
+        answer = ledger.get(failure.request_key) if failure.request_key else None
         text = answer.text if answer else judged.text if judged else None
-        detail = details.get(one.request_key or "", "")
-        yield RefusedText(one.reasons, outcome.dialogue_id, one.kind, one.turn, one.request_key, text, detail)
-    yield from (_candidate(outcome.dialogue_id, one) for one in candidates)
+        detail = details.get(failure.request_key or "", "")
+        yield RefusedText(failure.reasons, outcome.dialogue_id, failure.kind, failure.turn, failure.request_key, text, detail)
+    yield from (_candidate(outcome.dialogue_id, candidate) for candidate in candidates)
 
 
 def _candidate(dialogue_id: str, one: Candidate) -> RefusedText:
@@ -146,7 +148,7 @@ def _gone_through(
             yield from refused_of(told, ledger, {}) if told else ()
             continue
         plan, rows = again.plan(dialogue_id), list(_rows(ledger, keys))
-        noted = refused_texts((one for one in rows if one.key not in taken), told.candidates) if told else {}
+        noted = refused_texts((row for row in rows if row.key not in taken), told.candidates) if told else {}
         trace = retracer.trace(plan, KnownItem(refused=noted)) if retracer and plan else None
         if trace and trace.outcome.status != "missing":
             yield from _beside(told, refused_of(trace.outcome, ledger, _details(trace)), rows)
@@ -177,7 +179,7 @@ def _beside(told: Outcome | None, found: Iterable[RefusedText], rows: Iterable[L
 
 
 def _details(trace: Trace) -> dict[str, str]:
-    return {one.request.key: "; ".join(flaw.detail for flaw in one.flaws) for one in trace.steps}
+    return {step.request.key: "; ".join(flaw.detail for flaw in step.flaws) for step in trace.steps}
 
 
 def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[LedgerEntry]:
@@ -194,5 +196,5 @@ def _unread(
         step = steps.get(row.key)
         flaws = list(step.flaws if step else ()) or flaws_of(row) or [Flaw(one, REFUSED_BY_CUSTOM_CHECK) for one in noted.get(row.key, ())]
         if flaws and row.key not in taken:
-            reasons, detail = tuple(sorted({one.reason for one in flaws})), "; ".join(dict.fromkeys(one.detail for one in flaws))
+            reasons, detail = tuple(sorted({flaw.reason for flaw in flaws})), "; ".join(dict.fromkeys(flaw.detail for flaw in flaws))
             yield RefusedText(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)

@@ -106,7 +106,7 @@ def _stepped(
         note = "as rendered here; no answer with this key was found"
     asked = ShownRequest(
         request.key, about.kind, about.turn, verdict, request.body, request.endpoint, request.sample, step.repair,
-        reasons=tuple((one.reason, one.detail) for one in step.flaws), note=note,
+        reasons=tuple((flaw.reason, flaw.detail) for flaw in step.flaws), note=note,
     )  # fmt: skip
     return answered(asked, step.completion)
 
@@ -114,7 +114,7 @@ def _stepped(
 def _beside(row: LedgerEntry, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> ShownRequest:
     """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
-    reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
+    reasons = tuple((flaw.reason, flaw.detail) for flaw in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
     verdict = "taken" if row.key in taken else "refused" if reasons else "unknown"
     note = "annotate --preview shows the requests of a judge" if row.about.kind in JUDGED else NOT_RENDERED
     return answered(ShownRequest(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
@@ -122,7 +122,11 @@ def _beside(row: LedgerEntry, taken: set[str | None], noted: Mapping[str, tuple[
 
 def refused_texts(rows: Iterable[LedgerEntry], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
     """By key the reasons against answers, as a release notes them: it has the texts that reached the checks, and not their requests."""
-    noted = {(one.kind, one.turn, one.text): one.reasons for one in candidates if one.reasons and one.reasons != (NOT_CHOSEN,)}
+    noted = {
+        (candidate.kind, candidate.turn, candidate.text): candidate.reasons
+        for candidate in candidates
+        if candidate.reasons and candidate.reasons != (NOT_CHOSEN,)
+    }
     found = ((row.key, noted.get((row.about.kind, row.about.turn or 0, text_of(row.about.kind, row.completion) or ""))) for row in rows)
     return {key: reasons for key, reasons in found if reasons}
 

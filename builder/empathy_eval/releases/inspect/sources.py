@@ -221,7 +221,7 @@ def places(outcome: Outcome, prefix: str) -> Iterator[TextAddress]:
     """The places of an outcome's requests whose key begins so."""
     keys = {(kind, turn): key for (kind, turn), key in keys_of(outcome).items() if key}
     found = {key: TextAddress(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
-    failed = [(one, one.request_key) for one in outcome.failures if one.request_key]
+    failed = [(failure, failure.request_key) for failure in outcome.failures if failure.request_key]
     found |= {key: TextAddress(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
     found |= {key: TextAddress(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in checks_of(outcome).items()}
     return (place for key, place in found.items() if key.startswith(prefix))

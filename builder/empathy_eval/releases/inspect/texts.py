@@ -133,7 +133,7 @@ class OutcomeTexts:
 
     @property
     def _scores(self) -> dict[str, float]:
-        known = {self.dialogue.turns[one.turn].text: one.reference_toxicity for one in self.outcome.pairs}
+        known = {self.dialogue.turns[pair.turn].text: pair.reference_toxicity for pair in self.outcome.pairs}
         return (self.trace.scores if self.trace else {}) | {text: score for text, score in known.items() if score is not None}
 
     def whole(self) -> tuple[ShownText, ...]:
@@ -229,18 +229,22 @@ class OutcomeTexts:
 
     def refused(self, place: int | None, kind: str | None) -> Iterator[ShownText]:
         """The texts that reached the checks and are not among those of the dialogue, or of a turn of it."""
-        for one in self.outcome.candidates:
-            if place in (None, one.turn) and kind in (None, one.kind):
-                name = f"{KINDS[one.kind].variant}" + (f" of t{one.turn:02d}" if place is None else "")
+        for candidate in self.outcome.candidates:
+            if place in (None, candidate.turn) and kind in (None, candidate.kind):
+                name = f"{KINDS[candidate.kind].variant}" + (f" of t{candidate.turn:02d}" if place is None else "")
                 figures = tuple[CheckFigure, ...]()
-                if self.recipe and 0 <= one.turn < len(self.dialogue.turns):
-                    reference, score = self.dialogue.turns[one.turn].text, self._scores.get(one.text)
-                    flags = flags_at(self.dialogue, one.turn, self.recipe.language)
-                    figures = variant_figures(KINDS[one.kind], reference, one.text, score, self.recipe, flags)
-                    figures += self._told(KINDS[one.kind].variant or "", one.text)
-                why = "refused" if one.reasons else "passed its checks, but the pair of its turn is left out"
-                why = f"candidate {one.attempt}, which passed its checks but was not chosen" if one.reasons == (NOT_CHOSEN,) else why
-                yield ShownText(name, one.text, why, figures=figures, reasons=one.reasons)
+                if self.recipe and 0 <= candidate.turn < len(self.dialogue.turns):
+                    reference, score = self.dialogue.turns[candidate.turn].text, self._scores.get(candidate.text)
+                    flags = flags_at(self.dialogue, candidate.turn, self.recipe.language)
+                    figures = variant_figures(KINDS[candidate.kind], reference, candidate.text, score, self.recipe, flags)
+                    figures += self._told(KINDS[candidate.kind].variant or "", candidate.text)
+                why = "refused" if candidate.reasons else "passed its checks, but the pair of its turn is left out"
+                why = (
+                    f"candidate {candidate.attempt}, which passed its checks but was not chosen"
+                    if candidate.reasons == (NOT_CHOSEN,)
+                    else why
+                )
+                yield ShownText(name, candidate.text, why, figures=figures, reasons=candidate.reasons)
 
 
 NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9})(?:-r[1-9]\d{0,3})?)(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
