@@ -31,10 +31,10 @@ from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.outcomes import Scene, Turn
 from empathy_eval.releases.assemble import built_under as under
 from empathy_eval.releases.assemble.write import release as write
-from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
+from empathy_eval.releases.inspect.recipe_from_manifest import rebuild_recipe
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.inspect.shown import RefusedText, ShownItem
-from empathy_eval.releases.inspect.texts import unknown
+from empathy_eval.releases.inspect.texts import unknown_id
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.marred import NO_JSON, ODD, OFF_SCHEMA, REASON, REFUSAL, REFUSED, REJECTED, REPAIRED, WITHDRAWN
@@ -181,7 +181,7 @@ def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_pat
 
 def test_hostile_ids_and_columns_are_refused_in_words(light: Path, tmp_path: Path) -> None:
     for odd in ("017-²", "017-", f"017-{'9' * 5000}"):
-        assert "017-seed" in str(unknown("017-00042", "it", [odd, "017-seed"]))
+        assert "017-seed" in str(unknown_id("017-00042", "it", [odd, "017-seed"]))
     folder = altered(light, tmp_path)
     path = folder / "provenance.parquet"
     table = pq.read_table(path)
@@ -295,7 +295,7 @@ def test_templates_that_a_release_carries_are_not_run_and_its_scenarios_are_read
 
 def test_seed_dialogues_of_ones_own_are_not_carried_and_that_is_told(changed: Path, tmp_path: Path) -> None:
     header = json.loads((changed / "build" / "build.json").read_text())
-    again = recipe_again({**header, "seeds": "0" * 64}, None, None, None, changed / "build")
+    again = rebuild_recipe({**header, "seeds": "0" * 64}, None, None, None, changed / "build")
     assert again.recipe and [one.seed for one in again.recipe.catalogue.scenarios] == [None] * 3
     assert "the seed dialogues of the scenarios" in again.changed
 
@@ -318,10 +318,10 @@ def test_scenarios_that_are_brought_are_counted_by_the_words_of_the_texts_langua
     seed.write_text(yaml.safe_dump(scenario, allow_unicode=True, sort_keys=False))
     path.write_text(yaml.safe_dump([item], allow_unicode=True, sort_keys=False))
     with pytest.raises(InputError, match="1 words"):
-        recipe_again(header, world, None, None)
+        rebuild_recipe(header, world, None, None)
     chinese = {**header, "configuration": {**header["configuration"], "language": "zh"}}
-    (note,) = recipe_again(chinese, world, None, None).notes
-    assert "give the folder of these rules" in note and recipe_again(chinese, None, None, None).notes == (note,)
+    (note,) = rebuild_recipe(chinese, world, None, None).notes
+    assert "give the folder of these rules" in note and rebuild_recipe(chinese, None, None, None).notes == (note,)
 
 
 def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(

@@ -175,7 +175,7 @@ def _field(column: pa.Field, what: str, record_set: str, file: str) -> dict[str,
     }  # fmt: skip
 
 
-def papers(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, str]:
+def release_documents(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, str]:
     """Card, changelog, description for machines, licence; all follows from the data, the report and the manifest.
 
     Args:
@@ -187,11 +187,11 @@ def papers(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, str
         "README.md": card_text(folder, facts, report),
         "CHANGELOG.md": changelog_text(facts),
         "croissant.json": croissant_text(folder, facts),
-        **({"eval.yaml": eval_text(facts)} if asks_to_choose(facts) else {}),
+        **({"eval.yaml": eval_text(facts)} if has_choices(facts) else {}),
         "LICENSE": (data_folder("release") / "DATA_LICENSE").read_text(encoding="utf-8"),
     }
 
 
-def asks_to_choose(facts: dict[str, Any]) -> bool:
+def has_choices(facts: dict[str, Any]) -> bool:
     """Whether a release has what a model is asked to choose from: a list of no tasks is no benchmark's."""
     return bool({"preferences_near", "preferences_far", "crossed"} & facts["counts"].keys())

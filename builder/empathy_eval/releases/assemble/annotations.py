@@ -23,10 +23,10 @@ from empathy_eval.raters.judges.cases import Case, cases_of, describe_source, di
 from empathy_eval.raters.judges.replay import Replay
 
 # What a row of each config is called in the provenance.
-WHAT = {"annotations": "annotation", "comparisons": "comparison", "strategies": "strategy"}
+PROVENANCE_NAMES = {"annotations": "annotation", "comparisons": "comparison", "strategies": "strategy"}
 SHOWN = 5
 # What tells a row from the others of its config.
-NAMED = ("pair_id", "dialogue_id", "variant", "variant_1", "variant_2", "teacher", "rubric", "criterion", "sample")
+IDENTITY_COLUMNS = ("pair_id", "dialogue_id", "variant", "variant_1", "variant_2", "teacher", "rubric", "criterion", "sample")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class IncludedAnnotations:
     said: dict[str, Any]
 
 
-def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[AnnotationFolder]:
+def read_annotation_folders(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[AnnotationFolder]:
     """Finished annotations, by rubric and judge.
 
     A judge that they name as ``module:name`` is code, which is run to know its requests: it must be among the ``trusted``.
@@ -83,14 +83,14 @@ def add_annotations(folder: Path, annotations: Sequence[AnnotationFolder], facts
     taken, problems, catalogue = list[IncludedAnnotations](), list[Problem](), load_catalogue()
     for annotation in annotations:
         with collecting(problems):
-            taken.append(_taken(folder, annotation, f"{facts['name']} {facts['version']}", catalogue))
+            taken.append(_match_release(folder, annotation, f"{facts['name']} {facts['version']}", catalogue))
     refuse(problems)
-    return {"counts": facts["counts"] | _write(folder, taken, canary_entry(facts)), "annotations": [one.said for one in taken]}
+    return {"counts": facts["counts"] | _write_configs(folder, taken, canary_entry(facts)), "annotations": [one.said for one in taken]}
 
 
-def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Catalogue) -> IncludedAnnotations:
+def _match_release(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Catalogue) -> IncludedAnnotations:
     """The cases that are of texts of this release; those of turns and dialogues that it does not have are left out."""
-    said = said_of(annotations)
+    said = describe_annotations(annotations)
     check(said, "annotated_by", annotations.path)
     replay = Replay(said, catalogue, annotations.path, own=True)
     by_place = {(case.dialogue_id, case.turn): case for case in annotations.cases}
@@ -110,10 +110,10 @@ def _taken(folder: Path, annotations: AnnotationFolder, name: str, catalogue: Ca
         raise InputError([Problem(str(annotations.path), what, fix)])
     kept = [one for one, _ in pairs]
     left_out = sorted({case.pair_id or case.dialogue_id for case in annotations.cases} - {one.pair_id or one.dialogue_id for one in kept})
-    return IncludedAnnotations(tuple(kept), said | told_of(kept) | {"cases": len(kept), "left_out": left_out})
+    return IncludedAnnotations(tuple(kept), said | count_annotations(kept) | {"cases": len(kept), "left_out": left_out})
 
 
-def said_of(annotations: AnnotationFolder) -> dict[str, Any]:
+def describe_annotations(annotations: AnnotationFolder) -> dict[str, Any]:
     """What a manifest says of annotations before it is known which of them are taken."""
     header = annotations.header
     made = header["configuration"]
@@ -133,11 +133,11 @@ def said_of(annotations: AnnotationFolder) -> dict[str, Any]:
         "builder": header["builder"],
         "cases": len(annotations.cases),
         "left_out": [],
-        **told_of(annotations.cases),
+        **count_annotations(annotations.cases),
     }
 
 
-def told_of(cases: Sequence[Annotated]) -> dict[str, Any]:
+def count_annotations(cases: Sequence[Annotated]) -> dict[str, Any]:
     """Counts of what was said of cases and of what was not, and the usage of the answers."""
     counts = {
         "annotations": sum(len(one.ratings) for one in cases),
@@ -186,17 +186,17 @@ def annotation_rows(one: Annotated, said: dict[str, Any], taxonomy: Taxonomy) ->
         yield "strategies", {**pair, **judged, **vars(used), "ideal": ideal, "named": taxonomy[used.named].name}
 
 
-def identity_of(row: TableRow) -> tuple[Any, ...]:
+def row_identity(row: TableRow) -> tuple[Any, ...]:
     """What a row is about, whoever says what of it."""
-    return tuple(row.get(name) for name in NAMED)
+    return tuple(row.get(name) for name in IDENTITY_COLUMNS)
 
 
-def keys_of(config: str, row: TableRow) -> list[str]:
+def request_keys_of(config: str, row: TableRow) -> list[str]:
     """The keys of the requests behind a row."""
     return [row[name] for name in JUDGED[config].names if "request_key" in name]
 
 
-def _write(folder: Path, taken: Sequence[IncludedAnnotations], about: dict[str, str]) -> dict[str, dict[str, int]]:
+def _write_configs(folder: Path, taken: Sequence[IncludedAnnotations], about: dict[str, str]) -> dict[str, dict[str, int]]:
     """The configs that have rows, a file a split; returns the number of rows by config and split."""
     taxonomy = load_taxonomy()
     there = {config for one in taken for config in one.said["counts"]}
@@ -216,7 +216,8 @@ def _write(folder: Path, taken: Sequence[IncludedAnnotations], about: dict[str, 
                     data[config, split].add(row)
                     counts[config][split] += 1
                     requests.update(
-                        ((case.dialogue_id, case.pair_id, WHAT[config], one.said["teacher"], key), None) for key in keys_of(config, row)
+                        ((case.dialogue_id, case.pair_id, PROVENANCE_NAMES[config], one.said["teacher"], key), None)
+                        for key in request_keys_of(config, row)
                     )
     _add_provenance(folder, list(requests))
     return counts

@@ -110,10 +110,10 @@ class BuildDefinitions:
         if self.rules or packaged.hashes == self.header.get("rules"):
             return packaged
         own = self._carried(RULE_FILES, lambda own: load_language(code, own / RULE_FILES), None)
-        return own if own is not None and bounded(own) else None
+        return own if own is not None and is_bounded(own) else None
 
 
-def bounded(language: Language) -> bool:
+def is_bounded(language: Language) -> bool:
     """Whether all patterns are words: no expression, no token of any number more than twice in one."""
     patterns = [pattern for rules in language.rules.values() for rule in rules.content for pattern in rule["patterns"]]
     return not any(

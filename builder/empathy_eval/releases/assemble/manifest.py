@@ -26,7 +26,7 @@ SOFTWARE = (
 )  # fmt: skip
 
 
-def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+def seal_manifest(manifest: dict[str, Any]) -> dict[str, Any]:
     """A manifest with the hash of everything else in it, so that a change of the manifest itself is seen."""
     rest = {name: value for name, value in manifest.items() if name != "seal"}
     return {**rest, "seal": digest(rest)}
@@ -52,11 +52,11 @@ def manifest_facts(
         "spares_left_out": selection.spares,
         **({"below_quota": selection.below_quota} if selection.below_quota else {}),
         **{name: value for name, value in header.items() if name not in ("outcomes", DESIGN)},
-        "software": software(),
+        "software": software_versions(),
     }
 
 
-def software() -> dict[str, str]:
+def software_versions() -> dict[str, str]:
     """The versions of what numbers may hang on, as far as it is installed."""
     found = {"python": platform.python_version()}
     for name in SOFTWARE:
@@ -71,7 +71,7 @@ def file_hashes(folder: Path) -> dict[str, str]:
     return {path.relative_to(folder).as_posix(): digest_file(path) for path in files}
 
 
-def other_format(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
+def format_mismatch(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
     """(what, fix) of a release whose format is not that of this program."""
     if (told := manifest.get("format")) == FORMAT:
         return None
@@ -80,12 +80,12 @@ def other_format(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
 
 
 # How many a manifest names.
-MOST = 1000
+MOST_PREDECESSORS = 1000
 COUNTED = ("dialogues", "pairs")
 UNREADABLE = "restore it, name another folder with --out, or overwrite it with --replace"
 
 
-def predecessors(folder: Path, name: str, version: str) -> list[dict[str, Any]]:
+def read_predecessors(folder: Path, name: str, version: str) -> list[dict[str, Any]]:
     """What a manifest of that name and version says of the release in ``folder`` and of those before it, the latest first: version, date,
     seal and counts.
 
@@ -93,31 +93,31 @@ def predecessors(folder: Path, name: str, version: str) -> list[dict[str, Any]]:
         InputError: if it is no release, was changed, has another name, or is not of an earlier version.
     """
     manifest = read_manifest(folder)
-    told, where = _called(manifest), "--previous"
-    if sealed(manifest) != manifest:
+    told, where = release_title(manifest), "--previous"
+    if seal_manifest(manifest) != manifest:
         raise input_error(folder / MANIFEST, "was changed after the release (its seal does not match)", "name the unchanged release")
     if manifest["name"] != name:
         raise input_error(
             where, f'"{folder}" is {told}, but the new release is {name}', "name a release with the same name, or leave out --previous"
         )
-    if _order(manifest["version"]) >= _order(version):
+    if _version_key(manifest["version"]) >= _version_key(version):
         raise input_error(
             where, f'"{folder}" is {told}, but the new version is {version}', "name an earlier version, or give a higher --version"
         )
     counts = {config: sum(manifest["counts"][config].values()) for config in COUNTED}
     one = {**{key: manifest[key] for key in ("version", "date", "seal")}, **counts}
-    return [one, *manifest.get("previous", ())][:MOST]
+    return [one, *manifest.get("previous", ())][:MOST_PREDECESSORS]
 
 
-def disorder(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def unordered_predecessors(manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """(where, what) of predecessors that are not each of an earlier version than the one before."""
     versions: Sequence[str] = [manifest["version"], *(one["version"] for one in manifest.get("previous", ()))]
     for place, (later, earlier) in enumerate(zip(versions, versions[1:], strict=False)):
-        if _order(earlier) >= _order(later):
+        if _version_key(earlier) >= _version_key(later):
             yield f"previous[{place}]", f"says that {earlier} came before {later}"
 
 
-def refuse_another(out: Path, name: str, version: str, *, replace: bool) -> None:
+def refuse_other_release(out: Path, name: str, version: str, *, replace: bool) -> None:
     """Nothing, where ``out`` holds no release, one of this name and version, or one that is to be replaced.
 
     Raises:
@@ -127,7 +127,7 @@ def refuse_another(out: Path, name: str, version: str, *, replace: bool) -> None
     if replace or not path.is_file():
         return
     try:
-        held = _called(read_json(path, None, UNREADABLE))
+        held = release_title(read_json(path, None, UNREADABLE))
     except (KeyError, TypeError) as error:
         raise input_error(path, f"does not name a release: {error}", UNREADABLE) from error
     if held != (new := f"{name} {version}"):
@@ -135,11 +135,12 @@ def refuse_another(out: Path, name: str, version: str, *, replace: bool) -> None
         raise input_error(out, f"holds {held}, but the new release is {new}", fix)
 
 
-def _called(manifest: Mapping[str, Any]) -> str:
+def release_title(manifest: Mapping[str, Any]) -> str:
+    """The name and version of a release, in one line."""
     return f"{manifest['name']} {manifest['version']}"
 
 
-def _order(version: str) -> list[tuple[int, str]]:
+def _version_key(version: str) -> list[tuple[int, str]]:
     """What versions are in order by; as texts, since those of a stranger may have digits without end."""
     parts = (part.lstrip("0") for part in version.split("."))
     return [(len(part), part) for part in parts]

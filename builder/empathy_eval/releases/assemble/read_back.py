@@ -22,16 +22,16 @@ from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.outcomes import Candidate, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant
-from empathy_eval.releases.assemble.annotations import WHAT
+from empathy_eval.releases.assemble.annotations import PROVENANCE_NAMES
 
 DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
 SEEDS, RULES = "seed-bank", "rules"
 # The kinds of request by the variant that they make.
 KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
 # The tables that lie beside the configs, in a file each.
-BESIDE = ("provenance", "candidates")
+UNSPLIT = ("provenance", "candidates")
 # Rows that are held at once of each file.
-SLICE = 25
+BATCH_ROWS = 25
 # A table and its split, None of one beside the configs.
 File = tuple[str, str | None]
 # A row with its number in its file.
@@ -54,10 +54,10 @@ class DialogueRows:
 def tables_of(manifest: Mapping[str, Any], *, derived: bool = False) -> list[str]:
     """The tables that outcomes are read from; with ``derived`` ones all whose rows come from outcomes."""
     names = [name for name in configs_of(manifest["counts"]) if name not in JUDGED and (derived or name not in DERIVED)]
-    return [*names, *BESIDE]
+    return [*names, *UNSPLIT]
 
 
-def path_of(folder: Path, table: str, split: str | None) -> Path:
+def table_path(folder: Path, table: str, split: str | None) -> Path:
     """Where the rows of a table lie."""
     return folder / f"{table}.parquet" if split is None else file_of(folder, table, split)
 
@@ -68,7 +68,7 @@ def read_back(folder: Path, tables: Sequence[str]) -> Iterator[DialogueRows]:
     What a file holds out of that order comes on its own, under an id that was there before or in a wrong place. A dialogue is in memory
     at a time, and the next few rows of each file.
     """
-    files: list[File] = [(table, split) for table in tables for split in ((None,) if table in BESIDE else SPLITS)]
+    files: list[File] = [(table, split) for table in tables for split in ((None,) if table in UNSPLIT else SPLITS)]
     merged = heapq.merge(*(_by_dialogue(folder, file) for file in files), key=lambda one: one[0])
     for dialogue_id, groups in groupby(merged, key=lambda one: one[1]):
         yield DialogueRows(dialogue_id, {file: rows for _, _, file, rows in groups})
@@ -76,16 +76,16 @@ def read_back(folder: Path, tables: Sequence[str]) -> Iterator[DialogueRows]:
 
 def _by_dialogue(folder: Path, file: File) -> Iterator[tuple[tuple[Any, ...], str, File, list[Numbered]]]:
     """The rows of a file that follow each other and are of one dialogue, with its place in the plan; of the provenance no judge's."""
-    judges = set(WHAT.values())
-    rows = ((number, row) for number, row in numbered(path_of(folder, *file)) if row.get("what") not in judges)
+    judges = set(PROVENANCE_NAMES.values())
+    rows = ((number, row) for number, row in numbered_rows(table_path(folder, *file)) if row.get("what") not in judges)
     for dialogue_id, some in groupby(rows, key=lambda one: _dialogue_of(one[1])):
-        yield place_of(dialogue_id), dialogue_id, file, list(some)
+        yield plan_order(dialogue_id), dialogue_id, file, list(some)
 
 
-def numbered(path: Path, columns: list[str] | None = None) -> Iterator[Numbered]:
+def numbered_rows(path: Path, columns: list[str] | None = None) -> Iterator[Numbered]:
     """The rows of a file with their numbers, with all columns or the named ones."""
     number = 0
-    for batch in table_batches(path, columns, SLICE):
+    for batch in table_batches(path, columns, BATCH_ROWS):
         for row in batch.to_pylist():
             yield number, row
             number += 1
@@ -95,7 +95,7 @@ def _dialogue_of(row: TableRow) -> str:
     return str(row.get("dialogue_id") or str(row.get("pair_id")).rpartition("-t")[0])
 
 
-def place_of(dialogue_id: str) -> tuple[Any, ...]:
+def plan_order(dialogue_id: str) -> tuple[Any, ...]:
     """What dialogues are in order by: scenario, then index; what is no id comes first."""
     if not DIALOGUE.fullmatch(dialogue_id):
         return (-1,)
@@ -116,7 +116,7 @@ def outcome_of(dialogue_id: str, rows: Mapping[str, Sequence[TableRow]], manifes
     return _Reader(dialogue_id, rows, manifest["configuration"]).outcome(dialogues[0])
 
 
-def outcomes(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Outcome]:
+def read_outcomes(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Outcome]:
     """The outcomes that the tables of a release come from, in the order of the plan."""
     stored = read_back(folder, tables_of(manifest))
     return (found for one in stored if (found := outcome_of(one.dialogue_id, one.by_table(), manifest)))

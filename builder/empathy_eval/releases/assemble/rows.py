@@ -17,7 +17,7 @@ from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue,
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
-def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
+def derive_rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
     """(table, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, the whole dialogue in each
     variant, its crossed items, then what stands in the provenance and among the candidates."""
     dialogue = outcome.dialogue

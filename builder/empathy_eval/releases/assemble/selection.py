@@ -53,7 +53,7 @@ def shingle_hashes(turns: Iterable[str], language: str = ENGLISH) -> Hashes:
     return np.unique(np.frombuffer(hashed, "<u8").astype(np.uint64))
 
 
-def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]], language: str = ENGLISH) -> dict[str, Hashes]:
+def hash_dialogues(dialogues: Iterable[tuple[str, Iterable[str]]], language: str = ENGLISH) -> dict[str, Hashes]:
     """The shingle hashes of dialogues by id, given each id with its turns, as views of one block of memory.
 
     Tens of thousands of small arrays would leave their memory with the process once they are gone; a block goes back whole.
@@ -66,7 +66,7 @@ def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]], language: str = EN
     return dict(zip(ids, np.split(np.asarray(block, dtype=np.uint64), ends)[:-1], strict=True))
 
 
-def near_duplicates(dialogues: Mapping[str, Hashes]) -> dict[str, str]:
+def find_near_duplicates(dialogues: Mapping[str, Hashes]) -> dict[str, str]:
     """For shingle hashes by dialogue id: the id of each dialogue that goes, with that of the one that stays.
 
     Two dialogues are duplicates if the Jaccard similarity of their shingles is at least 0.8; a group is a connected component,
@@ -157,15 +157,15 @@ class Selection:
     below_quota: dict[str, int]
 
 
-def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
+def select_dialogues(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
     """The selection from a build with this header, without the dialogues that reviews removed."""
     texts = (
         (outcome.dialogue_id, [turn.text for turn in outcome.dialogue.turns])
         for outcome in accepted_outcomes(build_dir)
         if outcome.dialogue and outcome.dialogue_id not in removed
     )
-    hashes = hashes_of(texts, language_of(header["configuration"]))
-    duplicates = near_duplicates(hashes)
+    hashes = hash_dialogues(texts, language_of(header["configuration"]))
+    duplicates = find_near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
     chosen: list[str] = []
     left = [dialogue_id for dialogue_id in hashes if dialogue_id not in duplicates]

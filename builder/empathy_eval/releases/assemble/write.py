@@ -24,20 +24,20 @@ from empathy_eval.raters.judges.annotations import AnnotationFolder
 from empathy_eval.raters.judges.judge_section import human_section
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash
-from empathy_eval.releases.assemble.annotations import add_annotations, read_all
+from empathy_eval.releases.assemble.annotations import add_annotations, read_annotation_folders
 from empathy_eval.releases.assemble.manifest import (
     VERSION,
     file_hashes,
     manifest_facts,
     manifest_text,
-    predecessors,
-    refuse_another,
-    sealed,
+    read_predecessors,
+    refuse_other_release,
+    seal_manifest,
 )
-from empathy_eval.releases.assemble.rows import derive
-from empathy_eval.releases.assemble.selection import Selection, select, withdrawn_counts
-from empathy_eval.releases.assemble.signing import key_to_sign, sign
-from empathy_eval.reports.documents import papers
+from empathy_eval.releases.assemble.rows import derive_rows
+from empathy_eval.releases.assemble.selection import Selection, select_dialogues, withdrawn_counts
+from empathy_eval.releases.assemble.signing import read_signing_key, sign
+from empathy_eval.reports.documents import release_documents
 from empathy_eval.reports.explorer import PAGE, explore_page
 from empathy_eval.reports.report import Report, configured_metrics, measure_release, pinned_metrics, published_configuration, write_report
 
@@ -69,51 +69,53 @@ def release(
             what it did not plan or has nothing to release, or ``out`` holds another release (unless it is to ``replace`` that).
     """
     _check_names(version, date)
-    signing = key_to_sign(key, build_dir, out) if key else None
-    header, partly = _finished(build_dir, partial)
+    signing = read_signing_key(key, build_dir, out) if key else None
+    header, partly = _read_finished_build(build_dir, partial)
     name = release_identity(header["configuration"])["name"]
-    before = predecessors(previous, name, version) if previous else []
-    refuse_another(out, name, version, replace=replace)
+    before = read_predecessors(previous, name, version) if previous else []
+    refuse_other_release(out, name, version, replace=replace)
     gone = withdrawn_counts(build_dir, header["configuration"])
     found = configured_metrics(header["configuration"], without)
-    reviewed = _reviewed(build_dir, header, reviews) if reviews else None
-    selection = _selected(build_dir, header, reviewed)
-    judged = read_all(annotations, trusted)
+    reviewed = _read_reviews(build_dir, header, reviews) if reviews else None
+    selection = _select(build_dir, header, reviewed)
+    judged = read_annotation_folders(annotations, trusted)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
-        refuse_another(out, name, version, replace=replace)  # again, now that nobody else writes there
+        refuse_other_release(out, name, version, replace=replace)  # again, now that nobody else writes there
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
-        facts |= _said({"metrics": pinned_metrics(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before})
-        facts |= _judged(folder, judged, facts, reviews) if judged else {}
+        facts |= _without_empty(
+            {"metrics": pinned_metrics(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before}
+        )
+        facts |= _add_annotations(folder, judged, facts, reviews) if judged else {}
         stage("measuring")
         report = measure_release(folder, facts, found, scoring)
         del found  # what metrics hold, such as weights, would stand in memory beside the figures
-        manifest = _write_beside(folder, facts, report)
+        manifest = _write_documents(folder, facts, report)
         sign(folder, manifest, signing)
     return Released(manifest, report)
 
 
-def _write_beside(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, Any]:
+def _write_documents(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, Any]:
     """What is read beside the data: report, explorer, papers and manifest; returns that."""
     stage("drawing the report")
     write_report(report, folder / "report", facts)
     stage("writing the explorer and the card")
     write_whole(folder / PAGE, explore_page(folder, facts))
-    for name, text in papers(folder, facts, report).items():
+    for name, text in release_documents(folder, facts, report).items():
         write_whole(folder / name, text)
     stage("hashing files")
-    manifest = sealed({**facts, "files": file_hashes(folder)})
+    manifest = seal_manifest({**facts, "files": file_hashes(folder)})
     write_whole(folder / MANIFEST, manifest_text(manifest))
     return manifest
 
 
-def _said(facts: dict[str, Any]) -> dict[str, Any]:
+def _without_empty(facts: dict[str, Any]) -> dict[str, Any]:
     """What a manifest has only where there is something to say."""
     return {name: value for name, value in facts.items() if value}
 
 
-def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
+def _read_finished_build(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     """What a build says of itself, and whether items of it are missing."""
     stage("reading the build")
     header = read_build(build_dir)
@@ -124,15 +126,15 @@ def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     return header, bool(summary["missing"])
 
 
-def _selected(build_dir: Path, header: dict[str, Any], reviewed: dict[str, Any] | None) -> Selection:
+def _select(build_dir: Path, header: dict[str, Any], reviewed: dict[str, Any] | None) -> Selection:
     """What is released: at least one dialogue, none that a review removes."""
-    selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
+    selection = select_dialogues(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "see rejected_by_reason in build.json")
     return selection
 
 
-def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:
+def _write_word_list(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:
     """The word list by which candidates were chosen, if any were."""
     if candidates_of(configuration) > 1:
         words = read_word_list(build_dir / WORD_LIST)
@@ -148,13 +150,13 @@ def _check_names(version: str, date: str | None) -> None:
         raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
 
 
-def _judged(folder: Path, judged: Sequence[AnnotationFolder], facts: dict[str, Any], reviews: Path | None) -> dict[str, Any]:
+def _add_annotations(folder: Path, judged: Sequence[AnnotationFolder], facts: dict[str, Any], reviews: Path | None) -> dict[str, Any]:
     """Adds annotations; returns what the manifest says of them, and of how they go with what people said."""
     told = add_annotations(folder, judged, facts)
     return told | (human_section(folder, facts | told, reviews) if reviews else {})
 
 
-def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:
+def _read_reviews(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:
     """What the record of reviews says of the dialogues of this build."""
     contents = {
         outcome.dialogue_id: content_hash({"role": turn.role, "text": turn.text} for turn in outcome.dialogue.turns)
@@ -167,7 +169,7 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files, and what the build was made under; returns the number of rows by config and split, empty splits too."""
     taxonomy, about = load_taxonomy(), canary_entry(release_identity(header["configuration"]))
-    _write_words(build_dir, folder, header["configuration"])
+    _write_word_list(build_dir, folder, header["configuration"])
     write_definitions(folder, read_definitions(build_dir, header))
     writers = dict[tuple[str, str], TableWriter]()
     counts = dict[str, dict[str, int]]()
@@ -190,7 +192,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
             if outcome.dialogue_id not in selection.dialogue_ids:
                 continue
             split, scenario = split_of(outcome.dialogue_id), header["scenarios"][outcome.dialogue_id[:3]]["name"]
-            for table, row in derive(outcome, scenario, taxonomy):
+            for table, row in derive_rows(outcome, scenario, taxonomy):
                 if table in beside:
                     writers[table, ""].add(row)
                     continue

@@ -18,8 +18,8 @@ from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of
 from empathy_eval.design.errata import predecessor_of as stands_for
 from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.provenance import Provenance, Result
-from empathy_eval.releases.assemble.annotations import identity_of
-from empathy_eval.releases.assemble.read_back import place_of
+from empathy_eval.releases.assemble.annotations import row_identity
+from empathy_eval.releases.assemble.read_back import plan_order
 from empathy_eval.releases.verify.content import left_out
 
 # By config the name of its items, and what they say: what stands in the dialogue too is held there.
@@ -34,7 +34,7 @@ IN_PLACE = "was published with another text in {}: withdraw it, and give the cor
 Items = dict[tuple[str, str, str], str]
 
 
-def unexplained(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> Iterator[str]:
+def unexplained_changes(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> Iterator[str]:
     """What changed, went or came back in the later of two releases, and must not have; nothing where they have different names.
 
     A published item is never corrected in place: what is wrong is withdrawn, and its corrected form has an id of its own. Else an item
@@ -74,12 +74,12 @@ def _spares(new: Items, manifest: Mapping[str, Any]) -> Callable[[str], bool]:
     ids = [name for config, name, _ in new if config == "dialogues" and not revision_of(name)]
     filled, last = Counter(name[:3] for name in ids), dict[str, tuple[Any, ...]]()
     for name in ids:
-        last[name[:3]] = max(last.get(name[:3], ()), place_of(name))
+        last[name[:3]] = max(last.get(name[:3], ()), plan_order(name))
 
     def spare(name: str) -> bool:
         number = name[:3]
         full = number in last and filled[number] >= manifest["scenarios"].get(number, {"quota": 0})["quota"]
-        return manifest["spares_left_out"] > 0 and full and place_of(name) > last[number]
+        return manifest["spares_left_out"] > 0 and full and plan_order(name) > last[number]
 
     return spare
 
@@ -181,7 +181,7 @@ def diff(before: Path, after: Path) -> Diff:
     passed_over = {name[1:] for names in columns.values() for name in names}
     old, new = _dialogues(before, passed_over), _dialogues(after, passed_over)
     kept = sorted(old.keys() & new.keys())
-    withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
+    withdrawn, by_review = (_named_in(manifests[1], name) - _named_in(manifests[0], name) for name in ("withdrawn", "reviews"))
     return Diff(
         (manifests[0]["version"], manifests[1]["version"]),
         tuple(sorted(new.keys() - old.keys())),
@@ -196,14 +196,14 @@ def diff(before: Path, after: Path) -> Diff:
         _annotations((before, after), manifests),
         _crossed((before, after), manifests),
         {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
-        tuple(unexplained((before, after), manifests)),
+        tuple(unexplained_changes((before, after), manifests)),
         _withdrawn_counts((before, after), manifests[1]),
         before=Provenance.of(before),
         provenance=Provenance.of(after),
     )
 
 
-def _named(manifest: dict[str, Any], name: str) -> set[str]:
+def _named_in(manifest: dict[str, Any], name: str) -> set[str]:
     """The dialogues and pairs that a manifest names as withdrawn, or as removed by review."""
     named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
     return {one.get("dialogue_id") or one["pair_id"] for one in named}
@@ -257,7 +257,8 @@ def _annotations(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]
     found = {}
     for config in JUDGED:
         old, new = (
-            _said(folder, config) if config in manifest["counts"] else {} for folder, manifest in zip(folders, manifests, strict=True)
+            _annotation_hashes(folder, config) if config in manifest["counts"] else {}
+            for folder, manifest in zip(folders, manifests, strict=True)
         )
         changed = sum(old[name] != new[name] for name in old.keys() & new.keys())
         counts = {"added": len(new.keys() - old.keys()), "removed": len(old.keys() - new.keys()), "changed": changed}
@@ -266,10 +267,10 @@ def _annotations(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]
     return found
 
 
-def _said(folder: Path, config: str) -> dict[tuple[Any, ...], str]:
+def _annotation_hashes(folder: Path, config: str) -> dict[tuple[Any, ...], str]:
     """The hash of each row by what it is about."""
     batches = (batch for split in SPLITS for batch in table_batches(file_of(folder, config, split)))
-    return {identity_of(row): digest(row) for batch in batches for row in batch.to_pylist()}
+    return {row_identity(row): digest(row) for batch in batches for row in batch.to_pylist()}
 
 
 def _columns(before: Path, after: Path) -> dict[str, list[str]]:

@@ -30,9 +30,9 @@ def release_folder(release: str | Path) -> Path:
     if Path(release).is_dir():
         return Path(release)
     # Here, because the Hub's library takes half a second, and most releases are folders.
-    from empathy_eval.releases.hub.repository import fetched
+    from empathy_eval.releases.hub.repository import fetch_release
 
-    return fetched(release.as_posix() if isinstance(release, Path) else release)
+    return fetch_release(release.as_posix() if isinstance(release, Path) else release)
 
 
 @takes_paths

@@ -19,8 +19,8 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, read_text
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.releases.assemble.signing import secret_keys
-from empathy_eval.releases.hub.repository import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
+from empathy_eval.releases.assemble.signing import find_secret_keys
+from empathy_eval.releases.hub.repository import KIND, REPOSITORY, VERSION, files_at, is_hidden, one_line, token_faults, translate_errors
 
 BRANCH, CARD = "main", "README.md"
 AGAIN = "run the same command again: it continues where it stopped, and nothing of the release is visible before the commit"
@@ -71,19 +71,19 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     ]
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
-    found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
+    found = [*asked, *(links or [*find_secret_keys(release_dir)] or faults(release_dir))]
     left = tuple(one for one in found if isinstance(one, Finding) and one.severity != "fault")
     refuse(one for one in found if one not in left)
     # The Hub's library shows what it sends.
     stage("")
-    version, files = _version(release_dir), _visible(release_dir)
+    version, files = _version(release_dir), _visible_files(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
     if repo is None:
         return PublishedRelease(None, version, sizes, None, False, left)
-    with clear_errors(repo, AGAIN, partial(_meaning, repo)):
+    with translate_errors(repo, AGAIN, partial(_status_error, repo)):
         api = HfApi()
-        there = _look(api, repo)
-        _refuse(api, repo, f"v{version}", files, there)
+        there = _read_repository(api, repo)
+        _refuse_conflicts(api, repo, f"v{version}", files, there)
         if dry_run:
             return PublishedRelease(repo, version, sizes, None, False, left)
         commit = _commit(api, repo, f"Release {version}", files, there)
@@ -109,13 +109,13 @@ def _version(release_dir: Path) -> str:
     return version
 
 
-def _visible(release_dir: Path) -> dict[str, Path]:
+def _visible_files(release_dir: Path) -> dict[str, Path]:
     """The files of a release by their path in it, without hidden ones, which are the repository's."""
     paths = {path.relative_to(release_dir).as_posix(): path for path in sorted(release_dir.rglob("*")) if path.is_file()}
-    return {name: path for name, path in paths.items() if not hidden(name)}
+    return {name: path for name, path in paths.items() if not is_hidden(name)}
 
 
-def _look(api: HfApi, repo: str) -> Repository:
+def _read_repository(api: HfApi, repo: str) -> Repository:
     """Reads what a repository holds; one that does not exist holds nothing."""
     try:
         refs = api.list_repo_refs(repo, repo_type=KIND)
@@ -129,10 +129,10 @@ def _look(api: HfApi, repo: str) -> Repository:
     return Repository(head, {tag.name: tag.target_commit for tag in refs.tags}, files)
 
 
-def _refuse(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], there: Repository) -> None:
+def _refuse_conflicts(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], there: Repository) -> None:
     """Raises an :class:`InputError` for a version that is taken, and for a repository of something else."""
     if tag in there.tags:
-        if _differing(files, files_at(api, repo, there.tags[tag])):
+        if _differing_files(files, files_at(api, repo, there.tags[tag])):
             fix = "a version never changes: release the build under a new version"
             raise input_error(repo, f"{tag} is already published, with other files", fix)
         raise input_error(repo, f"{tag} is already published, with the same files", "nothing needs to be done")
@@ -145,8 +145,8 @@ def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], ther
     """The commit that holds the release and no other visible file: the newest one if it does so already, else a new one."""
     if there.head is None:
         api.create_repo(repo, repo_type=KIND, exist_ok=True)
-        there = _look(api, repo)
-    if there.head and not _differing(files, there.files):
+        there = _read_repository(api, repo)
+    if there.head and not _differing_files(files, there.files):
         return there.head
     operations: list[CommitOperationAdd | CommitOperationDelete] = [CommitOperationAdd(name, path) for name, path in files.items()]
     operations += [CommitOperationDelete(name, is_folder=False) for name in sorted(there.files.keys() - files.keys())]
@@ -155,19 +155,21 @@ def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], ther
         made = api.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=there.head)
     except (RuntimeError, ValueError) as error:
         # How the library says that a file could not be uploaded, and that the head of the card is not valid.
-        raise job_error(repo, f"the release was not uploaded: {short(error)}", AGAIN) from error
-    if wrong := _differing(files, files_at(api, repo, made.oid)):
+        raise job_error(repo, f"the release was not uploaded: {one_line(error)}", AGAIN) from error
+    if wrong := _differing_files(files, files_at(api, repo, made.oid)):
         what = f'commit {made.oid[:8]} does not hold "{wrong[0]}" as it is here, so it was not tagged'
         raise job_error(repo, what, "remove any .gitignore from the repository, then run the same command again")
     return made.oid
 
 
-def _differing(files: Mapping[str, Path], there: Mapping[str, RepoFile]) -> list[str]:
+def _differing_files(files: Mapping[str, Path], there: Mapping[str, RepoFile]) -> list[str]:
     """The paths that are here or there only, or not with the same bytes."""
-    return sorted(files.keys() ^ there.keys() | {name for name in files.keys() & there.keys() if not _same(files[name], there[name])})
+    return sorted(
+        files.keys() ^ there.keys() | {name for name in files.keys() & there.keys() if not _is_same_file(files[name], there[name])}
+    )
 
 
-def _same(path: Path, entry: RepoFile) -> bool:
+def _is_same_file(path: Path, entry: RepoFile) -> bool:
     """Whether a file of a repository has the bytes of a local one, told by the hash that its kind of storage has."""
     if path.stat().st_size != entry.size:
         return False
@@ -177,7 +179,7 @@ def _same(path: Path, entry: RepoFile) -> bool:
     return hashlib.sha1(b"blob %d\0%b" % (len(blob), blob), usedforsecurity=False).hexdigest() == entry.blob_id
 
 
-def _meaning(repo: str, status: int) -> EmpathyEvalError | None:
+def _status_error(repo: str, status: int) -> EmpathyEvalError | None:
     if status in (401, 403):
         reason = "is not valid or may not write there" if get_token() else "is missing"
         fix = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write to the repository"

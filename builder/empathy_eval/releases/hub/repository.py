@@ -37,7 +37,7 @@ def token_faults() -> Iterator[Problem]:
         yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN again")
 
 
-def hidden(name: str) -> bool:
+def is_hidden(name: str) -> bool:
     """Whether a file of a repository is none of a release, such as ``.gitattributes``."""
     return any(part.startswith(".") for part in PurePosixPath(name).parts)
 
@@ -45,11 +45,11 @@ def hidden(name: str) -> bool:
 def files_at(api: HfApi, repo: str, commit: str) -> dict[str, RepoFile]:
     """The files of a commit by their path, without hidden ones."""
     entries = api.list_repo_tree(repo, recursive=True, revision=commit, repo_type=KIND)
-    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not hidden(entry.path)}
+    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not is_hidden(entry.path)}
 
 
 @contextlib.contextmanager
-def clear_errors(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None]) -> Iterator[None]:
+def translate_errors(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None]) -> Iterator[None]:
     """Turns what the library raises for a failed request into an error that says what to do: ``again``, or what a status means here.
 
     Of a refusal that has a meaning nothing is quoted: request and answer may hold the token.
@@ -57,21 +57,21 @@ def clear_errors(repo: str, again: str, meaning: Callable[[int], EmpathyEvalErro
     try:
         yield
     except (HTTPError, OSError) as error:
-        raise _clear(repo, again, meaning, error) from error
+        raise _hub_error(repo, again, meaning, error) from error
 
 
-def _clear(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None], error: BaseException) -> EmpathyEvalError:
+def _hub_error(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None], error: BaseException) -> EmpathyEvalError:
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__:
         # It looked for a copy that it keeps, there was none; why it had to look says more.
         error = error.__cause__
     response = getattr(error, "response", None)
     if response is None:
-        return job_error(repo, f"the Hub could not be reached: {short(error)}", f"check the network and HF_ENDPOINT, then {again}")
+        return job_error(repo, f"the Hub could not be reached: {one_line(error)}", f"check the network and HF_ENDPOINT, then {again}")
     said = getattr(error, "server_message", None) or response.reason_phrase
-    return meaning(response.status_code) or job_error(repo, f"the Hub answered {response.status_code}: {short(said)}", again)
+    return meaning(response.status_code) or job_error(repo, f"the Hub answered {response.status_code}: {one_line(said)}", again)
 
 
-def short(said: object) -> str:
+def one_line(said: object) -> str:
     """A message on one line, cut where it gets long."""
     line = " ".join(str(said).split()) or type(said).__name__
     return line if len(line) <= 200 else f"{line[:197]}..."
@@ -83,7 +83,7 @@ NAMES = "name the folder of a release, or a version of one on the Hub, such as m
 AGAIN = "run the same command again: an incomplete download is not kept"
 
 
-def fetched(name: str) -> Path:
+def fetch_release(name: str) -> Path:
     """The folder of ``owner/name@revision``, fetched if it is not there.
 
     The revision is a tag as ``publish`` makes them, or a commit by its 40 digits: what they name never changes. A branch is refused,
@@ -110,7 +110,7 @@ def _fetch(repo: str, revision: str, place: Path) -> None:
     """Makes ``place`` the folder of a release: real files, and no hidden ones."""
     refuse(token_faults())
     name = f"{repo}@{revision}"
-    with clear_errors(name, AGAIN, partial(_meaning, name)), room_for(place):
+    with translate_errors(name, AGAIN, partial(_status_error, name)), room_for(place):
         api = HfApi()
         commit = revision if COMMIT.fullmatch(revision) else _commit_of(api, repo, revision)
         # Before anything is fetched: the repository may be of something else, and large.
@@ -125,7 +125,7 @@ def _fetch(repo: str, revision: str, place: Path) -> None:
                 snapshot_download(repo, repo_type=KIND, revision=commit, local_dir=whole, ignore_patterns=HIDDEN)
             except (RuntimeError, ValueError) as error:
                 # How the library says that a file did not come through, and that a path leads out of the folder.
-                raise job_error(name, f"could not be fetched: {short(error)}", AGAIN) from error
+                raise job_error(name, f"could not be fetched: {one_line(error)}", AGAIN) from error
             shutil.rmtree(whole / ".cache", ignore_errors=True)  # the library's notes
             try:
                 whole.rename(place)
@@ -143,7 +143,7 @@ def _commit_of(api: HfApi, repo: str, tag: str) -> str:
     return tags[tag]
 
 
-def _meaning(name: str, status: int) -> EmpathyEvalError | None:
+def _status_error(name: str, status: int) -> EmpathyEvalError | None:
     if status not in (401, 403, 404):
         return None
     token = "the token is not valid or may not read it" if get_token() else "a token is missing"

@@ -15,10 +15,10 @@ from empathy_eval.design.planning import Plan
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.replay_item import KnownItem, Trace
 from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
-from empathy_eval.releases.inspect.requests import asked_of, refused_texts, rows_about
+from empathy_eval.releases.inspect.requests import collect_requests, read_answers, refused_texts
 from empathy_eval.releases.inspect.shown import ShownItem, ShownRequest, ShownText
 from empathy_eval.releases.inspect.sources import Source
-from empathy_eval.releases.inspect.texts import KIND_OF, OutcomeTexts, TextAddress, place_of, unknown
+from empathy_eval.releases.inspect.texts import KIND_OF, OutcomeTexts, TextAddress, parse_address, unknown_id
 
 NO_LEDGER = "answers, refusals and repairs are in the ledger of the build, which is not here: give it with --ledger"
 CROSSED_KINDS = frozenset(one.name for one in CROSSING)
@@ -41,7 +41,7 @@ class Inspector:
         Raises:
             InputError: if there is none, or several.
         """
-        said = place_of(name)
+        said = parse_address(name)
         if isinstance(said, TextAddress):
             return said
         rows = self.ledger.rows("key >= ? AND key < ?", (said, said + "g"))
@@ -63,10 +63,10 @@ class Inspector:
         """
         outcome, gone = self.source.outcome(place.dialogue_id), self.source.left_out()
         _, left = gone.get(place.dialogue_id) or gone.get(place.name, ("", ""))
-        rows = rows_about(self.ledger, place.dialogue_id) if self.answered else []
+        rows = read_answers(self.ledger, place.dialogue_id) if self.answered else []
         plan = self.again.plan(place.dialogue_id)
         if not (outcome or left or rows or plan):
-            raise unknown(place.dialogue_id, self.source.named, self.source.dialogue_ids())
+            raise unknown_id(place.dialogue_id, self.source.named, self.source.dialogue_ids())
         refused = refused_texts(rows, outcome.candidates) if outcome else {}
         refused |= {failure.request_key: failure.reasons for failure in outcome.failures if failure.request_key} if outcome else {}
         trace = self.trace(outcome, plan, refused)
@@ -75,7 +75,7 @@ class Inspector:
         place = place if place.item is None else _of_item(place, told)
         if place.turn is not None:
             self._turn(place, len(dialogue.turns) if dialogue else len(plan.turns) if plan else None)
-        asked = asked_of(trace, rows, told, refused, self.again)
+        asked = collect_requests(trace, rows, told, refused, self.again)
         texts = OutcomeTexts(told, dialogue, self.again.recipe, plan, trace) if told and dialogue else None
         return ShownItem(
             place.key or place.name + (f"/{KINDS[place.kind].variant}" if place.kind else ""),
@@ -99,7 +99,7 @@ class Inspector:
                 names |= {"far": pair.empathetic.model} | ({} if pair.apathetic.method == "rules" else {"near": pair.apathetic.model})
             for item in outcome.crossed:
                 names |= {CROSSED.role: item.writer, CROSSED_CHECK.role: item.judge} if item.writer and item.judge else {}
-        retracer = self.again.retracer(self.ledger, self.source.header.get("toxicity_weights"), names)
+        retracer = self.again.replayer(self.ledger, self.source.header.get("toxicity_weights"), names)
         return retracer.trace(plan, KnownItem(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
 
     def _turn(self, place: TextAddress, turns: int | None) -> None:
@@ -125,7 +125,7 @@ class Inspector:
             spares = self.source.header["spares_left_out"]
             yield (
                 f"accepted, but beyond the quota of its scenario: one of {spares} spares that are left out"
-                if told and told.status == "accepted" and not self.again.unrun
+                if told and told.status == "accepted" and not self.again.has_custom_checks
                 else "the release does not hold it: it was refused, is missing, or is a spare; the build and its ledger show which"
             )
         if told and told.dialogue and place.turn is not None and place.turn < len(told.dialogue.turns):

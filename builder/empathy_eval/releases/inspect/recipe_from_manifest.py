@@ -38,7 +38,7 @@ class RebuiltRecipe:
     notes: tuple[str, ...] = ()
 
     @property
-    def unrun(self) -> bool:
+    def has_custom_checks(self) -> bool:
         """Whether checks of one's own looked at answers, which may have refused what passes here."""
         return self.recipe is not None and bool(self.recipe.config.custom_checks)
 
@@ -55,7 +55,7 @@ class RebuiltRecipe:
         except EmpathyEvalError:  # no course of turns was found: the plan is none that was built
             return None
 
-    def retracer(self, ledger: Ledger, weights: str | None, names: Mapping[str, str]) -> ItemReplayer | None:
+    def replayer(self, ledger: Ledger, weights: str | None, names: Mapping[str, str]) -> ItemReplayer | None:
         """What goes through items of the recipe; ``names`` are what models of one's own call themselves, where texts tell it."""
         if self.recipe is None:
             return None
@@ -65,7 +65,7 @@ class RebuiltRecipe:
         return ItemReplayer(self.recipe, ledger, weights, {**known, **names})
 
 
-def recipe_again(
+def rebuild_recipe(
     header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None, folder: Path | None = None
 ) -> RebuiltRecipe:
     """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders of one's own;

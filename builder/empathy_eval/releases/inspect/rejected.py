@@ -17,10 +17,10 @@ from empathy_eval.generation.replay_item import ItemReplayer, KnownItem, Trace
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, read_annotations
 from empathy_eval.raters.judges.cases import describe_source
 from empathy_eval.releases.inspect.recipe_from_manifest import RebuiltRecipe
-from empathy_eval.releases.inspect.requests import answered, flaws_of, keys_about, refused_texts, rows_about, text_of
+from empathy_eval.releases.inspect.requests import keys_by_dialogue, read_answers, read_flaws, refused_texts, variant_text, with_answer
 from empathy_eval.releases.inspect.shown import RefusedText, ShownItem, ShownRequest
 from empathy_eval.releases.inspect.sources import Source
-from empathy_eval.releases.inspect.texts import NAME, TextAddress, place_of, unknown
+from empathy_eval.releases.inspect.texts import NAME, TextAddress, parse_address, unknown_id
 
 ROWS = ("ratings", "comparisons", "strategies")
 NOT_HERE = (
@@ -29,14 +29,14 @@ NOT_HERE = (
 )
 
 
-def show_judged(folder: Path, name: str, ledger: Path | None) -> ShownItem:
+def show_annotations(folder: Path, name: str, ledger: Path | None) -> ShownItem:
     """All that a judge said of a pair or a dialogue, or by the request of a key.
 
     Raises:
         InputError: if the annotations are not valid, or have no such case.
         JobError: if a row of the ledger is damaged.
     """
-    judged, said = read_annotations(folder), place_of(name)
+    judged, said = read_annotations(folder), parse_address(name)
     named = f"the annotations of {judged.teacher} by {judged.rubric}"
     places = {one.pair_id or one.dialogue_id: one for one in judged.cases}
     if isinstance(said, TextAddress):
@@ -47,18 +47,18 @@ def show_judged(folder: Path, name: str, ledger: Path | None) -> ShownItem:
             raise input_error("ID", f'"{said}…" is the beginning of several keys', "give more digits of the key")
         case, key = keyed[0] if keyed else (None, None)
     if case is None:
-        raise unknown(said.name if isinstance(said, TextAddress) else said, named, places)
+        raise unknown_id(said.name if isinstance(said, TextAddress) else said, named, places)
     rows = {one: tuple(row for row in (asdict(made) for made in getattr(case, one)) if _of(row, key)) for one in ROWS}
-    asked = tuple(one for one in _asked(case, ledger or folder / LEDGER) if key in (None, one.key))
+    asked = tuple(one for one in _requests_of(case, ledger or folder / LEDGER) if key in (None, one.key))
     notes = (NOT_HERE.format(describe_source(judged.header["configuration"]["release"])),)
     known = {one: row for one, row in rows.items() if row}
     return ShownItem(key or name, named, case.status, case.reasons, asked=asked, said=known, notes=notes)
 
 
-def refused_by(judged: AnnotationFolder, ledger: Path | None) -> Iterator[RefusedText]:
+def refused_by_judge(judged: AnnotationFolder, ledger: Path | None) -> Iterator[RefusedText]:
     """The answers of a judge that were not taken."""
     for case in judged.cases:
-        texts = {one.key: one for one in _asked(case, ledger or judged.path / LEDGER)} if case.failures else {}
+        texts = {one.key: one for one in _requests_of(case, ledger or judged.path / LEDGER)} if case.failures else {}
         for failure in case.failures:
             text = texts[failure.request_key].text if failure.request_key in texts else None
             yield RefusedText(failure.reasons, case.dialogue_id, failure.kind, failure.turn, failure.request_key, text)
@@ -75,24 +75,24 @@ def _of(row: Mapping[str, Any], key: str | None) -> bool:
     return key is None or key in row.values()
 
 
-def _asked(case: Annotated, path: Path) -> Iterator[ShownRequest]:
+def _requests_of(case: Annotated, path: Path) -> Iterator[ShownRequest]:
     """The answers about a case, good and bad."""
     if not path.is_file():
         return
     reasons = {failure.request_key: failure.reasons for failure in case.failures}
     known = set(keys_of(case))
     with Ledger(path, create=False, write=False) as ledger:
-        for row in rows_about(ledger, case.dialogue_id):
+        for row in read_answers(ledger, case.dialogue_id):
             if row.key in known:
                 why = tuple((one, "") for one in reasons.get(row.key, ()))
                 asked = ShownRequest(row.key, row.about.kind, row.about.turn, "refused" if why else "taken", reasons=why)
-                yield answered(asked, row.completion)
+                yield with_answer(asked, row.completion)
 
 
 LEFT_OUT, SPARE = "pair_left_out", "spare"
 
 
-def refused_in(source: Source, ledger: Ledger, again: RebuiltRecipe, *, answered: bool) -> Iterator[RefusedText]:
+def refused_in_source(source: Source, ledger: Ledger, again: RebuiltRecipe, *, answered: bool) -> Iterator[RefusedText]:
     """All of it: dialogues that are left out, then dialogue by dialogue each answer that was not taken, with its text.
 
     A finished build says itself what was refused. Of a release, and of a build that is under way, the ledger is gone through again;
@@ -108,13 +108,13 @@ def refused_in(source: Source, ledger: Ledger, again: RebuiltRecipe, *, answered
         yield RefusedText((reason,), pair[1] if pair else name, turn=int(pair[2]) if pair else None, detail=words)
     if source.finished and not (source.released and answered):
         for outcome in source.outcomes():
-            yield from refused_of(outcome, ledger, {})
+            yield from refused_of_outcome(outcome, ledger, {})
         return
-    retracer = again.retracer(ledger, source.header.get("toxicity_weights"), {})
-    yield from _gone_through(source, ledger, again, retracer, set(left))
+    retracer = again.replayer(ledger, source.header.get("toxicity_weights"), {})
+    yield from _replay_dialogues(source, ledger, again, retracer, set(left))
 
 
-def refused_of(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Iterator[RefusedText]:
+def refused_of_outcome(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Iterator[RefusedText]:
     """What was refused of an item. ``details`` are by key the words for it."""
     candidates = list(outcome.candidates)
     for failure in outcome.failures:
@@ -136,38 +136,42 @@ def _candidate(dialogue_id: str, one: Candidate) -> RefusedText:
     return RefusedText(one.reasons or (LEFT_OUT,), dialogue_id, one.kind, one.turn, None, one.text)
 
 
-def _gone_through(
+def _replay_dialogues(
     source: Source, ledger: Ledger, again: RebuiltRecipe, retracer: ItemReplayer | None, left: set[str]
 ) -> Iterator[RefusedText]:
     """What the replay of each dialogue of a ledger refuses; where there is none, what answers say of themselves."""
     taken, released = source.taken(), set(source.dialogue_ids()) if source.released else set()
     judged = {one.dialogue_id: one for one in source.outcomes()} if source.released else {}
-    for dialogue_id, keys in keys_about(ledger).items():
+    for dialogue_id, keys in keys_by_dialogue(ledger).items():
         told = judged.pop(dialogue_id, None)
         if released and all(key in taken for key, _ in keys):
-            yield from refused_of(told, ledger, {}) if told else ()
+            yield from refused_of_outcome(told, ledger, {}) if told else ()
             continue
         plan, rows = again.plan(dialogue_id), list(_rows(ledger, keys))
         noted = refused_texts((row for row in rows if row.key not in taken), told.candidates) if told else {}
         trace = retracer.trace(plan, KnownItem(refused=noted)) if retracer and plan else None
         if trace and trace.outcome.status != "missing":
-            yield from _beside(told, refused_of(trace.outcome, ledger, _details(trace)), rows)
-            if released and trace.outcome.status == "accepted" and dialogue_id not in released | left and not again.unrun:
+            yield from _with_candidates(told, refused_of_outcome(trace.outcome, ledger, _details(trace)), rows)
+            if released and trace.outcome.status == "accepted" and dialogue_id not in released | left and not again.has_custom_checks:
                 yield RefusedText((SPARE,), dialogue_id, detail="accepted, but beyond the quota of its scenario")
             continue
-        yield from _beside(told, _unread(rows, trace, taken, noted), rows)
+        yield from _with_candidates(told, _without_outcome(rows, trace, taken, noted), rows)
     for outcome in judged.values():
-        yield from refused_of(outcome, ledger, {})
+        yield from refused_of_outcome(outcome, ledger, {})
 
 
-def _beside(told: Outcome | None, found: Iterable[RefusedText], rows: Iterable[LedgerEntry]) -> Iterator[RefusedText]:
+def _with_candidates(told: Outcome | None, found: Iterable[RefusedText], rows: Iterable[LedgerEntry]) -> Iterator[RefusedText]:
     """What is found, and after it the texts of a release's candidates that are not among it; of a text itself the release knows better."""
     candidates = told.candidates if told else ()
     noted = {(one.kind, one.turn, one.text): one.reasons or (LEFT_OUT,) for one in candidates}
     left, answers = Counter((one.kind, one.turn, one.text) for one in candidates), {one.key: one for one in rows}
     for one in found:
         row = answers.get(one.request_key or "")
-        place = one.kind or "", -1 if one.turn is None else one.turn, (text_of(row.about.kind, row.completion) if row else one.text) or ""
+        place = (
+            one.kind or "",
+            -1 if one.turn is None else one.turn,
+            (variant_text(row.about.kind, row.completion) if row else one.text) or "",
+        )
         if one.request_key or noted.get(place, one.reasons) == one.reasons:
             yield one
             left[place] -= 1
@@ -187,14 +191,16 @@ def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[LedgerEntry
     return (LedgerEntry(key, about, completion) for key, about, completion in found if completion)
 
 
-def _unread(
+def _without_outcome(
     rows: Iterable[LedgerEntry], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]
 ) -> Iterator[RefusedText]:
     """What the beginning of a replay refused, then of answers that it does not come to what was noted or no check could look at."""
     steps = {one.request.key: one for one in trace.steps} if trace else {}
     for row in rows:
         step = steps.get(row.key)
-        flaws = list(step.flaws if step else ()) or flaws_of(row) or [Flaw(one, REFUSED_BY_CUSTOM_CHECK) for one in noted.get(row.key, ())]
+        flaws = (
+            list(step.flaws if step else ()) or read_flaws(row) or [Flaw(one, REFUSED_BY_CUSTOM_CHECK) for one in noted.get(row.key, ())]
+        )
         if flaws and row.key not in taken:
             reasons, detail = tuple(sorted({flaw.reason for flaw in flaws})), "; ".join(dict.fromkeys(flaw.detail for flaw in flaws))
             yield RefusedText(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)

@@ -15,10 +15,10 @@ from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.review.record import read_record
 from empathy_eval.releases.inspect.inspector import Inspector
-from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
-from empathy_eval.releases.inspect.rejected import refused_by, refused_in, show_judged
+from empathy_eval.releases.inspect.recipe_from_manifest import rebuild_recipe
+from empathy_eval.releases.inspect.rejected import refused_by_judge, refused_in_source, show_annotations
 from empathy_eval.releases.inspect.shown import RefusedText, ShownItem
-from empathy_eval.releases.inspect.sources import source_of
+from empathy_eval.releases.inspect.sources import open_source
 
 
 @dataclass(frozen=True)
@@ -42,24 +42,24 @@ def show(folder: Path, name: str, beside: InspectionInputs | None = None) -> Sho
         JobError: if a row of the ledger that is looked at is damaged.
     """
     beside = beside or InspectionInputs()
-    if _is_judged(folder):
-        return show_judged(folder, name, beside.ledger)
-    with _looking(folder, beside) as look:
+    if _holds_annotations(folder):
+        return show_annotations(folder, name, beside.ledger)
+    with _open_inspector(folder, beside) as look:
         return look.shown(look.place(name))
 
 
-def _is_judged(folder: Path) -> bool:
+def _holds_annotations(folder: Path) -> bool:
     """Whether a folder holds annotations."""
     header = read_json(folder / BUILD, None, "name the folder of a release or a build") if (folder / BUILD).is_file() else None
     return isinstance(header, dict) and "rubric" in header
 
 
 @contextlib.contextmanager
-def _looking(folder: Path, beside: InspectionInputs) -> Iterator[Inspector]:
+def _open_inspector(folder: Path, beside: InspectionInputs) -> Iterator[Inspector]:
     """A look into a release or a build, with its ledger open, or an empty one in its place."""
-    source = source_of(folder)
+    source = open_source(folder)
     path = beside.ledger or source.ledger
-    again = recipe_again(source.header, beside.scenarios, beside.templates, beside.rules, folder)
+    again = rebuild_recipe(source.header, beside.scenarios, beside.templates, beside.rules, folder)
     record = read_record(beside.reviews) if beside.reviews else None
     with Ledger(path, create=False, write=False) if path else Ledger(Path(":memory:")) as ledger:
         yield Inspector(source, ledger, again, record, answered=path is not None)
@@ -84,8 +84,8 @@ def rejected(folder: Path, reason: str | None = None, beside: InspectionInputs |
 
 
 def _all_rejected(folder: Path, beside: InspectionInputs) -> Iterator[RefusedText]:
-    if _is_judged(folder):
-        yield from refused_by(read_annotations(folder), beside.ledger)
+    if _holds_annotations(folder):
+        yield from refused_by_judge(read_annotations(folder), beside.ledger)
         return
-    with _looking(folder, beside) as look:
-        yield from refused_in(look.source, look.ledger, look.again, answered=look.answered)
+    with _open_inspector(folder, beside) as look:
+        yield from refused_in_source(look.source, look.ledger, look.again, answered=look.answered)

@@ -28,13 +28,13 @@ from empathy_eval.design.dataset import (
 )
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, SELF_CHAT
 from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, LEDGER, OUTCOMES, VARIANTS, Outcome, read_build
-from empathy_eval.releases.assemble.read_back import BESIDE, candidate_of, outcome_of, path_of, read_back, tables_of
+from empathy_eval.releases.assemble.read_back import UNSPLIT, candidate_of, outcome_of, read_back, table_path, tables_of
 from empathy_eval.releases.inspect.texts import KIND_OF, TextAddress
 
 ITEMS = "report/items.parquet"
 
 
-def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
+def filter_rows(path: Path, columns: pa.Schema, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
     """The rows of a file with these columns, at least, in which one of them has a value, or ``begins`` with it.
 
     Raises:
@@ -70,10 +70,10 @@ class ReleaseFolder:
 
     def _rows(self, table: str, dialogue_id: str) -> list[TableRow]:
         """The rows of a table about a dialogue, each valid."""
-        path = path_of(self._folder, table, None if table in BESIDE else split_of(dialogue_id))
+        path = table_path(self._folder, table, None if table in UNSPLIT else split_of(dialogue_id))
         columns = {**configs_of([table]), "provenance": PROVENANCE, "candidates": CANDIDATES}[table]
         by, value = ("pair_id", f"{dialogue_id}-t") if table == "candidates" else ("dialogue_id", dialogue_id)
-        rows = rows_where(path, pa.schema([columns.field(by)]), by, value, begins=table == "candidates")
+        rows = filter_rows(path, pa.schema([columns.field(by)]), by, value, begins=table == "candidates")
         for row in rows:
             check(row, f"{table}_row", f"{path}: {dialogue_id}")
         return rows
@@ -93,7 +93,7 @@ class ReleaseFolder:
     def left_out(self) -> dict[str, tuple[str, str]]:
         """Those that were withdrawn, are near-duplicates of others, or were removed by reviewers."""
         header = self.header
-        found = withdrawn(header["withdrawn"])
+        found = withdrawal_reasons(header["withdrawn"])
         found |= {goes: ("duplicate", f"a near-duplicate of {stays}, which is kept") for goes, stays in header["duplicates"].items()}
         for one in (header.get("reviews") or {}).get("removed", []):
             said = f"removed by review: {one['remove']} of {one['remove'] + one['keep']} raters say so"
@@ -111,18 +111,18 @@ class ReleaseFolder:
         for config in [one for one in JUDGED if one in self.header["counts"]]:
             path = file_of(self._folder, config, split_of(place.dialogue_id))
             if place.turn is not None:
-                found[config] = rows_where(path, JUDGED[config], "pair_id", place.name)
+                found[config] = filter_rows(path, JUDGED[config], "pair_id", place.name)
             elif config == "annotations":
-                found[config] = [one for one in rows_where(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
+                found[config] = [one for one in filter_rows(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
         if place.turn is not None:
-            found["scores"] = rows_where(self._folder / ITEMS, pa.schema([("pair_id", pa.string())]), "pair_id", place.name)
+            found["scores"] = filter_rows(self._folder / ITEMS, pa.schema([("pair_id", pa.string())]), "pair_id", place.name)
         return {name: tuple(rows) for name, rows in found.items() if rows}
 
     def keyed(self, prefix: str) -> list[TextAddress]:
         """Those of the provenance."""
         found = dict[str, TextAddress]()
         path = self._folder / "provenance.parquet"
-        for row in rows_where(path, PROVENANCE, "request_key", prefix, begins=True):
+        for row in filter_rows(path, PROVENANCE, "request_key", prefix, begins=True):
             check(row, "provenance_row", f"{path}: {prefix}")
             turn = None if row["pair_id"] is None else parts_of(row["pair_id"])[1]
             kind = "self_chat" if row["what"] == "dialogue" else KIND_OF.get(row["what"], row["what"])
@@ -131,7 +131,7 @@ class ReleaseFolder:
         return list(found.values())[:2]
 
 
-def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
+def withdrawal_reasons(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
     """By id why and when dialogues and pairs were withdrawn."""
     kinds = {name: f" ({one['kind']})" if "kind" in one else "" for one in said for name in (one.get("dialogue_id") or one["pair_id"],)}
     named = ((one.get("dialogue_id") or one["pair_id"], one) for one in said)
@@ -184,7 +184,7 @@ class BuildFolder:
 
     def left_out(self) -> dict[str, tuple[str, str]]:
         """Those that the configuration withdraws."""
-        return withdrawn(self.header["configuration"].get("withdrawn", []))
+        return withdrawal_reasons(self.header["configuration"].get("withdrawn", []))
 
     def taken(self) -> set[str]:
         """None: what of it is released is not decided."""
@@ -196,14 +196,14 @@ class BuildFolder:
 
     def keyed(self, prefix: str) -> list[TextAddress]:
         """Those of texts that were taken and of answers that were not."""
-        return [place for one in self._read(f'"{prefix}'.encode()) for place in places(one, prefix)][:2]
+        return [place for one in self._read(f'"{prefix}'.encode()) for place in find_addresses(one, prefix)][:2]
 
 
 # What lies in a folder, read as outcomes. Of a build that is under way, which is not ``finished``, the ledger alone is known.
 Source = ReleaseFolder | BuildFolder
 
 
-def source_of(folder: Path) -> Source:
+def open_source(folder: Path) -> Source:
     """The release or the build of a folder.
 
     Raises:
@@ -217,17 +217,17 @@ def source_of(folder: Path) -> Source:
     raise input_error(folder, what, "name the folder of a release, a build or annotations")
 
 
-def places(outcome: Outcome, prefix: str) -> Iterator[TextAddress]:
+def find_addresses(outcome: Outcome, prefix: str) -> Iterator[TextAddress]:
     """The places of an outcome's requests whose key begins so."""
-    keys = {(kind, turn): key for (kind, turn), key in keys_of(outcome).items() if key}
+    keys = {(kind, turn): key for (kind, turn), key in released_keys_of(outcome).items() if key}
     found = {key: TextAddress(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
     failed = [(failure, failure.request_key) for failure in outcome.failures if failure.request_key]
     found |= {key: TextAddress(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
-    found |= {key: TextAddress(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in checks_of(outcome).items()}
+    found |= {key: TextAddress(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in judge_keys_of(outcome).items()}
     return (place for key, place in found.items() if key.startswith(prefix))
 
 
-def keys_of(outcome: Outcome) -> dict[tuple[str, int | None], str | None]:
+def released_keys_of(outcome: Outcome) -> dict[tuple[str, int | None], str | None]:
     """By kind and turn the keys of the requests whose answers are in an outcome; None of what was made by rules."""
     found: dict[tuple[str, int | None], str | None] = {}
     if outcome.dialogue:
@@ -242,6 +242,6 @@ def keys_of(outcome: Outcome) -> dict[tuple[str, int | None], str | None]:
     return found
 
 
-def checks_of(outcome: Outcome) -> dict[str, int]:
+def judge_keys_of(outcome: Outcome) -> dict[str, int]:
     """The keys of the requests in which judges told the replies of crossed items apart, each with the turn of its item."""
     return {key: item.turn for item in outcome.crossed for key in item.request_keys[1:]}

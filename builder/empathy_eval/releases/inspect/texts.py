@@ -280,7 +280,7 @@ class TextAddress:
         return self.dialogue_id if self.turn is None else pair_id(self.dialogue_id, self.turn)
 
 
-def place_of(name: str) -> TextAddress | str:
+def parse_address(name: str) -> TextAddress | str:
     """The place that a name says, or the beginning of a key.
 
     Raises:
@@ -300,7 +300,7 @@ def place_of(name: str) -> TextAddress | str:
     return TextAddress(dialogue_id, None if turn is None else int(turn), kind, item=int(item) if item else None)
 
 
-def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
+def unknown_id(name: str, source: str, there: Iterable[str]) -> InputError:
     """The error for an id that is not there, with those that are nearest."""
     near = nearest_ids(name, there)
     return input_error("ID", f'"{name}" is not in {source}', f"name one that exists: {near}" if near else f"name {FORMS}")
