@@ -312,7 +312,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
         "depth": depth(evaluation.pairs, evaluation.controls, release_dir),
         "examples": examples(release_dir, metrics.language),
         "making": making(facts),
-        **judge_section(release_dir, facts),
+        **(judge_section(release_dir, facts) if facts.get("annotations") else {}),
     }
     attacks, fairness = find_attacks(language=metrics.language, hint=ONLY_SCORED), FairnessTest(evaluation, hint=ONLY_SCORED)
     extra = ExtraMeasurements(attacks, few_of(len(evaluation.pairs)), fairness, embedding=metrics.embedding)

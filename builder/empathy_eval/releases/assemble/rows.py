@@ -2,19 +2,48 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.tabular import TableRow
+from empathy_eval.base.tabular import TableRow, TableWriter
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import CONTRASTS, PREFERRED, TEXT_HASH, pair_id
+from empathy_eval.design.dataset import CONTRASTS, PREFERRED, SPLITS, TEXT_HASH, configs_of, file_of, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant, contrasted
 
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
+
+
+class ConfigWriter(contextlib.ExitStack):
+    """Parquet files of the configs of a release, one for each split; other configs than those given begin with their first row.
+
+    ``counts`` are the rows by config and split, empty splits too.
+    """
+
+    def __init__(self, folder: Path, metadata: dict[str, str], configs: Iterable[str]) -> None:
+        super().__init__()
+        self.counts = dict[str, dict[str, int]]()
+        self._folder, self._metadata, self._writers = folder, metadata, dict[tuple[str, str], TableWriter]()
+        for config in configs:
+            self._begin(config)
+
+    def _begin(self, config: str) -> None:
+        self.counts[config] = dict.fromkeys(SPLITS, 0)
+        for split in SPLITS:
+            writer = TableWriter(file_of(self._folder, config, split), configs_of([config])[config], self._metadata)
+            self._writers[config, split] = self.enter_context(writer)
+
+    def add(self, config: str, split: str, row: TableRow) -> None:
+        """Writes a row."""
+        if config not in self.counts:
+            self._begin(config)
+        self._writers[config, split].add(row)
+        self.counts[config][split] += 1
 
 
 def derive_rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:

@@ -117,10 +117,8 @@ def read_signing_key(path: Path, *folders: Path) -> SecretKey:
     return read_secret_key(path)
 
 
-def sign(folder: Path, manifest: dict[str, Any], key: SecretKey | None) -> None:
-    """Writes the signature over the manifest of a release folder, if there is a key: the same bytes each time."""
-    if key is None:
-        return
+def sign(folder: Path, manifest: dict[str, Any], key: SecretKey) -> None:
+    """Writes the signature over the manifest of a release folder: the same bytes each time."""
     signer, comment = _private_key(key.seed), release_title(manifest)
     signature = signer.sign(hashlib.blake2b((folder / MANIFEST).read_bytes()).digest())
     whole = signer.sign(signature + comment.encode())
