@@ -1,4 +1,4 @@
-"""The rows of a release: what an accepted item becomes in each config, in its provenance and among its candidates."""
+"""Rows of a release: derived from an accepted item for each config, the provenance and the candidates."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class ConfigWriter(contextlib.ExitStack):
 
 
 def derive_rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(table, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, the whole dialogue in each
-    variant, its crossed items, then what stands in the provenance and among the candidates."""
+    """Yields (table, row) of an accepted item: the dialogue; for each pair ``pairs``, ``controls`` and preferences; the whole dialogue in
+    each variant; its crossed items; then its provenance and candidates."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -147,7 +147,7 @@ def _crossed_row(dialogue: Dialogue, item: CrossedOutcome) -> TableRow:
 
 
 def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
-    """A context in the form preference trainers take: neighbours of one role are joined by a blank line."""
+    """Returns a context in the form of preference trainers: successive turns of one role are joined by a blank line."""
     prompt: list[dict[str, str]] = []
     for turn in context:
         role = ASSISTANT[turn["role"]]
@@ -159,48 +159,47 @@ def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def preference_rows(row: TableRow) -> Iterator[tuple[str, TableRow]]:
-    """(config, row) of each preference of a row of ``pairs`` or ``controls``: none where the turn before is a helper's too."""
+    """Yields (config, row) of each preference of a row of ``pairs`` or ``controls``; none if the turn before is a helper's too."""
     if row["context"][-1]["role"] != "seeker":
         return
     prompt = preference_prompt(row["context"])
     for config, (chosen, rejected) in PREFERRED.items():
         if chosen in row and rejected in row:
-            said = {"chosen": row[chosen], "rejected": row[rejected]}
-            replies = {name: [{"role": "assistant", "content": text}] for name, text in said.items()}
+            texts = {"chosen": row[chosen], "rejected": row[rejected]}
+            replies = {name: [{"role": "assistant", "content": text}] for name, text in texts.items()}
             yield config, {"pair_id": row["pair_id"], "scenario": row["scenario"], "prompt": prompt, **replies}
 
 
 def _contrast_rows(dialogue: Dialogue, pairs: Sequence[Pair], scenario: str) -> Iterator[TableRow]:
-    """The dialogue with all helper turns of one variant, for each variant that every helper turn has."""
+    """Yields the dialogue with all helper turns of one variant, for each variant that every helper turn has."""
     about = {"dialogue_id": dialogue.dialogue_id, "scenario_id": dialogue.scenario_id, "scenario": scenario}
     for variant, turns in contrasted(dialogue, pairs).items():
         yield {**about, "variant": variant, "turns": [{"role": role, "text": text} for role, text in turns]}
 
 
 def _provenance_rows(dialogue: Dialogue, pairs: Sequence[Pair], crossed: Sequence[TableRow]) -> Iterator[TableRow]:
-    """The request keys of the dialogue, of each variant (none if rules made it) with the hash of its text, of crossed items of models: the
-    writer's request, then the judge's."""
+    """Yields the requests behind the dialogue, each variant (no key if rules made it) and crossed items of models (writer, then judges)."""
     base = {"dialogue_id": dialogue.dialogue_id}
-    how = {"method": dialogue.source, "model": dialogue.model, "request_key": dialogue.request_key}
-    yield {**base, "pair_id": None, "what": "dialogue", **how, TEXT_HASH: None}
+    writer: TableRow = {"method": dialogue.source, "model": dialogue.model, "request_key": dialogue.request_key}
+    yield {**base, "pair_id": None, "what": "dialogue", **writer, TEXT_HASH: None}
     for pair in pairs:
         for what in VARIANTS:
-            made: Variant | None = getattr(pair, what)
-            if made:
-                by = {"method": made.method, "model": made.model, "request_key": made.request_key}
+            variant: Variant | None = getattr(pair, what)
+            if variant:
+                writer = {"method": variant.method, "model": variant.model, "request_key": variant.request_key}
                 identity = pair_id(dialogue.dialogue_id, pair.turn)
-                yield {**base, "pair_id": identity, "what": what, **by, TEXT_HASH: digest_bytes(made.text.encode())}
+                yield {**base, "pair_id": identity, "what": what, **writer, TEXT_HASH: digest_bytes(variant.text.encode())}
     for row in crossed:
         place = {**base, "pair_id": pair_id(dialogue.dialogue_id, row["turn"]), "what": "crossed"}
-        for number, key in enumerate(row["request_keys"]):
-            how = {"method": "judge", "model": row["judge"]} if number else {"method": "model", "model": row["writer"]}
-            yield {**place, **how, "request_key": key, TEXT_HASH: None}
+        for index, key in enumerate(row["request_keys"]):
+            writer = {"method": "judge", "model": row["judge"]} if index else {"method": "model", "model": row["writer"]}
+            yield {**place, **writer, "request_key": key, TEXT_HASH: None}
 
 
 def _candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
-    """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged.
+    """Yields the texts that reached the checks and are not released, numbered within their variant from 1 in the order of the checks.
 
-    Where one of several was chosen, that one has the number that none of them has.
+    If one of several candidates was released, it has the number that is left out.
     """
     attempts: Counter[tuple[int, str]] = Counter()
     for candidate in outcome.candidates:

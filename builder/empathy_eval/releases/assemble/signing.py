@@ -1,7 +1,7 @@
-"""Signatures of releases in the form of minisign: over the manifest, and so over every file that it names.
+"""Signatures of releases in the format of minisign: over the manifest, and so over every file that it names.
 
 A signature is four lines: a comment, base64 of algorithm, key id and signature, a trusted comment, and base64 of a signature over
-signature and trusted comment. The trusted comment names the release, so that no signature stands for another one.
+signature and trusted comment. The trusted comment names the release, so that a signature is valid for one release only.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from empathy_eval.base.parsing import ParseError
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
 from empathy_eval.releases.assemble.manifest import release_title
 
-# Of any file of this kind: its lines hold a few hundred.
+# Maximum size of a key or signature file, whose lines hold a few hundred bytes.
 MOST_BYTES = 4096
 COMMENT, TRUSTED = "untrusted comment: ", "trusted comment: "
-# What a signature is made of: the file, as minisign did before, or its BLAKE2b-512.
+# Signed data: the file, as in old versions of minisign, or its BLAKE2b-512.
 PLAIN, HASHED = b"Ed", b"ED"
 NO_PASSWORD, PASSWORD, CHECKSUM = b"\0\0", b"Sc", b"B2"
 PUBLIC_LENGTH, SECRET_LENGTH, SIGNATURE_LENGTH = 42, 158, 74
@@ -33,7 +33,7 @@ FIX_ASK = "get the signature and the public key from the publisher, through a ch
 
 @dataclass(frozen=True)
 class PublicKey:
-    """The id of a key (8 bytes, that name it and prove nothing) and the key itself (32 bytes)."""
+    """The id of a key (8 bytes, which prove nothing) and the key (32 bytes)."""
 
     id: bytes
     key: bytes
@@ -41,36 +41,36 @@ class PublicKey:
 
 @dataclass(frozen=True)
 class SecretKey:
-    """The id of a key and what signs (32 bytes, never shown)."""
+    """The id of a key and its seed (32 bytes, never shown)."""
 
     id: bytes
     seed: bytes = field(repr=False)
 
 
-def read_public_key(given: str | Path) -> PublicKey:
-    """A public key of minisign: the base64 line itself, or the file that holds it.
+def read_public_key(source: str | Path) -> PublicKey:
+    """Returns a public key of minisign from its base64 line, or from the file that holds it.
 
     Raises:
-        InputError: if it is none.
+        InputError: if it is not a public key.
     """
     fix = NEW_KEY.format("PUBLIC, or the line of base64 in it")
     try:
-        data = _decode(str(given), PUBLIC_LENGTH)
+        data = _decode(str(source), PUBLIC_LENGTH)
     except ParseError:
         try:
-            data = _decode(_read_lines(Path(given), 2)[1], PUBLIC_LENGTH)
+            data = _decode(_read_lines(Path(source), 2)[1], PUBLIC_LENGTH)
         except (OSError, ValueError) as error:
-            raise input_error(given, f"is not a public key: {_reason(error)}", fix) from error
+            raise input_error(source, f"is not a public key: {_reason(error)}", fix) from error
     if data[:2] != PLAIN:
-        raise input_error(given, f'is not a public key: its algorithm is {ascii(data[:2])[1:]}, not "Ed"', fix)
+        raise input_error(source, f'is not a public key: its algorithm is {ascii(data[:2])[1:]}, not "Ed"', fix)
     return PublicKey(data[2:10], data[10:])
 
 
 def read_secret_key(path: Path) -> SecretKey:
-    """A secret key of minisign that has no password. Nothing of the key is said in an error.
+    """Returns a secret key of minisign that has no password. Errors quote nothing of the key.
 
     Raises:
-        InputError: if it is none, has a password, or does not fit together; or if the package that signs is missing.
+        InputError: if it is not a secret key, has a password, or is damaged; or if the package that signs is missing.
     """
     fix = NEW_KEY.format("SECRET")
     try:
@@ -99,17 +99,17 @@ def holds_secret_key(path: Path) -> bool:
 
 
 def find_secret_keys(folder: Path) -> Iterator[Problem]:
-    """Every file of a folder, hidden ones too, that is a secret key."""
+    """Yields a problem for every file of a folder, hidden ones too, that is a secret key."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.stat().st_size <= MOST_BYTES and holds_secret_key(path):
             yield Problem(str(path), "is a secret key", "remove it; if others had the folder, sign with another key from now on")
 
 
 def read_signing_key(path: Path, *folders: Path) -> SecretKey:
-    """The secret key of a file that lies in none of these folders, which others will get.
+    """Returns the secret key of a file outside these folders, which others may receive.
 
     Raises:
-        InputError: if it lies in one, or as :func:`read_secret_key`.
+        InputError: if the file is in one of them, or as :func:`read_secret_key`.
     """
     for folder in folders:
         if path.resolve().is_relative_to(folder.resolve()):
@@ -122,12 +122,12 @@ def sign(folder: Path, manifest: dict[str, Any], key: SecretKey) -> None:
     signer, comment = _private_key(key.seed), release_title(manifest)
     signature = signer.sign(hashlib.blake2b((folder / MANIFEST).read_bytes()).digest())
     whole = signer.sign(signature + comment.encode())
-    first, last = (base64.b64encode(one).decode() for one in (HASHED + key.id + signature, whole))
+    first, last = (base64.b64encode(line).decode() for line in (HASHED + key.id + signature, whole))
     write_whole(folder / SIGNATURE, f"{COMMENT}signature from minisign secret key\n{first}\n{TRUSTED}{comment}\n{last}\n")
 
 
 def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey | None) -> Iterator[Finding]:
-    """What is wrong with the signature of a release; without a signer's key, that one is there and was not checked."""
+    """Yields faults of the signature of a release; without a signer's key, a finding that an existing signature was not checked."""
     path = folder / SIGNATURE
     if signer is None:
         if path.is_file():
@@ -147,10 +147,10 @@ def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey |
 
 
 def _read_signature(manifest: Path, path: Path, signer: PublicKey) -> str:
-    """The trusted comment of a signature that the signer made of a manifest.
+    """Returns the trusted comment of the signer's signature of a manifest.
 
     Raises:
-        OSError, ValueError: if it is no signature, or not by this key, or not of this manifest.
+        OSError, ValueError: if it is no signature, by another key, or of another manifest.
         InputError: if the package that checks it is missing.
     """
     lines = _read_lines(path, 4)
@@ -174,7 +174,7 @@ def _read_signature(manifest: Path, path: Path, signer: PublicKey) -> str:
 
 
 def _format_key_id(key_id: bytes) -> str:
-    """An id as minisign writes it."""
+    """Formats a key id as minisign does."""
     return key_id[::-1].hex().upper()
 
 
