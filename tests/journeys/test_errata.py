@@ -24,7 +24,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show

@@ -29,7 +29,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.outcomes import Scene, Turn
-from empathy_eval.releases.assemble import built_under as under
+from empathy_eval.releases.assemble import build_definitions as under
 from empathy_eval.releases.assemble.write import release as write
 from empathy_eval.releases.inspect.recipe_from_manifest import rebuild_recipe
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show

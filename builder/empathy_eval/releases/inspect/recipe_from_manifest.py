@@ -22,7 +22,7 @@ from empathy_eval.design.quotas import sequence_positions
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
 from empathy_eval.generation.replay_item import ItemReplayer
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 
 # A plan of strangers beyond this is not drawn again.
 MOST_DIALOGUES, MOST_TURNS = 5_000_000, 1000

@@ -30,7 +30,7 @@ from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 from empathy_eval.releases.assemble.manifest import SOFTWARE, software_versions
 from empathy_eval.reports.explorer import PAGE
 

@@ -24,7 +24,7 @@ from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
 from empathy_eval.raters.review.human_evaluation import PLACES, RATED
 from empathy_eval.raters.review.record import CRITERIA
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 from empathy_eval.releases.assemble.manifest import unordered_predecessors
 from empathy_eval.releases.assemble.selection import PREFERENCE
 from empathy_eval.statistics.estimate import CONFIDENCE

@@ -37,7 +37,7 @@ from empathy_eval.generation.crossed_by_models import CrossedItemWriter
 from empathy_eval.generation.outcomes import VARIANTS, Candidate, Dialogue, ItemTrail, Outcome, Pair, Scene
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 from empathy_eval.releases.assemble.read_back import RULES, SEEDS, read_outcomes
 from empathy_eval.releases.verify.manifest import configuration_of
 
