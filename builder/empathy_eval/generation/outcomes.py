@@ -128,14 +128,13 @@ def contrasted(dialogue: Dialogue, pairs: Sequence[Pair]) -> dict[str, tuple[tup
 
     A variant is there if every helper turn has it, the reference only beside another one, and the controls together.
     """
-    texts = {place: turn.text for place, turn in enumerate(dialogue.turns) if turn.role == "helper"}
+    turns = list(enumerate(dialogue.turns))
+    texts = {index: turn.text for index, turn in turns if turn.role == "helper"}
     if not texts or texts.keys() != {pair.turn for pair in pairs}:
         return {}
     whole = [*PAIR_VARIANTS, *(CONTROLS if all(getattr(pair, name) for pair in pairs for name in CONTROLS) else ())]
-    said = {REFERENCE: texts} | {name: {pair.turn: getattr(pair, name).text for pair in pairs} for name in whole}
-    return {
-        name: tuple((turn.role, some.get(place, turn.text)) for place, turn in enumerate(dialogue.turns)) for name, some in said.items()
-    }
+    by_variant = {REFERENCE: texts} | {name: {pair.turn: getattr(pair, name).text for pair in pairs} for name in whole}
+    return {name: tuple((turn.role, some.get(index, turn.text)) for index, turn in turns) for name, some in by_variant.items()}
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,29 @@ from empathy_eval.reports.report import Report
 ROWS_AT_ONCE = 1000
 
 
+def release_documents(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, str]:
+    """Returns the text of each document by its file name; all follows from the data, the report and the manifest.
+
+    Args:
+        folder: a release whose data is written.
+        facts: its manifest, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
+        report: its report, or one from its tables.
+    """
+    return {
+        "README.md": card_text(folder, facts, report),
+        "CHANGELOG.md": _render("changelog.md.j2", facts=facts),
+        "croissant.json": croissant_text(folder, facts),
+        # The tasks that the Hub lists for a benchmark.
+        **({"eval.yaml": _render("eval.yaml.j2", facts=facts)} if has_choices(facts) else {}),
+        "LICENSE": (data_folder("release") / "DATA_LICENSE").read_text(encoding="utf-8"),
+    }
+
+
+def has_choices(facts: dict[str, Any]) -> bool:
+    """Whether a release has configs that ask a model to choose a reply, which are the tasks of ``eval.yaml``."""
+    return bool({"preferences_near", "preferences_far", "crossed"} & facts["counts"].keys())
+
+
 def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
     """Returns the text of ``README.md``: the dataset card with its YAML head of configs and splits."""
     configs = configs_of(facts["counts"])
@@ -99,16 +122,6 @@ def _cut(value: Any) -> Any:
     return shorten(value, 160, placeholder=" …") if isinstance(value, str) else value
 
 
-def changelog_text(facts: dict[str, Any]) -> str:
-    """Returns the text of ``CHANGELOG.md``."""
-    return _render("changelog.md.j2", facts=facts)
-
-
-def eval_text(facts: dict[str, Any]) -> str:
-    """Returns the text of ``eval.yaml``: the tasks that the Hub lists for a benchmark."""
-    return _render("eval.yaml.j2", facts=facts)
-
-
 def _render(template: str, **values: Any) -> str:
     templates = environment(data_folder("release") / "card")
     templates.filters["before"] = predecessor_of
@@ -119,9 +132,9 @@ LICENSE_URL = "https://creativecommons.org/licenses/by/4.0/"
 
 
 def croissant_text(folder: Path, facts: dict[str, Any]) -> str:
-    """What ``croissant.json`` says: Croissant 1.1 metadata, a record set for each config and split that has rows.
+    """Returns the text of ``croissant.json``: Croissant 1.1 metadata, with a record set for each config and split that has rows.
 
-    Columns that hold structures (turns, contexts, messages) are left out: a Croissant reader takes texts, numbers and lists of them.
+    Columns of structures (turns, contexts, messages) are left out: a Croissant reader takes texts, numbers and lists of them.
     """
     configs = configs_of(facts["counts"])
     filled = [(config, split) for config in configs for split in SPLITS if facts["counts"][config][split]]
@@ -155,8 +168,8 @@ def _file(folder: Path, config: str, split: str) -> dict[str, Any]:
 
 def _record_set(config: str, split: str, columns: pa.Schema) -> dict[str, Any]:
     name = f"{config}_{split}"
-    told = read_yaml(data_folder("release") / "columns.yaml", "columns")
-    fields = [_field(column, told[column.name], name, f"{config}-{split}") for column in columns if _plain(column.type)]
+    descriptions = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    fields = [_field(column, descriptions[column.name], name, f"{config}-{split}") for column in columns if _plain(column.type)]
     return {"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields}
 
 
@@ -173,25 +186,3 @@ def _field(column: pa.Field, what: str, record_set: str, file: str) -> dict[str,
         **({"isArray": True, "arrayShape": "-1"} if listed else {}),
         "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
     }  # fmt: skip
-
-
-def release_documents(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, str]:
-    """Card, changelog, description for machines, licence; all follows from the data, the report and the manifest.
-
-    Args:
-        folder: a release whose data is written.
-        facts: its manifest, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
-        report: its report, or what its tables tell of it.
-    """
-    return {
-        "README.md": card_text(folder, facts, report),
-        "CHANGELOG.md": changelog_text(facts),
-        "croissant.json": croissant_text(folder, facts),
-        **({"eval.yaml": eval_text(facts)} if has_choices(facts) else {}),
-        "LICENSE": (data_folder("release") / "DATA_LICENSE").read_text(encoding="utf-8"),
-    }
-
-
-def has_choices(facts: dict[str, Any]) -> bool:
-    """Whether a release has what a model is asked to choose from: a list of no tasks is no benchmark's."""
-    return bool({"preferences_near", "preferences_far", "crossed"} & facts["counts"].keys())

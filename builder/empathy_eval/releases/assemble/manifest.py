@@ -19,7 +19,7 @@ from empathy_eval.design.canary import release_identity
 from empathy_eval.design.dataset import FORMAT, MANIFEST, read_manifest
 from empathy_eval.releases.assemble.selection import Selection
 
-VERSION = re.compile(r"\d+\.\d+\.\d+")
+VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 SOFTWARE = (
     "datasets", "pyarrow", "sacrebleu", "rapidfuzz", "spacy", "alt-profanity-check", "bert-score", "torch", "transformers", "numpy",
     "matplotlib",
