@@ -243,7 +243,7 @@ def test_show_tells_the_candidates_with_their_scores(chosen: Path) -> None:
         others = [one for one in shown.refused if one.name == "empathetic"]
         scores = [next(figure.value for figure in one.figures if figure.name == "words alone tell it") for one in (told, *others)]
         assert scores[0] == 0.0 and sorted(scores[1:]) == [0.0, 3.0, 3.0]
-        assert all("which passed its checks" in one.made and one.reasons == (NOT_CHOSEN,) for one in others)
-    asked = [one for one in show(chosen / "b", row["pair_id"], beside).asked if one.kind == "far_empathetic"]
+        assert all("which passed its checks" in one.origin and one.reasons == (NOT_CHOSEN,) for one in others)
+    asked = [one for one in show(chosen / "b", row["pair_id"], beside).requests if one.kind == "far_empathetic"]
     assert sorted(one.verdict for one in asked) == ["not chosen"] * 3 + ["taken"] and not any(one.note for one in asked)
     assert len(list(rejected(chosen / "b", NOT_CHOSEN, beside))) == pq.read_metadata(chosen / "release" / "candidates.parquet").num_rows

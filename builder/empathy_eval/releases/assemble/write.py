@@ -35,7 +35,7 @@ from empathy_eval.releases.assemble.manifest import (
 )
 from empathy_eval.releases.assemble.rows import ConfigWriter, derive_rows
 from empathy_eval.releases.assemble.selection import Selection, select_dialogues, withdrawn_counts
-from empathy_eval.releases.assemble.signing import read_signing_key, sign
+from empathy_eval.releases.assemble.signing import SecretKey, read_signing_key, sign
 from empathy_eval.reports.documents import release_documents
 from empathy_eval.reports.explorer import PAGE, explore_page
 from empathy_eval.reports.report import Report, configured_metrics, measure_release, pinned_metrics, published_configuration, write_report
@@ -83,19 +83,14 @@ def release(
         refuse_other_release(out, name, version, replace=replace)  # again, now that no other process writes there
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": incomplete, "reviews": record}
-        optional = {"metrics": pinned_metrics(metrics), "without": sorted(set(without))}
-        optional |= {"withdrawn_counts": withdrawn, "previous": before}
+        optional = {"metrics": pinned_metrics(metrics), "without": sorted(set(without)), "withdrawn_counts": withdrawn, "previous": before}
         facts |= {key: value for key, value in optional.items() if value}
-        if judges:
-            facts |= add_annotations(folder, judges, facts)
-            facts |= human_section(folder, facts, reviews) if reviews else {}
+        facts |= add_annotations(folder, judges, facts) if judges else {}
+        facts |= human_section(folder, facts, reviews) if judges and reviews else {}
         stage("measuring")
         report = measure_release(folder, facts, metrics, scoring)
         del metrics  # frees weights before the figures are drawn
-        manifest = _write_documents(folder, facts, report)
-        if signing:
-            sign(folder, manifest, signing)
-    return Released(manifest, report)
+        return Released(_write_documents(folder, facts, report, signing), report)
 
 
 def _check_names(version: str, date: str | None) -> None:
@@ -167,8 +162,8 @@ def _write_word_list(build_dir: Path, folder: Path, configuration: dict[str, Any
         write_whole(folder / WORD_LIST, words.text)
 
 
-def _write_documents(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, Any]:
-    """Writes report, explorer, documents and manifest; returns the manifest."""
+def _write_documents(folder: Path, facts: dict[str, Any], report: Report, key: SecretKey | None) -> dict[str, Any]:
+    """Writes report, explorer, documents, manifest and, with a key, signature; returns the manifest."""
     stage("drawing the report")
     write_report(report, folder / "report", facts)
     stage("writing the explorer and the card")
@@ -178,4 +173,6 @@ def _write_documents(folder: Path, facts: dict[str, Any], report: Report) -> dic
     stage("hashing files")
     manifest = seal_manifest({**facts, "files": file_hashes(folder)})
     write_whole(folder / MANIFEST, manifest_text(manifest))
+    if key:
+        sign(folder, manifest, key)
     return manifest

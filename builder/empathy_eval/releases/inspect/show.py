@@ -1,4 +1,4 @@
-"""Showing: why a text is so, from a release or a build, and from the ledger behind it."""
+"""Inspection of a text or of refused texts, from a release, a build or annotations, with a ledger."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from empathy_eval.releases.inspect.sources import open_source
 
 @dataclass(frozen=True)
 class InspectionInputs:
-    """What is looked into beside the folder: a ledger, a record of reviews, and one's own scenarios, templates and rules."""
+    """Inputs besides the folder: a ledger, a record of reviews, and the user's own scenarios, templates and rules."""
 
     ledger: Path | None = None
     reviews: Path | None = None
@@ -32,20 +32,20 @@ class InspectionInputs:
     rules: Path | None = None
 
 
-def show(folder: Path, name: str, beside: InspectionInputs | None = None) -> ShownItem:
-    """All that a release, a build or annotations hold of a dialogue, a pair, a turn, a variant or a request.
+def show(folder: Path, name: str, inputs: InspectionInputs | None = None) -> ShownItem:
+    """Returns everything that a release, a build or annotations hold of a dialogue, a pair, a turn, a variant or a request.
 
-    Nothing is asked, nothing is written, and no code is run that the folder names.
+    No request is sent, nothing is written, and no code is run that the folder names.
 
     Raises:
-        InputError: if the folder is none of these, or the name is none that is there.
-        JobError: if a row of the ledger that is looked at is damaged.
+        InputError: if the folder is none of these, or holds nothing of that name.
+        JobError: if a row of the ledger that is read is damaged.
     """
-    beside = beside or InspectionInputs()
+    inputs = inputs or InspectionInputs()
     if _holds_annotations(folder):
-        return show_annotations(folder, name, beside.ledger)
-    with _open_inspector(folder, beside) as look:
-        return look.shown(look.place(name))
+        return show_annotations(folder, name, inputs.ledger)
+    with _open_inspector(folder, inputs) as inspector:
+        return inspector.describe(inspector.find(name))
 
 
 def _holds_annotations(folder: Path) -> bool:
@@ -55,37 +55,37 @@ def _holds_annotations(folder: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _open_inspector(folder: Path, beside: InspectionInputs) -> Iterator[Inspector]:
-    """A look into a release or a build, with its ledger open, or an empty one in its place."""
+def _open_inspector(folder: Path, inputs: InspectionInputs) -> Iterator[Inspector]:
+    """Opens a release or a build with its ledger, or with an empty ledger."""
     source = open_source(folder)
-    path = beside.ledger or source.ledger
-    again = rebuild_recipe(source.header, beside.scenarios, beside.templates, beside.rules, folder)
-    record = read_record(beside.reviews) if beside.reviews else None
+    path = inputs.ledger or source.ledger
+    rebuilt = rebuild_recipe(source.header, inputs.scenarios, inputs.templates, inputs.rules, folder)
+    record = read_record(inputs.reviews) if inputs.reviews else None
     with Ledger(path, create=False, write=False) if path else Ledger(Path(":memory:")) as ledger:
-        yield Inspector(source, ledger, again, record, answered=path is not None)
+        yield Inspector(source, ledger, rebuilt, record, answered=path is not None)
 
 
-def rejected(folder: Path, reason: str | None = None, beside: InspectionInputs | None = None) -> Iterator[RefusedText]:
-    """What was refused for a reason, or for any, and what was left out; each as it is come to.
+def rejected(folder: Path, reason: str | None = None, inputs: InspectionInputs | None = None) -> Iterator[RefusedText]:
+    """Yields texts that were refused for a reason, or for any reason, and items that were left out.
 
     Raises:
         InputError: if the folder is no release, no build and no annotations, or, at the end, if nothing was refused for that reason.
         JobError: if rows of the ledger are damaged.
     """
     counts = Counter[str]()
-    for one in _all_rejected(folder, beside or InspectionInputs()):
-        counts.update(one.reasons)
-        if reason in (None, *one.reasons):
-            yield one
+    for refused in _all_rejected(folder, inputs or InspectionInputs()):
+        counts.update(refused.reasons)
+        if reason in (None, *refused.reasons):
+            yield refused
     if reason is not None and not counts[reason]:
         known = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
         fix = f"name one of these: {known}" if known else "nothing was refused: leave --rejected out"
         raise input_error("--rejected", f'nothing was refused for "{reason}"', fix)
 
 
-def _all_rejected(folder: Path, beside: InspectionInputs) -> Iterator[RefusedText]:
+def _all_rejected(folder: Path, inputs: InspectionInputs) -> Iterator[RefusedText]:
     if _holds_annotations(folder):
-        yield from refused_by_judge(read_annotations(folder), beside.ledger)
+        yield from refused_by_judge(read_annotations(folder), inputs.ledger)
         return
-    with _open_inspector(folder, beside) as look:
-        yield from refused_in_source(look.source, look.ledger, look.again, answered=look.answered)
+    with _open_inspector(folder, inputs) as inspector:
+        yield from refused_in_source(inspector.source, inspector.ledger, inspector.rebuilt, answered=inspector.answered)
