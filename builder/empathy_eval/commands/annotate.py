@@ -67,20 +67,7 @@ def annotate(
     """
     how = RunOptions(**(ways or {}), progress=progress)
     options = AnnotateOptions(
-        release,
-        Path(out),
-        rubric,
-        model,
-        base_url,
-        turns,
-        variants,
-        samples,
-        templates,
-        attacks,
-        attacked_turns,
-        rules,
-        lessons,
-        shots,
+        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots
     )
     return options.jobs().done(how)
 

@@ -61,11 +61,7 @@ COMMAND = Command(
     "make dialogues and their variants",
     "Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all items to a folder. "
     "Run the same command again to resume: no answered request is sent twice.",
-    {
-        **RECIPE,
-        "--out DIR": "the build folder; it belongs to one configuration",
-        **RUN,
-    },
+    {**RECIPE, "--out DIR": "the build folder; it belongs to one configuration", **RUN},
     factories={"recipe": recipe_of},
     run=_run,
 )

@@ -81,9 +81,7 @@ def check_count(name: str, count: int, least: int = 0) -> None:
 
 
 # A release that is read, by all verbs that read one.
-RELEASE: Rows = {
-    "RELEASE": Option(f"the release, {A_RELEASE}", type=str),
-}
+RELEASE: Rows = {"RELEASE": Option(f"the release, {A_RELEASE}", type=str)}
 # The configuration, and replacements for parts of it.
 RECIPE: Rows = {
     "CONFIG": Option("a build configuration: a file, or the name of a packaged one (demo, full)", type=str),
@@ -106,11 +104,11 @@ CACHE: Rows = {
 }
 # The key that must have signed a release.
 SIGNER: Rows = {
-    "--signer KEY": Option("the minisign public key that must have signed the release: its file, or the base64 line in it", type=str),
+    "--signer KEY": Option("the minisign public key that must have signed the release: its file, or the base64 line in it", type=str)
 }
 # Metrics of a manifest that may run besides built-in and installed ones.
 TRUSTED: Rows = {
-    "trusted=--trust-metrics NAME": "also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
+    "trusted=--trust-metrics NAME": "also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable"
 }
 
 

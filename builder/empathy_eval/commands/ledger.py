@@ -213,10 +213,7 @@ COMMAND = CommandGroup(
             "write the answers of a ledger as text",
             "Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be kept in "
             "a repository. Commands that read a ledger take it in its place: --offline --ledger FILE, ledger merge, verify --ledger.",
-            {
-                "LEDGER": "the ledger, such as build/my/ledger.sqlite",
-                "out=FILE": "the file to write; it ends in .jsonl.gz",
-            },
+            {"LEDGER": "the ledger, such as build/my/ledger.sqlite", "out=FILE": "the file to write; it ends in .jsonl.gz"},
             shown=_exported,
             name="export",
         ),

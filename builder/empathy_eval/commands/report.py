@@ -49,14 +49,7 @@ COMMAND = Command(
     "measure a release again",
     "Scores the variants of a release with the scorers that its manifest names, and writes one self-contained page, the tables as JSON and "
     "the figures.",
-    {
-        **RELEASE,
-        "--out DIR": "where the report is written",
-        **TRUSTED,
-        **CACHE,
-        **ENGINE,
-        "--json": "print the tables as JSON",
-    },
+    {**RELEASE, "--out DIR": "where the report is written", **TRUSTED, **CACHE, **ENGINE, "--json": "print the tables as JSON"},
     shown=_shown,
     factories={"cache": cache_of},
     staged=True,

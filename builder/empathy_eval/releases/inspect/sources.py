@@ -96,9 +96,7 @@ class ReleaseFolder:
         """Returns (reason, explanation) of withdrawn, duplicate and removed items by id."""
         header = self.header
         reasons = withdrawal_reasons(header["withdrawn"])
-        reasons |= {
-            name: ("duplicate", f"a near-duplicate of {first}, which is kept") for name, first in header["duplicates"].items()
-        }
+        reasons |= {name: ("duplicate", f"a near-duplicate of {first}, which is kept") for name, first in header["duplicates"].items()}
         for review in (header.get("reviews") or {}).get("removed", []):
             votes = f"removed by review: {review['remove']} of {review['remove'] + review['keep']} raters say so"
             reasons[review["dialogue_id"]] = "removed_by_review", ": ".join(filter(None, [votes, "; ".join(review["reasons"])]))
