@@ -247,10 +247,10 @@ def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Score
         better = {row.metric: row.higher_is_better for row in rows}
         failures = failures_of(folder, scores_in(items, better), better, asked.failures or 0, people)
     reasons = reasons_in(asked.annotations, folder, {case.pair_id for case in failures.cases})
-    cases = [
-        replace(case, reasons={name: reasons[key] for name in case.ranks if (key := (name, case.pair_id, case.variant)) in reasons})
-        for case in failures.cases
-    ]
+    cases = []
+    for case in failures.cases:
+        keys = {name: (name, case.pair_id, case.variant) for name in case.ranks}
+        cases.append(replace(case, reasons={name: reasons[key] for name, key in keys.items() if key in reasons}))
     result: Scored = replace(measured, failures=replace(failures, cases=tuple(cases)))
     return result
 

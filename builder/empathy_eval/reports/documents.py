@@ -83,10 +83,8 @@ def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:
     """Returns every column once, with its type, description and configs."""
     texts = read_yaml(data_folder("release") / "columns.yaml", "columns")
     kinds = {column.name: _kind(column.type) for schema in configs.values() for column in schema}
-    return [
-        {"name": name, "type": kind, "what": texts[name], "configs": [config for config, schema in configs.items() if name in schema.names]}
-        for name, kind in kinds.items()
-    ]
+    holders = {name: [config for config, schema in configs.items() if name in schema.names] for name in kinds}
+    return [{"name": name, "type": kind, "what": texts[name], "configs": holders[name]} for name, kind in kinds.items()]
 
 
 def _kind(kind: pa.DataType) -> str:

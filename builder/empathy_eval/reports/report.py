@@ -75,10 +75,8 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
         listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
         return shown(model) if listed(model) or name not in without else "left-out"
 
-    return {
-        **configuration,
-        "report": {**settings, **{name: {**settings[name], "model": named(name, model)} for name, model in models.items()}},
-    }
+    renamed = {name: {**settings[name], "model": named(name, model)} for name, model in models.items()}
+    return {**configuration, "report": {**settings, **renamed}}
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -117,14 +115,11 @@ def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
     judges = {name: model for name, model in named.items() if isinstance(model, str)}
     families = {writer: family_of(writer) for writer in (*writers, *judges.values())}
     shared = {families[writer] for writer in writers} & {families[judge] for judge in judges.values()} - {""}
-    return [
-        {
-            "family": family,
-            "writers": [writer for writer in writers if families[writer] == family],
-            "judges": {name: model for name, model in judges.items() if families[model] == family},
-        }
-        for family in sorted(shared)
-    ]
+    rows = []
+    for family in sorted(shared):
+        scorers = {name: model for name, model in judges.items() if families[model] == family}
+        rows.append({"family": family, "writers": [writer for writer in writers if families[writer] == family], "judges": scorers})
+    return rows
 
 
 # Provenance of the tables of a report in a folder of its own.

@@ -133,11 +133,8 @@ def describe_annotations(annotations: AnnotationFolder) -> dict[str, Any]:
 
 def count_annotations(cases: Sequence[Annotated]) -> dict[str, Any]:
     """Counts rows by config, and refused answers by reason, of cases; sums the usage of their answers."""
-    counts = {
-        "annotations": sum(len(case.ratings) for case in cases),
-        "comparisons": sum(len(case.comparisons) for case in cases),
-        "strategies": sum(len(case.strategies) for case in cases),
-    }
+    fields = {"annotations": "ratings", "comparisons": "comparisons", "strategies": "strategies"}
+    counts = {config: sum(len(getattr(case, name)) for case in cases) for config, name in fields.items()}
     failures = (failure for case in cases for failure in case.failures if failure.final)
     failed = Counter(f"{failure.kind}: {reason}" for failure in failures for reason in failure.reasons)
     usage: dict[str, Counter[str]] = {}

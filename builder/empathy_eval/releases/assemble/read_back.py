@@ -149,11 +149,8 @@ class _Reader:
             self.dialogue_id, scenario, row["description"], turns, tuple(row["flags"]), row["source"],
             request["model"], request["request_key"] or "", *map(row.get, VOICES),
         )  # fmt: skip
-        pairs = {
-            pair["turn"]: self._pair(turns, {**controls.get(pair["pair_id"], {}), **pair}, requests)
-            for pair in self._of("pairs")
-            if _is_helper(turns, pair["turn"])
-        }
+        rows = ({**controls.get(pair["pair_id"], {}), **pair} for pair in self._of("pairs") if _is_helper(turns, pair["turn"]))
+        pairs = {pair["turn"]: self._pair(turns, pair, requests) for pair in rows}
         crossed = {_number(item): self._crossed(dialogue, item) for item in self._of("crossed") if _is_helper(turns, item["turn"])}
         requested = {place for place, request in requests.items() if request["request_key"]}
         return Outcome(

@@ -160,11 +160,8 @@ class Selection:
 
 def select_dialogues(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
     """Selects the dialogues of a build with this header, without those that reviews removed."""
-    texts = (
-        (outcome.dialogue_id, [turn.text for turn in outcome.dialogue.turns])
-        for outcome in accepted_outcomes(build_dir)
-        if outcome.dialogue and outcome.dialogue_id not in removed
-    )
+    dialogues = (outcome.dialogue for outcome in accepted_outcomes(build_dir) if outcome.dialogue and outcome.dialogue_id not in removed)
+    texts = ((dialogue.dialogue_id, [turn.text for turn in dialogue.turns]) for dialogue in dialogues)
     hashes = hash_dialogues(texts, language_of(header["configuration"]))
     duplicates = find_near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}

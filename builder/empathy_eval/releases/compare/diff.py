@@ -82,12 +82,11 @@ def unexplained_changes(folders: tuple[Path, Path], manifests: Sequence[dict[str
 
 def _hash_items(folder: Path, manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
     """Returns the hash of the content of each item by (config, dialogue, item)."""
-    return {
-        (config, row["dialogue_id"], row[name]): digest(content(row))
-        for config, (name, content) in ITEM_CONTENT.items()
-        if config in manifest["counts"]
-        for row in _rows_of(folder, config)
-    }
+    items: dict[tuple[str, str, str], str] = {}
+    for config, (name, content) in ITEM_CONTENT.items():
+        for row in _rows_of(folder, config) if config in manifest["counts"] else ():
+            items[config, row["dialogue_id"], row[name]] = digest(content(row))
+    return items
 
 
 def _spare_test(items: Iterable[tuple[str, str, str]], manifest: Mapping[str, Any]) -> Callable[[str], bool]:

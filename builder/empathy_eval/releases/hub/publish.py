@@ -66,10 +66,8 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     """
     if not (release_dir / MANIFEST).is_file():  # before the walk: the folder may be a whole disk
         raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
-    links = [
-        Problem(str(link), "is a link that leads out of the release", "replace the link with the file itself")
-        for link in outside_links(release_dir)
-    ]
+    what, fix = "is a link that leads out of the release", "replace the link with the file itself"
+    links = [Problem(str(link), what, fix) for link in outside_links(release_dir)]
     problems = [] if dry_run and repo is None else [*_name_faults(repo), *token_faults()]
     problems += links or [*find_secret_keys(release_dir)] or faults(release_dir)
     left = tuple(problem for problem in problems if isinstance(problem, Finding) and problem.severity != "fault")
