@@ -22,7 +22,7 @@ from empathy_eval.design.canary import notice_of
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.design.errata import predecessor_of
-from empathy_eval.design.scenarios import CrossedItem, load_crossed
+from empathy_eval.design.scenarios import load_crossed
 from empathy_eval.reports.claims import claims, shortcut_line
 from empathy_eval.reports.page import glossary_terms
 from empathy_eval.reports.report import Report
@@ -69,14 +69,11 @@ def _crossed(folder: Path) -> dict[str, Any]:
     """Counts crossed items that are curated, curated by others, and written by models, with their writers and judges."""
     source, writers, judges = (list(cells(folder, "crossed", name)) for name in ("source", "writer", "judge"))
     named = {what: sorted({name for name in names if name}) for what, names in (("writers", writers), ("judges", judges))}
-    own = {_item_texts(item) for some in load_crossed(data_folder("scenarios"), {})[0].values() for item in some}
+    items = (item for some in load_crossed(data_folder("scenarios"), {})[0].values() for item in some)
+    own = {(item.twin, item.reply_1, item.reply_2, item.reason) for item in items}
     texts = (cells(folder, "crossed", name) for name in ("source", "context_2", "reply_1", "reply_2", "reason"))
     brought = sum(of == "seed" and (turns[-1]["text"], *rest) not in own for of, turns, *rest in zip(*texts, strict=True))
     return {"curated": source.count("seed"), "brought": brought, "modelled": source.count("model"), **named}
-
-
-def _item_texts(item: CrossedItem) -> tuple[str, str, str, str]:
-    return item.twin, item.reply_1, item.reply_2, item.reason
 
 
 def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:

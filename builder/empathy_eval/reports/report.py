@@ -206,9 +206,8 @@ def release_metrics(manifest: dict[str, Any], trusted: Collection[str] = ()) -> 
         InputError: if a metric cannot be loaded, or the manifest leaves out a metric that it does not have.
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
-    settings, language = configuration["report"], language_of(configuration)
-    selected = manifest_metrics(settings, trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
-    return _collect_metrics(lambda: find(selected.names, settings, own=selected.own, language=language), settings, without), selected.left
+    selected = manifest_metrics(configuration["report"], trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
+    return _load_metrics(configuration, selected.names, selected.own, without), selected.left
 
 
 def configured_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
@@ -217,16 +216,15 @@ def configured_metrics(configuration: dict[str, Any], without: Collection[str] =
     Raises:
         InputError: if a metric is unknown or cannot be loaded, or ``without`` names none of them.
     """
-    settings, language = configuration["report"], language_of(configuration)
-    names = names_of(settings, without, "--without")
-    return _collect_metrics(lambda: find(names, settings, own=names, language=language), settings, without)
+    names = names_of(configuration["report"], without, "--without")
+    return _load_metrics(configuration, names, names, without)
 
 
-def _collect_metrics(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
-    """Loads the metrics and the embedding; raises all problems at once."""
-    problems, selection, embedding = list[Problem](), MetricSelection((), ()), None
+def _load_metrics(configuration: dict[str, Any], names: Sequence[str], own: Collection[str], without: Collection[str]) -> ReportMetrics:
+    """Loads the metrics and the embedding; ``own`` may be code. Raises all problems at once."""
+    settings, problems, selection, embedding = configuration["report"], list[Problem](), MetricSelection((), ()), None
     with collecting(problems):
-        selection = metrics()
+        selection = find(names, settings, own=own, language=language_of(configuration))
     with collecting(problems):
         embedding = embedding_of(settings, without, selection.metrics)
     refuse(problems)

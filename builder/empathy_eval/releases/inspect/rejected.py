@@ -144,7 +144,8 @@ def _replay_dialogues(
         noted = refused_texts((row for row in rows if row.key not in released_keys), outcome.candidates) if outcome else {}
         trace = replayer.trace(plan, KnownItem(refused=noted)) if replayer and plan else None
         if trace and trace.outcome.status != "missing":
-            yield from _with_candidates(outcome, refused_of_outcome(trace.outcome, ledger, _details(trace)), rows)
+            details = {step.request.key: "; ".join(flaw.detail for flaw in step.flaws) for step in trace.steps}
+            yield from _with_candidates(outcome, refused_of_outcome(trace.outcome, ledger, details), rows)
             spare = released and trace.outcome.status == "accepted" and dialogue_id not in released | left_out
             if spare and not rebuilt.has_custom_checks:
                 yield RefusedText((SPARE,), dialogue_id, detail="accepted, but beyond the quota of its scenario")
@@ -172,10 +173,6 @@ def _with_candidates(outcome: Outcome | None, refusals: Iterable[RefusedText], r
         if left[place] > 0:
             yield _candidate(outcome.dialogue_id if outcome else "", candidate)
         left[place] -= 1
-
-
-def _details(trace: Trace) -> dict[str, str]:
-    return {step.request.key: "; ".join(flaw.detail for flaw in step.flaws) for step in trace.steps}
 
 
 def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[LedgerEntry]:
