@@ -72,11 +72,8 @@ def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
 def _ids(config: Configuration, catalogue: Catalogue) -> list[str]:
     """The ids of all dialogues of a build, in plan order, without drawing plans."""
     if config.plan == "drawn":
-        ids = [
-            f"{number:03d}-{index:05d}"
-            for number, positions in sequence_positions(config, catalogue).items()
-            for index in range(len(positions))
-        ]
+        positions = sequence_positions(config, catalogue)
+        ids = [f"{number:03d}-{index:05d}" for number, some in positions.items() for index in range(len(some))]
     else:
         ids = [f"{number:03d}-seed" for number in quotas(config, catalogue)]
     return [config.corrected.get(dialogue_id, dialogue_id) for dialogue_id in ids]

@@ -323,11 +323,8 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
     for folder in dict.fromkeys(folders):
         if (folder / CONFIGURATION).is_file():
             before = dict(_leaves(read_json(folder / CONFIGURATION, None, "")))
-            changes |= {
-                f"{name} ({_shown(now.get(name))}, was {_shown(before.get(name))})"
-                for name in now.keys() | before.keys()
-                if now.get(name) != before.get(name)
-            }
+            differing = (name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+            changes |= {f"{name} ({_shown(now.get(name))}, was {_shown(before.get(name))})" for name in differing}
         with contextlib.suppress(InputError):  # a folder without a finished build, or with what is none, says nothing of it
             header = read_json(folder / BUILD, "build", "")
             then = (header.get("templates", {}), header.get("scenario_files", {}), {"seed dialogues": header.get("seeds")})
