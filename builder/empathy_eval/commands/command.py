@@ -71,11 +71,7 @@ def whole_number(text: str, such: str = "in digits") -> int:
 
 
 def check_count(name: str, count: int, least: int = 0) -> None:
-    """Checks that a count is at least ``least`` and within bounds.
-
-    Raises:
-        InputError: if it is not.
-    """
+    """Checks that a count is at least ``least`` and within bounds. Raises InputError if it is not."""
     if not least <= count <= LARGEST:
         raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {LARGEST:,}")
 
@@ -209,11 +205,7 @@ def page_path(page: str | Path, read: Sequence[Path]) -> Path:
 
 
 def write_page(html: str, figures: Any, path: Path) -> None:
-    """Writes a page and its figures (as JSON values), both or neither.
-
-    Raises:
-        JobError: if they cannot be written.
-    """
+    """Writes a page and its figures (as JSON values), both or neither. Raises JobError if they cannot be written."""
     texts = html, json_text(figures) + "\n"
     with whole_file(path) as page_file, whole_file(path.with_suffix(".json")) as figures_file:
         for text, partial in zip(texts, (page_file, figures_file), strict=True):

@@ -124,11 +124,7 @@ def _with_warnings(what: Recipe | Job, folder: Path, ledger: Path, options: RunO
 
 
 def parse_part(text: str) -> tuple[int, int]:
-    """Parses ``3/16`` into two numbers.
-
-    Raises:
-        argparse.ArgumentTypeError: if the text has another form, or K is not from 1 to N.
-    """
+    """Parses ``3/16`` into two numbers. Raises ArgumentTypeError if the text has another form, or K is not from 1 to N."""
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise argparse.ArgumentTypeError(f'"{text}" is not a part; write K/N with K from 1 to N, such as 3/16')

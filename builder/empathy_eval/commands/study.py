@@ -55,11 +55,7 @@ PLAN: Rows = {
 
 
 def refuse_plan_options(options: argparse.Namespace) -> None:
-    """Refuses options of a plan.
-
-    Raises:
-        InputError: if one is given.
-    """
+    """Refuses options of a plan. Raises InputError if one is given."""
     if stray := [name for name in PLAN_OPTIONS if getattr(options, name) is not None]:
         raise InputError(Problem(_flag(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
 

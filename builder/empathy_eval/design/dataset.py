@@ -175,11 +175,7 @@ SIGNATURE = f"{MANIFEST}.minisig"
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:
-    """The manifest of a release.
-
-    Raises:
-        InputError: if the folder holds none, or it is not valid.
-    """
+    """The manifest of a release. Raises InputError if the folder holds none, or it is not valid."""
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
@@ -187,9 +183,5 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
 
 
 def read_tables(release_dir: Path) -> dict[str, Any]:
-    """The tables of a release's report.
-
-    Raises:
-        InputError: if they are missing, not JSON, or of another shape.
-    """
+    """The tables of a release's report. Raises InputError if they are missing, not JSON, or of another shape."""
     return read_json(release_dir / "report" / TABLES, "tables", WHOLE)

@@ -61,11 +61,7 @@ def _seed_plan(config: Configuration, catalogue: Catalogue, number: int, seed: S
 
 
 def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
-    """The first, middle and last plan of a build, without drawing the others.
-
-    Raises:
-        InputError: as :func:`plans`.
-    """
+    """The first, middle and last plan of a build, without drawing the others. Raises InputError as :func:`plans` does."""
     yield from plans(config, catalogue, set(probes(_ids(config, catalogue))))
 
 

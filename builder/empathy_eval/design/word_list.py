@@ -93,11 +93,7 @@ class WordList:
 
 
 def word_list_of(value: Any, where: object) -> WordList:
-    """The word list of plain values.
-
-    Raises:
-        InputError: if they are invalid; all problems at once.
-    """
+    """The word list of plain values. Raises InputError if they are invalid; all problems at once."""
     check(value, "word_list", where)
     if value["tokens"] != (tokens := tokens_of(value["language"])):
         what = f'counts tokens by "{value["tokens"]}", but the language "{value["language"]}" uses "{tokens}"'
@@ -126,9 +122,5 @@ def _counted(word: str, language: str) -> bool:
 
 
 def read_word_list(path: Path) -> WordList:
-    """The word list of a file.
-
-    Raises:
-        InputError: if it cannot be read or is invalid.
-    """
+    """The word list of a file. Raises InputError if it cannot be read or is invalid."""
     return word_list_of(read_json(path, None, MAKE), path)

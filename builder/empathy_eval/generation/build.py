@@ -99,11 +99,7 @@ def rare_garbage_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(config: JobConfig, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
-    """The ledger of a build in its own folder, and the budget.
-
-    Raises:
-        InputError, JobError: as :func:`build`.
-    """
+    """The ledger of a build in its own folder, and the budget. Raises InputError or JobError as :func:`build` does."""
     claim_folder(out, config)
     if not run.offline and run.notes is None:
         for model in config.active_models.values():

@@ -177,11 +177,7 @@ class Diff(Result):
 
 
 def diff(before: Path, after: Path) -> Diff:
-    """Compares two release folders.
-
-    Raises:
-        InputError: if one of them is no release.
-    """
+    """Compares two release folders. Raises InputError if one of them is no release."""
     folders, manifests = (before, after), (read_manifest(before), read_manifest(after))
     columns = _columns(before, after)
     # A new or removed column changes no dialogue.

@@ -34,11 +34,7 @@ AND typeof(kind) = 'text' AND typeof(turn) IN ('integer', 'null') ORDER BY key
 
 
 def read_answers(ledger: Ledger, dialogue_id: str) -> list[LedgerEntry]:
-    """Returns the answers of a ledger about a dialogue, without scores.
-
-    Raises:
-        JobError: if one of them is damaged.
-    """
+    """Returns the answers of a ledger about a dialogue, without scores. Raises JobError if one of them is damaged."""
     rows = ledger.rows("dialogue_id = ? AND kind != ?", (dialogue_id, SCORE.name))
     return [LedgerEntry(row[0], About(*row[1:4]), completion) for row, completion in rows]
 

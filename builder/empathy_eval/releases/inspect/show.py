@@ -113,11 +113,7 @@ class Inspector:
     answered: bool
 
     def find(self, name: str) -> TextAddress:
-        """Returns the address that an id or the beginning of a key names.
-
-        Raises:
-            InputError: if there is none, or several.
-        """
+        """Returns the address that an id or the beginning of a key names. Raises InputError if there is none, or several."""
         address = parse_address(name)
         if isinstance(address, TextAddress):
             return address
@@ -133,11 +129,7 @@ class Inspector:
         return matches[0]
 
     def describe(self, address: TextAddress) -> ShownItem:
-        """Returns everything about an address.
-
-        Raises:
-            InputError: if it does not exist.
-        """
+        """Returns everything about an address. Raises InputError if it does not exist."""
         stored, left_out = self.source.outcome(address.dialogue_id), self.source.left_out()
         _, left = left_out.get(address.dialogue_id) or left_out.get(address.name, ("", ""))
         rows = read_answers(self.ledger, address.dialogue_id) if self.answered else []
@@ -242,11 +234,7 @@ def _check_turn(address: TextAddress, turns: int | None) -> None:
 
 
 def _with_turn(address: TextAddress, outcome: Outcome | None) -> TextAddress:
-    """Returns the address of a crossed item with its turn.
-
-    Raises:
-        InputError: if the dialogue has no such item.
-    """
+    """Returns the address of a crossed item with its turn. Raises InputError if the dialogue has no such item."""
     turns = {item.crossed_id: item.turn for item in outcome.crossed} if outcome else {}
     if address.name not in turns:
         fix = f"name one of {', '.join(turns)}" if turns else f"show {address.dialogue_id}, or the turn of the item"

@@ -208,11 +208,7 @@ Source = ReleaseFolder | BuildFolder
 
 
 def open_source(folder: Path) -> Source:
-    """Returns the release or the build of a folder.
-
-    Raises:
-        InputError: if it is neither, or its header is not valid.
-    """
+    """Returns the release or the build of a folder. Raises InputError if it is neither, or its header is not valid."""
     if (folder / MANIFEST).is_file():
         return ReleaseFolder(folder)
     if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():

@@ -265,11 +265,7 @@ class TextAddress:
 
 
 def parse_address(name: str) -> TextAddress | str:
-    """Parses an id; returns its address, or the beginning of a key.
-
-    Raises:
-        InputError: if it is neither.
-    """
+    """Parses an id; returns its address, or the beginning of a key. Raises InputError if it is neither."""
     if key := KEY.fullmatch(name):
         return f"{SCHEME}-{key[1]}"
     match = NAME.fullmatch(name)
