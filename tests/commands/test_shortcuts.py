@@ -36,7 +36,7 @@ def test_what_is_no_release_and_no_way_exits_with_2(light: Path, tmp_path: Path,
 
 
 def test_a_name_on_the_hub_is_fetched(light: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(snapshot, "fetched", {"my-lab/empathy-eval@v0.1.0": light}.__getitem__)
+    monkeypatch.setattr(snapshot, "fetch_release", {"my-lab/empathy-eval@v0.1.0": light}.__getitem__)
     assert main(["shortcuts", "my-lab/empathy-eval@v0.1.0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(ee.shortcuts(light).to_json()))
 

@@ -96,6 +96,6 @@ def test_what_is_not_there_is_refused_with_what_is(say: Say, tmp_path: Path, cap
 
 def test_a_request_is_printed_whole_where_a_model_read_it(marred: Path) -> None:
     shown = ee.show(marred / "build", "017-seed-t01", scenarios=marred / "scenarios")
-    one = next(one for one in shown.asked if one.body)
+    one = next(one for one in shown.requests if one.body)
     assert "[system]" not in "\n".join(_request(one)) and "no model read the request" in "\n".join(_request(one))
     assert "    [system]" in [*_request(replace(one, body={**(one.body or {}), "model": "m"}))]

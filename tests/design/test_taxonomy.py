@@ -19,7 +19,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.design.taxonomy import PhaseRules, Taxonomy, _packaged, breaches, load_taxonomy
 from empathy_eval.generation.build import build
-from empathy_eval.generation.build_folder import accepted_outcomes
+from empathy_eval.generation.outcomes import accepted_outcomes
 
 from tests.conftest import demo_file
 

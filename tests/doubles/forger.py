@@ -25,10 +25,10 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, seal_manifest
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.assemble.write import release
+from empathy_eval.reports.documents import release_documents
 from empathy_eval.reports.explorer import PAGE, explore_page
 from empathy_eval.reports.report import measure_release, release_metrics, write_report
 
@@ -177,7 +177,7 @@ class Forger:
         report = measure_release(self.folder, facts, release_metrics(facts)[0])
         write_report(report, self.folder / "report", facts)
         write_whole(self.folder / PAGE, explore_page(self.folder, facts))
-        for name, text in papers(self.folder, facts, report).items():
+        for name, text in release_documents(self.folder, facts, report).items():
             write_whole(self.folder / name, text)
 
     def seal(self) -> None:
@@ -187,7 +187,7 @@ class Forger:
         path = self.folder / "manifest.json"
         path.unlink()
         self.facts["files"] = file_hashes(self.folder)
-        path.write_text(manifest_text(sealed(self.facts)), encoding="utf-8")
+        path.write_text(manifest_text(seal_manifest(self.facts)), encoding="utf-8")
 
 
 def _said(value: Any, old: str, new: str) -> Any:

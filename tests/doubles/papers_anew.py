@@ -12,17 +12,17 @@ from empathy_eval.base.errors import Finding, InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.metrics.scoring import PLAIN
-from empathy_eval.releases.assemble.documents import papers
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.assemble.rows import preference_rows
 from empathy_eval.releases.verify import verify
+from empathy_eval.reports.documents import release_documents
 from empathy_eval.reports.report import page_text, report_from_json, tables_text
 
 
 def papers_anew(folder: Path, manifest: dict[str, Any]) -> None:
     """Writes what follows from the data, the tables and this manifest; nothing where these are damaged."""
     with contextlib.suppress(InputError):
-        for name, text in papers(folder, manifest, report_from_json(read_tables(folder))).items():
+        for name, text in release_documents(folder, manifest, report_from_json(read_tables(folder))).items():
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
 
 
@@ -42,7 +42,7 @@ def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
     manifest = {**read_manifest(folder), **more}
     papers_anew(folder, manifest)
     manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"] if (folder / name).is_file()}
-    (folder / "manifest.json").write_text(manifest_text(sealed(manifest)), encoding="utf-8")
+    (folder / "manifest.json").write_text(manifest_text(seal_manifest(manifest)), encoding="utf-8")
 
 
 def report_faults(folder: Path) -> list[Finding]:

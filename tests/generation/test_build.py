@@ -19,7 +19,7 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.build_folder import CONFIGURATION
+from empathy_eval.generation.outcomes import CONFIGURATION
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.forked import forkserver

@@ -25,12 +25,11 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, changed_words, load_catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.by_batch import build_by_batch
 from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.crossed_by_models import crossable_scenes, examples, trials
 from empathy_eval.generation.job import placeholder_dialogue
-from empathy_eval.generation.outcomes import CrossedOutcome, Dialogue, Outcome, Scene, Turn
+from empathy_eval.generation.outcomes import CrossedOutcome, Dialogue, Outcome, Scene, Turn, read_build
 from empathy_eval.generation.preview import preview, unused_answers
 from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.summary import Summary
@@ -435,7 +434,7 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
     (item,) = outcome.crossed
     for folder in (made.folder / "b", tmp_path / "release"):
         shown = show(folder, item.crossed_id, beside)
-        asked = [one for one in shown.asked if one.verdict == "taken"]
+        asked = [one for one in shown.requests if one.verdict == "taken"]
         assert [one.kind for one in asked] == ["crossed"] + ["crossed_check"] * 4
         assert {one.key for one in asked} == set(item.request_keys) and not any(one.repair or one.note for one in asked)
         assert [one.text for one in shown.texts] == [item.twin, item.reply_1, item.reply_2, item.reason]
@@ -443,7 +442,7 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
         turn = show(folder, f"{outcome.dialogue_id}-t{item.turn:02d}", beside)
         assert f"{item.crossed_id} reply_2" in [one.name for one in turn.texts]
         for key in item.request_keys[:2]:
-            assert [one.key for one in show(folder, key, beside).asked] == [key]
+            assert [one.key for one in show(folder, key, beside).requests] == [key]
     with pytest.raises(InputError, match=r'"003-00000-x2" does not exist: 003-00000 has 1 crossed items\n.*name one of 003-00000-x1'):
         show(made.folder / "b", "003-00000-x2", beside)
 
@@ -458,11 +457,11 @@ def test_an_item_that_nobody_told_apart_is_shown_with_each_answer_and_repair(mad
     beside = InspectionInputs(scenarios=world)
     shown = show(made.folder / "b", f"{outcome.dialogue_id}-t{lost.turn:02d}", beside)
     assert "its crossed item is left out: not_told_apart" in shown.why and not any("its controls" in one for one in shown.why)
-    written = [one for one in shown.asked if one.kind == "crossed"]
+    written = [one for one in shown.requests if one.kind == "crossed"]
     assert [(one.sample, one.repair, one.verdict) for one in written] == [
         (sample, repair, "refused") for sample in (0, 1) for repair in (False, True)
     ]  # fmt: skip
-    read = [one for one in shown.asked if one.kind == "crossed_check"]
+    read = [one for one in shown.requests if one.kind == "crossed_check"]
     # The double writes the same for the second sample, whose request has the same body.
     assert len(read) == 8 and not any(one.repair for one in read) and {one.verdict for one in read} == {"taken"}
     assert {one.reasons for one in rejected(made.folder / "b", None, beside)} == {("not_told_apart",)}

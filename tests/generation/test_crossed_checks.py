@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 GOOD = Twins(
-    said="I rang my brother before the funeral and he didn't come.",
+    message="I rang my brother before the funeral and he didn't come.",
     reference="You reached out to him and stood there on your own. Who was next to you that day?",
     twin="My brother rang me before the funeral and I didn't come.",
     reply="He held out a hand and it went past. What kept you at home, do you think, that morning?",
@@ -31,8 +31,8 @@ def test_an_item_whose_need_turns_by_exchanged_roles_passes(demo: Configuration)
 @pytest.mark.parametrize(
     ("change", "reason", "told"),
     [
-        ({"twin": GOOD.said}, "twin_unchanged", "the twin changes 0 words; change at least 2"),
-        ({"twin": GOOD.said.replace("before", "after")}, "twin_unchanged", "the twin changes 1 words; change at least 2"),
+        ({"twin": GOOD.message}, "twin_unchanged", "the twin changes 0 words; change at least 2"),
+        ({"twin": GOOD.message.replace("before", "after")}, "twin_unchanged", "the twin changes 1 words; change at least 2"),
         ({"twin": "so " * 36}, "twin_apart", "the twin changes 36 words; change at most 24"),
         ({"twin": " … "}, "twin_empty", "the twin says nothing"),
         ({"twin": GOOD.twin + " I want to die."}, "twin_in_crisis", "hopeless or in danger"),

@@ -18,9 +18,8 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, CrossedItem
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.build_folder import OUTCOMES, accepted_outcomes, read_build
 from empathy_eval.generation.checks.custom import Check
-from empathy_eval.generation.outcomes import Outcome, Scene
+from empathy_eval.generation.outcomes import OUTCOMES, Outcome, Scene, accepted_outcomes, read_build
 
 PET = 17
 

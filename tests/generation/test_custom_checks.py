@@ -18,9 +18,8 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Message, Prompts
 from empathy_eval.design.recipe import Recipe, load_recipe
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.checks.custom import Check
-from empathy_eval.generation.outcomes import Scene, Turn
+from empathy_eval.generation.outcomes import Scene, Turn, read_build
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 

@@ -21,7 +21,7 @@ from empathy_eval.design.scenarios import (
     load_catalogue,
 )
 from empathy_eval.generation.checks import built_in
-from empathy_eval.releases.assemble.duplicates import SIMILAR
+from empathy_eval.releases.assemble.selection import SIMILAR
 from profanity_check import predict_prob
 
 REPLIES = ("reply_1", "reply_2")

@@ -24,7 +24,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
@@ -189,7 +189,7 @@ def test_show_says_that_a_pair_was_withdrawn_and_nothing_else_of_it(three: Relea
         assert told.name == "017-seed-r1-t05/empathetic" and told.texts
         with pytest.raises(InputError, match="017-seed-r1"):
             show(where, "017-seed-r2")
-    (one,) = (one for one in rejected(three.second, beside=InspectionInputs(scenarios=three.scenarios)) if PAIR["reason"] in one.detail)
+    (one,) = (one for one in rejected(three.second, inputs=InspectionInputs(scenarios=three.scenarios)) if PAIR["reason"] in one.detail)
     assert (one.dialogue_id, one.turn) == ("003-seed", 3)
 
 

@@ -27,7 +27,7 @@ from empathy_eval.raters.review.human_evaluation import fleiss_kappas, human_eva
 from empathy_eval.raters.review.import_reviews import import_reviews
 from empathy_eval.raters.review.record import CRITERIA, content_hash, corrections, decision_rows, decisions, rating_rows, read_record
 from empathy_eval.raters.review.sample import ReviewDesign
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.verify.verify import verify
@@ -274,7 +274,7 @@ def test_a_removed_dialogue_that_is_put_back_is_a_fault(builds: tuple[Path, Path
     removed = [{"dialogue_id": "017-seed", "remove": 3, "keep": 0, "reasons": []}]
     nothing = {"releases": [], "changed_since": [], "ratings": [], "kappa": {}, "signature": "x", "raters": 3, "judgements": 3}
     manifest["reviews"] = {"record": "0" * 64, "removed": removed, **nothing}
-    (copy / "manifest.json").write_text(manifest_text(sealed(manifest)))
+    (copy / "manifest.json").write_text(manifest_text(seal_manifest(manifest)))
     assert '"017-seed" is in the data, but is listed as left out' in "\n".join(map(str, verify(copy, fast=True)))
 
 

@@ -30,7 +30,7 @@ from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.judge import reward_of
 from empathy_eval.raters.judges.judge_quality import judge_quality, quality_text
 from empathy_eval.releases.assemble.annotations import add_annotations
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.verify.annotations import annotation_faults
 from empathy_eval.releases.verify.ledger import ledger_faults
 
@@ -343,7 +343,9 @@ def forge(folder: Path, *changes: Callable[[dict[str, Any]], dict[str, Any]]) ->
 
 def sealed_anew(folder: Path, manifest: dict[str, Any]) -> None:
     names = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
-    (folder / "manifest.json").write_text(manifest_text(sealed(manifest | {"files": {name: digest_file(folder / name) for name in names}})))
+    (folder / "manifest.json").write_text(
+        manifest_text(seal_manifest(manifest | {"files": {name: digest_file(folder / name) for name in names}}))
+    )
 
 
 # Bad input.

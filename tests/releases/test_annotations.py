@@ -26,7 +26,7 @@ from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.judges.annotations import annotations_in
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.hub.fetch import load
@@ -145,7 +145,7 @@ def resealed(folder: Path, change: Callable[[dict[str, Any]], object] = lambda m
     change(value)
     papers_anew(folder, value)
     value["files"] = {name: digest_file(folder / name) for name in value["files"]}
-    (folder / "manifest.json").write_text(manifest_text(sealed(value)))
+    (folder / "manifest.json").write_text(manifest_text(seal_manifest(value)))
 
 
 def forged(folder: Path, config: str, change: Callable[[list[dict[str, Any]]], object], seal: bool = True) -> None:

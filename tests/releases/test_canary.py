@@ -31,7 +31,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import BETWEEN, ReviewDesign
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.explorer import write_page
 
@@ -151,7 +151,7 @@ def test_what_is_loaded_is_the_same_as_without_it(light: Path, tmp_path: Path) -
 
 def test_the_canary_hangs_on_the_name_alone(light: Path, demo: Configuration) -> None:
     assert release_identity(demo.published) == {"name": "empathy-eval-demo", "canary": read_manifest(light)["canary"]}
-    again = sealed(read_manifest(light) | {"version": "9.0.0", "date": "2030-01-01", "counts": {}})
+    again = seal_manifest(read_manifest(light) | {"version": "9.0.0", "date": "2030-01-01", "counts": {}})
     assert notice_of(again) == notice_of(read_manifest(light)) and canary_of("empathy-eval-demo") != canary_of("empathy-eval-full")
 
 
@@ -162,7 +162,7 @@ def test_verify_names_each_file_that_lacks_it_and_another_canary_than_that_of_th
     def said(**manifest: Any) -> str:
         value = {**read_manifest(light), **manifest}
         value["files"] = {name: digest_file(folder / name) for name in value["files"]}
-        (folder / "manifest.json").write_text(manifest_text(sealed(value)))
+        (folder / "manifest.json").write_text(manifest_text(seal_manifest(value)))
         return "\n".join(map(str, verify(folder, fast=True)))
 
     assert said() == ""

@@ -25,7 +25,7 @@ from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
 from empathy_eval.evaluation.inversion.results import records
 from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import Run, build
-from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, seal_manifest
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.verify import verify
@@ -66,7 +66,7 @@ def resealed(folder: Path) -> None:
     manifest = json.loads(folder.with_name("manifest").read_text())
     papers_anew(folder, manifest)
     manifest["files"] = file_hashes(folder)
-    (folder / "manifest.json").write_text(manifest_text(sealed(manifest)))
+    (folder / "manifest.json").write_text(manifest_text(seal_manifest(manifest)))
 
 
 def forged(folder: Path, paths: list[Path], change: Callable[[Row], Row]) -> None:
@@ -197,7 +197,7 @@ def test_a_word_list_that_is_another_or_broken_is_found(copy: Path, file: str, c
 def test_a_manifest_of_several_candidates_that_names_no_word_list_is_refused_in_words(copy: Path) -> None:
     manifest = read_manifest(copy)
     del manifest["configuration"]["word_list"]
-    (copy / "manifest.json").write_text(manifest_text(sealed(manifest)))
+    (copy / "manifest.json").write_text(manifest_text(seal_manifest(manifest)))
     assert any("configuration" in one.where and 'misses "word_list"' in one.what for one in verify(copy, fast=True))
 
 
@@ -243,7 +243,7 @@ def test_show_tells_the_candidates_with_their_scores(chosen: Path) -> None:
         others = [one for one in shown.refused if one.name == "empathetic"]
         scores = [next(figure.value for figure in one.figures if figure.name == "words alone tell it") for one in (told, *others)]
         assert scores[0] == 0.0 and sorted(scores[1:]) == [0.0, 3.0, 3.0]
-        assert all("which passed its checks" in one.made and one.reasons == (NOT_CHOSEN,) for one in others)
-    asked = [one for one in show(chosen / "b", row["pair_id"], beside).asked if one.kind == "far_empathetic"]
+        assert all("which passed its checks" in one.origin and one.reasons == (NOT_CHOSEN,) for one in others)
+    asked = [one for one in show(chosen / "b", row["pair_id"], beside).requests if one.kind == "far_empathetic"]
     assert sorted(one.verdict for one in asked) == ["not chosen"] * 3 + ["taken"] and not any(one.note for one in asked)
     assert len(list(rejected(chosen / "b", NOT_CHOSEN, beside))) == pq.read_metadata(chosen / "release" / "candidates.parquet").num_rows

@@ -17,8 +17,8 @@ from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, files_of
 from empathy_eval.evaluation.inversion.rows import ContrastAudit, Shortcut, ShortcutAudit
 from empathy_eval.releases.assemble.write import Released
-from empathy_eval.reports.card import card_text
 from empathy_eval.reports.claims import claims
+from empathy_eval.reports.documents import card_text
 from empathy_eval.statistics.estimate import Estimate
 from huggingface_hub import DatasetCard
 

@@ -17,8 +17,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, read_manifest, read_tables, split_of
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.build_folder import BUILD, OUTCOMES
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.generation.outcomes import BUILD, OUTCOMES
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.hub.fetch import load
@@ -54,7 +54,7 @@ def rehash(folder: Path, **manifest: Any) -> None:
     value = json.loads(path.read_text()) | manifest
     papers_anew(folder, value)
     value["files"] = {p.relative_to(folder).as_posix(): digest_file(p) for p in folder.rglob("*") if p.is_file() and p != path}
-    path.write_text(manifest_text(sealed(value)))
+    path.write_text(manifest_text(seal_manifest(value)))
 
 
 def said(folder: Path) -> str:

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from empathy_eval.base.text import shingles
 from empathy_eval.design.dataset import SPLITS, split_of
-from empathy_eval.releases.assemble.duplicates import (
+from empathy_eval.releases.assemble.selection import (
     BANDS,
     PREFERENCE,
     ROWS,
     DuplicateGroups,
     Hashes,
     band_keys,
-    hashes_of,
-    near_duplicates,
+    find_near_duplicates,
+    hash_dialogues,
     shingle_hashes,
     similarity,
 )
@@ -40,14 +40,14 @@ def turns(tokens: Sequence[str]) -> list[str]:
 
 
 def found(texts: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    return near_duplicates(hashes_of((one, turns(tokens)) for one, tokens in texts.items()))
+    return find_near_duplicates(hash_dialogues((one, turns(tokens)) for one, tokens in texts.items()))
 
 
 def test_hashes_of_many_dialogues_are_those_of_each() -> None:
     texts = {"001-00001": ["too short"], "001-00002": [], "001-00003": turns(BASES[0]), "001-00004": turns(BASES[1])}
-    made = hashes_of(texts.items())
+    made = hash_dialogues(texts.items())
     assert {one: hashes.tolist() for one, hashes in made.items()} == {one: shingle_hashes(said).tolist() for one, said in texts.items()}
-    assert made["001-00003"].base is made["001-00004"].base and not hashes_of([])
+    assert made["001-00003"].base is made["001-00004"].base and not hash_dialogues([])
 
 
 def better(one: str) -> tuple[int, str]:

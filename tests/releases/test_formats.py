@@ -13,7 +13,7 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.metrics import registry
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.verify.manifest import manifest_faults
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.report import release_metrics, report
@@ -34,7 +34,7 @@ def changed(folder: Path, copy: Path, *without: str, **facts: Any) -> Path:
     """A copy of a release whose manifest says something else, or less, and is sealed again."""
     shutil.copytree(folder, copy)
     value = {name: one for name, one in (read_manifest(copy) | facts).items() if name not in without}
-    (copy / "manifest.json").write_text(manifest_text(sealed(value)))
+    (copy / "manifest.json").write_text(manifest_text(seal_manifest(value)))
     return copy
 
 

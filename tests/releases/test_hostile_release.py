@@ -16,7 +16,7 @@ import pytest
 from empathy_eval.base import tabular
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.cli import main
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.hub.publish import publish
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.report import report
@@ -57,7 +57,7 @@ def test_a_file_that_the_manifest_names_elsewhere_is_missing(name: str, copy: Pa
     (tmp_path / "secret").write_text("secret")
     change_manifest(copy, lambda value: value["files"].update({name: "0" * 64}))
     path = copy / "manifest.json"
-    path.write_text(manifest_text(sealed(json.loads(path.read_text()))))
+    path.write_text(manifest_text(seal_manifest(json.loads(path.read_text()))))
     assert "is missing" in said(copy, fast=True)
 
 

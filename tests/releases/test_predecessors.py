@@ -15,8 +15,13 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
-from empathy_eval.releases.assemble.predecessors import disorder, predecessors, refuse_another
+from empathy_eval.releases.assemble.manifest import (
+    manifest_text,
+    read_predecessors,
+    refuse_other_release,
+    seal_manifest,
+    unordered_predecessors,
+)
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 
@@ -43,7 +48,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts
 
 def changed(folder: Path, copy: Path, **facts: Any) -> Path:
     shutil.copytree(folder, copy)
-    (copy / "manifest.json").write_text(manifest_text(sealed(read_manifest(copy) | facts)))
+    (copy / "manifest.json").write_text(manifest_text(seal_manifest(read_manifest(copy) | facts)))
     return copy
 
 
@@ -67,22 +72,22 @@ def test_each_is_what_it_claims_and_an_order_that_is_none_is_told(made: Path, tm
     odd = changed(made / "0.2.0", tmp_path / "odd", previous=[{"version": "0.1.0", "date": None, "seal": "?", "dialogues": 1, "pairs": 1}])
     assert "previous[0]: seal" in "\n".join(map(str, verify(odd, fast=True)))
     huge = {"version": "1.0.0", "previous": [{"version": f"0.{'9' * 5000}.0"}]}
-    assert list(disorder(huge)) == []
+    assert list(unordered_predecessors(huge)) == []
 
 
 def test_a_predecessor_of_another_name_or_a_later_version_or_that_was_changed_is_refused(made: Path, tmp_path: Path) -> None:
     for version in ("0.2.0", "0.1.9", "0.0.1"):
         with pytest.raises(InputError, match=rf"is {NAME} 0\.2\.0, but the new version is {version}") as error:
-            predecessors(made / "0.2.0", NAME, version)
+            read_predecessors(made / "0.2.0", NAME, version)
         assert error.value.exit_code == 2
     with pytest.raises(InputError, match=rf"is {NAME} 0\.2\.0, but the new release is empathy-eval-mine"):
-        predecessors(made / "0.2.0", "empathy-eval-mine", "1.0.0")
+        read_predecessors(made / "0.2.0", "empathy-eval-mine", "1.0.0")
     silent = Path(shutil.copytree(made / "0.2.0", tmp_path / "silent"))
     (silent / "manifest.json").write_text(manifest_text({**read_manifest(silent), "date": "2020-01-01"}))
     with pytest.raises(InputError, match="its seal does not match"):
-        predecessors(silent, NAME, "1.0.0")
+        read_predecessors(silent, NAME, "1.0.0")
     with pytest.raises(InputError, match="is not a release"):
-        predecessors(tmp_path, NAME, "1.0.0")
+        read_predecessors(tmp_path, NAME, "1.0.0")
 
 
 @pytest.mark.e2e
@@ -106,11 +111,11 @@ def test_a_release_of_another_version_stays_unless_it_is_to_be_replaced(
 def test_what_is_no_manifest_is_not_overwritten_unasked(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(InputError, match="overwrite it with --replace"):
-        refuse_another(tmp_path, NAME, "1.0.0", replace=False)
-    refuse_another(tmp_path, NAME, "1.0.0", replace=True)
+        refuse_other_release(tmp_path, NAME, "1.0.0", replace=False)
+    refuse_other_release(tmp_path, NAME, "1.0.0", replace=True)
 
 
 def test_another_name_is_another_release(made: Path) -> None:
-    refuse_another(made / "0.1.0", NAME, "0.1.0", replace=False)
+    refuse_other_release(made / "0.1.0", NAME, "0.1.0", replace=False)
     with pytest.raises(InputError, match=rf"holds {NAME} 0\.1\.0, but the new release is empathy-eval-mine 0\.1\.0"):
-        refuse_another(made / "0.1.0", "empathy-eval-mine", "0.1.0", replace=False)
+        refuse_other_release(made / "0.1.0", "empathy-eval-mine", "0.1.0", replace=False)

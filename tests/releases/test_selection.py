@@ -14,7 +14,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.outcomes import Dialogue, Outcome, Turn
 from empathy_eval.releases.assemble import selection
-from empathy_eval.releases.assemble.selection import select
+from empathy_eval.releases.assemble.selection import select_dialogues
 from empathy_eval.releases.assemble.write import Released, release
 
 from tests.conftest import demo_file
@@ -39,21 +39,21 @@ def accepted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_first_of_each_scenario_are_taken_and_spares_are_left_out(accepted: list[str], tmp_path: Path) -> None:
-    found = select(tmp_path, HEADER, set())
+    found = select_dialogues(tmp_path, HEADER, set())
     assert found.dialogue_ids == {"001-00000", "001-00001", "002-00000", "002-00001"}
     assert (found.spares, found.below_quota) == (1, {})
 
 
 def test_a_spare_fills_the_place_of_one_that_was_rejected_or_removed(accepted: list[str], tmp_path: Path) -> None:
-    assert "001-00002" in select(tmp_path, HEADER, {"001-00001"}).dialogue_ids
+    assert "001-00002" in select_dialogues(tmp_path, HEADER, {"001-00001"}).dialogue_ids
     accepted.remove("001-00000")
-    found = select(tmp_path, HEADER, set())
+    found = select_dialogues(tmp_path, HEADER, set())
     assert {"001-00001", "001-00002"} < found.dialogue_ids and (found.spares, found.below_quota) == (0, {})
 
 
 def test_no_scenario_is_filled_from_the_spares_of_another_and_what_it_lacks_is_told(accepted: list[str], tmp_path: Path) -> None:
     accepted.remove("002-00000")
-    found = select(tmp_path, HEADER, set())
+    found = select_dialogues(tmp_path, HEADER, set())
     assert found.dialogue_ids == {"001-00000", "001-00001", "002-00001"}
     assert (found.spares, found.below_quota) == (1, {"002": 1})
 

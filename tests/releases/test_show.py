@@ -29,12 +29,12 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.checks.custom import Check
 from empathy_eval.generation.outcomes import Scene, Turn
-from empathy_eval.releases.assemble import built_under as under
+from empathy_eval.releases.assemble import build_definitions as under
 from empathy_eval.releases.assemble.write import release as write
-from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
+from empathy_eval.releases.inspect.recipe_from_manifest import rebuild_recipe
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.inspect.shown import RefusedText, ShownItem
-from empathy_eval.releases.inspect.texts import unknown
+from empathy_eval.releases.inspect.texts import unknown_id
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.marred import NO_JSON, ODD, OFF_SCHEMA, REASON, REFUSAL, REFUSED, REJECTED, REPAIRED, WITHDRAWN
@@ -93,7 +93,7 @@ def test_every_released_text_is_shown_with_the_request_whose_key_it_has_and_the_
     assert len(asked) > 15
     for row in asked:
         shown = show(release, row["request_key"][:20], beside)
-        (one,) = shown.asked
+        (one,) = shown.requests
         assert (one.key, one.text, one.finish) == (row["request_key"], *there[row["request_key"]])
         assert digest({"body": one.body, "endpoint": one.endpoint, "sample": one.sample}) == one.key
         assert one.verdict == "taken" and not one.note and shown.status == "released"
@@ -119,7 +119,7 @@ def test_the_figures_of_a_pair_are_those_of_its_row(release: Path, beside: Inspe
 
 def test_a_repaired_text_is_shown_with_the_answer_before_and_the_words_against_it(build: Path, beside: InspectionInputs) -> None:
     shown = show(build, f"{name_of(REPAIRED)}/empathetic", beside)
-    bad, good = shown.asked
+    bad, good = shown.requests
     assert (bad.verdict, bad.repair, good.verdict, good.repair) == ("refused", False, "taken", True)
     assert [reason for reason, _ in bad.reasons] == ["overlap_high"] and not all(one.holds for one in bad.figures)
     assert good.text and json.loads(good.text)["text"] == shown.texts[-1].text and good.body
@@ -132,12 +132,12 @@ def test_a_refused_text_is_shown_with_every_answer_and_why_its_pair_is_left_out(
 ) -> None:
     for folder in (build, release):
         shown = show(folder, f"{name_of(REFUSED)}/empathetic", beside)
-        assert [(one.text, one.finish, one.reasons[0][0]) for one in shown.asked] == [(REFUSAL, "refusal", "finish_refusal")] * 4
+        assert [(one.text, one.finish, one.reasons[0][0]) for one in shown.requests] == [(REFUSAL, "refusal", "finish_refusal")] * 4
         assert "far_empathetic" in shown.why[0] and [one.name for one in shown.texts] == ["reference"]
     assert "far_empathetic: no text of it" in show(release, name_of(REFUSED), InspectionInputs(scenarios=beside.scenarios)).why[0]
     odd = show(build, f"{name_of(ODD)}/far_empathetic", beside)
-    assert [(one.text, one.reasons[0][0]) for one in odd.asked[:2]] == [(NO_JSON, "not_json"), (OFF_SCHEMA, "schema")]
-    assert (odd.asked[2].sample, odd.asked[2].verdict) == (1, "taken")
+    assert [(one.text, one.reasons[0][0]) for one in odd.requests[:2]] == [(NO_JSON, "not_json"), (OFF_SCHEMA, "schema")]
+    assert (odd.requests[2].sample, odd.requests[2].verdict) == (1, "taken")
 
 
 def test_a_text_by_rules_names_them_and_asked_nobody(build: Path, release: Path, beside: InspectionInputs) -> None:
@@ -146,13 +146,13 @@ def test_a_text_by_rules_names_them_and_asked_nobody(build: Path, release: Path,
     for folder in (build, release):
         for pair in made:
             shown = show(folder, f"{pair}/apathetic", beside)
-            assert "rules/apathetic.yaml, no model was asked" in shown.texts[-1].made and '" became "' in shown.texts[-1].made
-            assert not shown.asked and shown.texts[-1].request_key is None
+            assert "rules/apathetic.yaml, no model was asked" in shown.texts[-1].origin and '" became "' in shown.texts[-1].origin
+            assert not shown.requests and shown.texts[-1].request_key is None
 
 
 def test_a_seed_is_told_as_what_it_is(light: Path, catalogue: object) -> None:
     shown = show(light, "017-seed-t05")
-    assert all("a seed" in text.made and "no model was asked" in text.made for text in shown.texts)
+    assert all("a seed" in text.origin and "no model was asked" in text.origin for text in shown.texts)
 
 
 def test_a_variant_is_named_as_in_the_data_and_a_seeker_has_none(light: Path) -> None:
@@ -174,14 +174,14 @@ def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_pat
     said = [{"name": name, "patterns": [[{"LOWER": "who"}]]} for name in ("opening", "first_person")]
     (rules / "description.yaml").write_text(json.dumps(said))
     shown = show(folder, "017-seed-t05/apathetic", InspectionInputs(rules=rules))
-    assert "made by rules" in shown.texts[-1].made and not any("nothing is checked" in one for one in shown.notes)
+    assert "made by rules" in shown.texts[-1].origin and not any("nothing is checked" in one for one in shown.notes)
     # Without them the folder that has them is asked for.
     assert any("give the folder of these rules with --rules" in one for one in show(folder, "017-seed-t05").notes)
 
 
 def test_hostile_ids_and_columns_are_refused_in_words(light: Path, tmp_path: Path) -> None:
     for odd in ("017-²", "017-", f"017-{'9' * 5000}"):
-        assert "017-seed" in str(unknown("017-00042", "it", [odd, "017-seed"]))
+        assert "017-seed" in str(unknown_id("017-00042", "it", [odd, "017-seed"]))
     folder = altered(light, tmp_path)
     path = folder / "provenance.parquet"
     table = pq.read_table(path)
@@ -197,7 +197,7 @@ def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, relea
         assert show(folder, f"{WITHDRAWN}-t01", beside).status == "left out"
         lost = show(folder, REJECTED, beside)
         assert [one for one in lost.why if "refused" in one] == ["all samples were refused: turn_count"] and [
-            one.verdict for one in lost.asked
+            one.verdict for one in lost.requests
         ] == ["refused"] * 4
         with pytest.raises(InputError, match=r"017-00042.* is not in .*\n.*017-seed"):
             show(folder, "017-00042", beside)
@@ -214,7 +214,7 @@ def test_duplicates_and_what_reviewers_removed_are_left_out_and_why(release: Pat
     assert show(changed, "003-seed", beside).why[0] == "a near-duplicate of 017-seed, which is kept"
     shown = show(changed, "007-seed", beside)
     assert shown.why[0] == "removed by review: 2 of 3 raters say so: it names somebody" and any("--reviews" in one for one in shown.notes)
-    assert {one.reasons for one in rejected(changed, beside=beside)} >= {("duplicate",), ("removed_by_review",)}
+    assert {one.reasons for one in rejected(changed, inputs=beside)} >= {("duplicate",), ("removed_by_review",)}
 
 
 REVIEWS: dict[str, Any] = {
@@ -240,17 +240,17 @@ def test_where_the_key_does_not_fit_any_more_it_says_what_is_another_and_shows_w
     changed = InspectionInputs(beside.ledger, scenarios=beside.scenarios, templates=templates)
     for folder in (build, release):
         before = show(folder, name_of(ODD), beside)
-        known = {one.key: one.text for one in before.asked}
+        known = {one.key: one.text for one in before.requests}
         after = show(folder, name_of(ODD), changed)
         assert any("templates: far_empathetic" in one for one in after.notes)
-        rendered = next(one for one in after.asked if one.kind == "far_empathetic" and one.body)
+        rendered = next(one for one in after.requests if one.kind == "far_empathetic" and one.body)
         key = next(one.request_key for one in before.texts if one.name == "empathetic")
         assert rendered.verdict == "unanswered" and f"its key was {key}" in rendered.note and "far_empathetic" in rendered.note
-        beside_it = {one.key: one for one in after.asked if one.kind == "far_empathetic" and not one.body}
+        beside_it = {one.key: one for one in after.requests if one.kind == "far_empathetic" and not one.body}
         assert beside_it[key or ""].verdict == "taken" and all(one.text == known[name] for name, one in beside_it.items())
         assert Counter(one.verdict for one in beside_it.values()) == {"taken": 1, "refused": 2}
-        assert [one.key for one in after.asked if one.kind == "near_empathetic"] == [
-            one.key for one in before.asked if one.kind == "near_empathetic"
+        assert [one.key for one in after.requests if one.kind == "near_empathetic"] == [
+            one.key for one in before.requests if one.kind == "near_empathetic"
         ]
 
 
@@ -279,8 +279,8 @@ def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_scenarios_and_templates_of_ones_own_are_those_that_the_build_carries(changed: Path) -> None:
     every = InspectionInputs(None, None, changed / "scenarios", changed / "templates")
     by_itself, named = (show(changed / "build", "003-seed-t01", one) for one in (InspectionInputs(), every))
-    assert by_itself == named and len(by_itself.asked) == 4 and all(one.body and one.verdict == "taken" for one in by_itself.asked)
-    assert "As we see it:" in json.dumps(show(changed / "build", "003-seed").asked[0].body)
+    assert by_itself == named and len(by_itself.requests) == 4 and all(one.body and one.verdict == "taken" for one in by_itself.requests)
+    assert "As we see it:" in json.dumps(show(changed / "build", "003-seed").requests[0].body)
 
 
 def test_templates_that_a_release_carries_are_not_run_and_its_scenarios_are_read(changed: Path) -> None:
@@ -288,14 +288,14 @@ def test_templates_that_a_release_carries_are_not_run_and_its_scenarios_are_read
     shown = show(changed / "release", "003-seed-t01", InspectionInputs(ledger))
     (note,) = [one for one in shown.notes if "from parts that have changed" in one]
     assert "templates: far_empathetic;" in note and "scenario" not in note.partition(";")[0]
-    assert "Well. " not in json.dumps([one.body for one in shown.asked])
+    assert "Well. " not in json.dumps([one.body for one in shown.requests])
     whole = show(changed / "release", "003-seed-t01", InspectionInputs(ledger, templates=changed / "templates"))
-    assert not [one for one in whole.notes if "from parts that have changed" in one] and all(one.body for one in whole.asked)
+    assert not [one for one in whole.notes if "from parts that have changed" in one] and all(one.body for one in whole.requests)
 
 
 def test_seed_dialogues_of_ones_own_are_not_carried_and_that_is_told(changed: Path, tmp_path: Path) -> None:
     header = json.loads((changed / "build" / "build.json").read_text())
-    again = recipe_again({**header, "seeds": "0" * 64}, None, None, None, changed / "build")
+    again = rebuild_recipe({**header, "seeds": "0" * 64}, None, None, None, changed / "build")
     assert again.recipe and [one.seed for one in again.recipe.catalogue.scenarios] == [None] * 3
     assert "the seed dialogues of the scenarios" in again.changed
 
@@ -318,17 +318,17 @@ def test_scenarios_that_are_brought_are_counted_by_the_words_of_the_texts_langua
     seed.write_text(yaml.safe_dump(scenario, allow_unicode=True, sort_keys=False))
     path.write_text(yaml.safe_dump([item], allow_unicode=True, sort_keys=False))
     with pytest.raises(InputError, match="1 words"):
-        recipe_again(header, world, None, None)
+        rebuild_recipe(header, world, None, None)
     chinese = {**header, "configuration": {**header["configuration"], "language": "zh"}}
-    (note,) = recipe_again(chinese, world, None, None).notes
-    assert "give the folder of these rules" in note and recipe_again(chinese, None, None, None).notes == (note,)
+    (note,) = rebuild_recipe(chinese, world, None, None).notes
+    assert "give the folder of these rules" in note and rebuild_recipe(chinese, None, None, None).notes == (note,)
 
 
 def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(
     release: Path, beside: InspectionInputs
 ) -> None:
     shown = show(release, f"{name_of(ODD)}/empathetic", InspectionInputs(scenarios=beside.scenarios))
-    (one,) = shown.asked
+    (one,) = shown.requests
     assert (one.key, one.sample, one.verdict, one.text) == (shown.texts[-1].request_key, 1, "taken", None) and "proves" in one.note
     assert any("--ledger" in note for note in shown.notes)
 
@@ -344,8 +344,8 @@ def test_what_was_said_of_a_pair_is_shown(release: Path, beside: InspectionInput
     scores = pa.table({"pair_id": [name, "017-seed-t03"], "variant": ["empathetic"] * 2, "BLEU-4": [0.5, 0.1]})
     pq.write_table(scores, folder / "report" / "items.parquet")
     shown = show(folder, name, beside)
-    assert [row["reason"] for row in shown.said["annotations"]] == ["because"]
-    assert [row["BLEU-4"] for row in shown.said["scores"]] == [0.5] and "reviews" not in shown.said
+    assert [row["reason"] for row in shown.judgements["annotations"]] == ["because"]
+    assert [row["BLEU-4"] for row in shown.judgements["scores"]] == [0.5] and "reviews" not in shown.judgements
 
 
 def test_annotations_are_shown_with_the_answers_of_their_ledger(release: Path, tmp_path: Path) -> None:
@@ -356,13 +356,13 @@ def test_annotations_are_shown_with_the_answers_of_their_ledger(release: Path, t
     annotate(release, tmp_path / "judged", rubric="three-point", model=Judge(bad=0), turns=2)
     lines = [json.loads(line) for line in (tmp_path / "judged" / "outcomes.jsonl").read_text().splitlines()]
     shown = show(tmp_path / "judged", lines[0]["pair_id"])
-    assert [dict(one) for one in shown.said["ratings"]] == lines[0]["ratings"]
+    assert [dict(one) for one in shown.judgements["ratings"]] == lines[0]["ratings"]
     keys, bad = ({one["request_key"] for one in lines[0][name]} for name in ("ratings", "failures"))
-    assert {one.key: one.verdict for one in shown.asked} == dict.fromkeys(keys, "taken") | dict.fromkeys(bad, "refused")
-    assert [one.key for one in show(tmp_path / "judged", min(keys | bad)).asked] == [min(keys | bad)]
+    assert {one.key: one.verdict for one in shown.requests} == dict.fromkeys(keys, "taken") | dict.fromkeys(bad, "refused")
+    assert [one.key for one in show(tmp_path / "judged", min(keys | bad)).requests] == [min(keys | bad)]
     refused = list(rejected(tmp_path / "judged"))
     assert [one.request_key for one in refused] == [one["request_key"] for line in lines for one in line["failures"]]
-    assert bad and all(one.text for one in shown.asked) and all(one.text for one in refused)
+    assert bad and all(one.text for one in shown.requests) and all(one.text for one in refused)
     with pytest.raises(InputError, match="is not in the annotations"):
         show(tmp_path / "judged", "999-seed")
 
@@ -371,7 +371,7 @@ def test_what_was_refused_is_walked_with_the_texts_as_they_were(build: Path, rel
     outcomes = [json.loads(line) for line in (build / "outcomes.jsonl").read_text().splitlines()]
     there = answers(beside)
     failures = [(one["request_key"], tuple(one["reasons"])) for outcome in outcomes for one in outcome["failures"]]
-    found = list(rejected(build, beside=beside))
+    found = list(rejected(build, inputs=beside))
     assert [(one.request_key, one.reasons) for one in found if one.request_key] == failures
     assert all(one.text == there[one.request_key][0] for one in found if one.request_key)
     refused = [one for outcome in outcomes for one in outcome["candidates"]]
@@ -380,11 +380,11 @@ def test_what_was_refused_is_walked_with_the_texts_as_they_were(build: Path, rel
     )
     assert Counter(one.reasons[0] for one in found if not one.request_key)["pair_left_out"] == 3
     # Of a release the ledger is gone through, which tells the same, each with the words for it.
-    through = list(rejected(release, beside=beside))
+    through = list(rejected(release, inputs=beside))
     assert Counter(map(as_it_was, through)) == Counter(map(as_it_was, found))
     assert all(one.detail for one in through if one.request_key)
     assert [one.text for one in rejected(release, "schema", beside)] == [OFF_SCHEMA]
-    alone = list(rejected(release, beside=InspectionInputs(scenarios=beside.scenarios)))
+    alone = list(rejected(release, inputs=InspectionInputs(scenarios=beside.scenarios)))
     assert {one.reasons[0] for one in alone} == {"withdrawn", "edit_ratio_zero", "overlap_high", "pair_left_out"}
     with pytest.raises(InputError, match=r"nothing was refused for \"nope\"\n.*finish_refusal \(4\)"):
         list(rejected(build, "nope", beside))
@@ -394,9 +394,9 @@ def test_a_build_under_way_is_shown_from_its_ledger(build: Path, beside: Inspect
     for name in ("configuration.json", "ledger.sqlite"):
         shutil.copy(build / name, tmp_path / name)
     whole, half = (show(folder, name_of(REPAIRED), InspectionInputs(scenarios=beside.scenarios)) for folder in (build, tmp_path))
-    assert (half.texts, half.asked, half.refused) == (whole.texts, whole.asked, whole.refused) and "not finished" in half.source
-    assert Counter(one.request_key for one in rejected(tmp_path, beside=InspectionInputs(scenarios=beside.scenarios))) == Counter(
-        one.request_key for one in rejected(build, beside=beside)
+    assert (half.texts, half.requests, half.refused) == (whole.texts, whole.requests, whole.refused) and "not finished" in half.source
+    assert Counter(one.request_key for one in rejected(tmp_path, inputs=InspectionInputs(scenarios=beside.scenarios))) == Counter(
+        one.request_key for one in rejected(build, inputs=beside)
     )
 
 
@@ -413,10 +413,10 @@ def test_no_code_is_run_that_a_folder_names(
     shown = show(folder, name_of(REPAIRED), beside)
     assert any("their_code:Model" in note and "not run" in note for note in shown.notes) and shown.texts
     # What cannot be rendered is shown from the ledger.
-    assert {one.key for one in shown.asked if one.text and not one.body} >= {
+    assert {one.key for one in shown.requests if one.text and not one.body} >= {
         one.request_key for one in shown.texts if one.name == "empathetic"
     }
-    assert list(rejected(folder, beside=beside)) and not (tmp_path / "was-run").exists()
+    assert list(rejected(folder, inputs=beside)) and not (tmp_path / "was-run").exists()
 
 
 @pytest.mark.e2e
@@ -497,17 +497,17 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts:
 
 def test_of_a_release_too_what_checks_of_ones_own_refused_is_told(own: Path, beside: InspectionInputs) -> None:
     look = InspectionInputs(own / "build" / "ledger.sqlite", scenarios=beside.scenarios)
-    found = [one for one in rejected(own / "build", beside=look) if one.reasons != ("odd_opening",)]
-    through = list(rejected(own / "release", beside=look))
+    found = [one for one in rejected(own / "build", inputs=look) if one.reasons != ("odd_opening",)]
+    through = list(rejected(own / "release", inputs=look))
     assert Counter(map(as_it_was, through)) == Counter(map(as_it_was, found))
     assert Counter(one.reasons[0] for one in found)["asks_twice"] == 3
-    bad, good = show(own / "release", "017-seed-t01/empathetic", look).asked
+    bad, good = show(own / "release", "017-seed-t01/empathetic", look).requests
     assert (bad.sample, bad.verdict, [name for name, _ in bad.reasons]) == (0, "refused", ["asks_twice"])
     assert (good.sample, good.verdict, good.note) == (1, "taken", "") and good.body
 
 
 def test_nothing_is_called_taken_that_a_check_of_ones_own_may_have_refused(own: Path, beside: InspectionInputs) -> None:
     shown = show(own / "release", "003-seed", InspectionInputs(own / "build" / "ledger.sqlite", scenarios=beside.scenarios))
-    bad, good = shown.asked
+    bad, good = shown.requests
     assert (bad.sample, bad.verdict, good.sample, good.verdict) == (0, "unknown", 1, "taken") and "may have refused" in bad.note
     assert good.body and good.key == shown.texts[0].request_key

@@ -16,7 +16,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
-from empathy_eval.releases.assemble.signing import key_to_sign, read_public_key, read_secret_key, sign, signature_faults
+from empathy_eval.releases.assemble.signing import read_public_key, read_secret_key, read_signing_key, sign, signature_faults
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.hub.publish import publish
 from empathy_eval.releases.verify.verify import verify
@@ -175,11 +175,11 @@ def test_a_key_lies_in_nothing_that_others_get(tmp_path: Path) -> None:
     for folder in (tmp_path / "build", tmp_path / "out"):
         folder.mkdir()
         with pytest.raises(InputError, match="a folder that others may receive"):
-            key_to_sign(key_file(folder / "secret"), tmp_path / "build", tmp_path / "out")
+            read_signing_key(key_file(folder / "secret"), tmp_path / "build", tmp_path / "out")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "out" / "secret")
     with pytest.raises(InputError, match="a folder that others may receive"):
-        key_to_sign(link, tmp_path / "build", tmp_path / "out")
+        read_signing_key(link, tmp_path / "build", tmp_path / "out")
 
 
 @pytest.mark.e2e

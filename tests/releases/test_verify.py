@@ -18,9 +18,9 @@ from empathy_eval.design.dataset import cells, files_of
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import ScoreCache, Scoring
-from empathy_eval.releases.assemble.documents import croissant_text
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.documents import croissant_text
 from empathy_eval.reports.page import number as shown
 
 from tests.doubles.papers_anew import told_anew
@@ -41,7 +41,7 @@ def rehash(folder: Path, **manifest: Any) -> None:
     value = json.loads(path.read_text()) | manifest
     (folder / "croissant.json").write_text(croissant_text(folder, value))
     value["files"] = {name: digest_file(folder / name) for name in value["files"]}
-    path.write_text(manifest_text(sealed(value)))
+    path.write_text(manifest_text(seal_manifest(value)))
 
 
 def change_rows(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:

@@ -17,7 +17,7 @@ from empathy_eval.design.language import load_language
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
 

@@ -17,8 +17,8 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.generation.build_folder import BUILD
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.generation.outcomes import BUILD
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.verify.manifest import manifest_faults
@@ -121,5 +121,5 @@ def test_verify_finds_errata_of_what_is_not_planned_and_counts_that_do_not_fit(m
 def test_counts_without_withdrawals_are_a_fault(made: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(made / "0.1.0", tmp_path / "r"))
     facts = read_manifest(copy) | {"withdrawn_counts": {"dialogues": 0, "pairs": 0}}
-    (copy / "manifest.json").write_text(manifest_text(sealed(facts)))
+    (copy / "manifest.json").write_text(manifest_text(seal_manifest(facts)))
     assert "withdrawn_counts: does not match 0 withdrawals" in "\n".join(map(str, verify(copy, fast=True)))

@@ -15,7 +15,7 @@ from empathy_eval.base.errors import Finding, InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.invisible import invisible_characters
 from empathy_eval.cli import main
-from empathy_eval.releases.assemble.manifest import manifest_text, sealed, software
+from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest, software_versions
 from empathy_eval.releases.hub.publish import publish
 from empathy_eval.releases.inspect.serving import _file
 from empathy_eval.releases.verify.verify import verify
@@ -42,7 +42,7 @@ def forge(folder: Path, **changes: Any) -> None:
     value = json.loads(path.read_text()) | changes
     names = {one.relative_to(folder).as_posix() for one in folder.rglob("*") if one.is_file()} - {"manifest.json"}
     value["files"] = {name: digest_file(folder / name) for name in sorted(names)}
-    path.write_text(manifest_text(sealed(value)))
+    path.write_text(manifest_text(seal_manifest(value)))
 
 
 def test_what_a_release_and_its_repository_have_is_no_fault(copy: Path) -> None:
@@ -104,7 +104,7 @@ def test_a_name_that_only_looks_right_is_told(name: str, copy: Path) -> None:
     path = copy / "manifest.json"
     value = json.loads(path.read_text())
     value["files"][name] = "0" * 64
-    path.write_text(manifest_text(sealed(value)))
+    path.write_text(manifest_text(seal_manifest(value)))
     found = [str(one) for one in faults(copy)]
     if list(invisible_characters(name)):  # the manifest itself is refused
         assert len(found) == 1 and "which nobody sees" in found[0] and not list(invisible_characters(found[0]))
@@ -181,9 +181,9 @@ def test_a_hidden_link_that_leads_out_is_told_too(copy: Path) -> None:
 
 @pytest.mark.e2e
 def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    forge(copy, software=software() | {"numpy": "1.0.0"})
+    forge(copy, software=software_versions() | {"numpy": "1.0.0"})
     (found,) = faults(copy)
-    assert found.severity == "note" and f"made with numpy 1.0.0, here {software()['numpy']}" in found.what
+    assert found.severity == "note" and f"made with numpy 1.0.0, here {software_versions()['numpy']}" in found.what
     assert main(["verify", "--fast", "--strict", str(copy)]) == 0
     assert capsys.readouterr().out.endswith("is what it claims\n")
     assert main(["verify", "--fast", "--json", str(copy)]) == 0
@@ -199,6 +199,6 @@ def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureF
     ],
 )
 def test_software_that_the_files_do_not_come_of_is_a_fault(change: dict[str, str | None], told: str, copy: Path) -> None:
-    forge(copy, software={name: one for name, one in {**software(), **change}.items() if one})
+    forge(copy, software={name: one for name, one in {**software_versions(), **change}.items() if one})
     assert told in said(copy) and not all(one.severity != "fault" for one in faults(copy))
     assert pq.read_metadata(copy / "candidates.parquet").created_by

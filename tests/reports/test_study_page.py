@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands import options as pages
+from empathy_eval.commands import command as pages
 from empathy_eval.commands.study_tables import p_cell
 from empathy_eval.raters.study.ratings import ReadOptions, read_study
 from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, StudyReport

@@ -52,6 +52,11 @@ def _single() -> re.Pattern[str]:
     return re.compile(rf"{unspaced().pattern}|[{BETWEEN}]")
 
 
+def tokens_of(language: str) -> str:
+    """The name of a language's tokens in signatures."""
+    return "empathy-eval" if language == ENGLISH else UNICODE_WORDS
+
+
 def _words(text: str, language: str) -> tuple[str, ...]:
     if language == ENGLISH:
         return tuple(word.casefold() for word in WORD.findall(text))

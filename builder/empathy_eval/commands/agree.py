@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.errors import Problem, plain, refuse
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableLine, TableText, aligned, table_text
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, Option, page_path, write_page
+from empathy_eval.commands.command import ONE_OF, PAPER, Command, Option, page_path, printed, write_page
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.agree import Agreement, CriterionAgreement, TagAudit

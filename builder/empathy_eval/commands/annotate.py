@@ -14,9 +14,8 @@ from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import fields_json, json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
+from empathy_eval.commands.command import A_RELEASE, Command, Option, whole_number
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.options import A_RELEASE, Option, whole_number
 from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
 from empathy_eval.commands.score_tables import attack_lines, crossed_lines
 
@@ -185,7 +184,7 @@ class AnnotationJobs:
 
         Open batches of the second job are imported first, because no other job may open their ledger.
         """
-        from empathy_eval.generation.build_folder import LEDGER
+        from empathy_eval.generation.outcomes import LEDGER
         from empathy_eval.raters.judges.annotations import ATTACKS
 
         run.refuse_contradictions("annotate")

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, arguments_for
+from empathy_eval.commands.command import RECIPE, Command, arguments_for, as_recipe, recipe_of
 from empathy_eval.commands.execution import RUN, RunOptions, run_command, run_job
-from empathy_eval.commands.options import RECIPE, as_recipe, recipe_of
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -62,11 +61,7 @@ COMMAND = Command(
     "make dialogues and their variants",
     "Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all items to a folder. "
     "Run the same command again to resume: no answered request is sent twice.",
-    {
-        **RECIPE,
-        "--out DIR": "the build folder; it belongs to one configuration",
-        **RUN,
-    },
+    {**RECIPE, "--out DIR": "the build folder; it belongs to one configuration", **RUN},
     factories={"recipe": recipe_of},
     run=_run,
 )

@@ -13,8 +13,19 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import A_RELEASE, CACHE, ONE_OF, PAPER, Option, cache_of, page_path, scoring_session, write_page
+from empathy_eval.commands.command import (
+    A_RELEASE,
+    CACHE,
+    ONE_OF,
+    PAPER,
+    Command,
+    Option,
+    cache_of,
+    page_path,
+    printed,
+    scoring_session,
+    write_page,
+)
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:

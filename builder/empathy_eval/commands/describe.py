@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import A_RELEASE, ONE_OF, PAPER, Option
+from empathy_eval.commands.command import A_RELEASE, ONE_OF, PAPER, Command, Option, printed
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.corpus.described import Described

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import A_RELEASE, ONE_OF, PAPER, Option
+from empathy_eval.commands.command import A_RELEASE, ONE_OF, PAPER, Command, Option, printed
 
 if TYPE_CHECKING:
     from empathy_eval.releases.compare.diff import Diff

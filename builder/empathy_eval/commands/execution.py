@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.command import arguments_for
-from empathy_eval.commands.options import ENGINE, ONE_OF, Option, Rows, check_engine, print_warnings
+from empathy_eval.commands.command import ENGINE, ONE_OF, Option, Rows, arguments_for, check_engine, print_warnings
 from empathy_eval.commands.progress import RunDisplay, display_progress
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def run_job(what: Recipe | Job, folder: Path, options: RunOptions) -> HandedOut:
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     from empathy_eval.base.stopping import run_beside_loops
-    from empathy_eval.generation.build_folder import LEDGER
+    from empathy_eval.generation.outcomes import LEDGER
 
     ledger = Path(options.ledger) if options.ledger else folder / LEDGER
     _import_packaged_answers(what, ledger)
@@ -125,11 +124,7 @@ def _with_warnings(what: Recipe | Job, folder: Path, ledger: Path, options: RunO
 
 
 def parse_part(text: str) -> tuple[int, int]:
-    """Parses ``3/16`` into two numbers.
-
-    Raises:
-        argparse.ArgumentTypeError: if the text has another form, or K is not from 1 to N.
-    """
+    """Parses ``3/16`` into two numbers. Raises ArgumentTypeError if the text has another form, or K is not from 1 to N."""
     match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if not match or not 1 <= int(match[1]) <= int(match[2]):
         raise argparse.ArgumentTypeError(f'"{text}" is not a part; write K/N with K from 1 to N, such as 3/16')
@@ -173,7 +168,7 @@ def run_command(
 
     ``closing`` is called only if the job is finished: no requests are handed out, and it was not one part of the plan.
     """
-    from empathy_eval.generation.build_folder import folder_canary_warnings
+    from empathy_eval.generation.outcomes import folder_canary_warnings
     from empathy_eval.generation.summary import RunProgress
 
     course = RunProgress()

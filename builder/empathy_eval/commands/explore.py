@@ -8,8 +8,7 @@ from pathlib import Path
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, Option, OptionGroup
+from empathy_eval.commands.command import RELEASE, Command, Option, OptionGroup
 
 EXAMPLES = """\
 examples:

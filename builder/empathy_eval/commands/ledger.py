@@ -13,8 +13,7 @@ from empathy_eval.base.errors import JobError, Problem, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import aligned
-from empathy_eval.commands.command import Command, CommandGroup
-from empathy_eval.commands.options import Option
+from empathy_eval.commands.command import Command, CommandGroup, Option
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import ImportedAnswers
@@ -214,10 +213,7 @@ COMMAND = CommandGroup(
             "write the answers of a ledger as text",
             "Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be kept in "
             "a repository. Commands that read a ledger take it in its place: --offline --ledger FILE, ledger merge, verify --ledger.",
-            {
-                "LEDGER": "the ledger, such as build/my/ledger.sqlite",
-                "out=FILE": "the file to write; it ends in .jsonl.gz",
-            },
+            {"LEDGER": "the ledger, such as build/my/ledger.sqlite", "out=FILE": "the file to write; it ends in .jsonl.gz"},
             shown=_exported,
             name="export",
         ),

@@ -98,10 +98,7 @@ COMMAND = Command(
     "show the names of metrics, rubrics, attacks and checks",
     "Lists the names that other verbs take, one per line, with the package that provides a name and the extra that it needs. Checks are "
     "listed only if an installed package adds them: built-in checks have no names and always run.",
-    {
-        "kind={metrics,rubrics,attacks,checks}": "list only names of this kind (default: all)",
-        "--json": "print the names as JSON",
-    },
+    {"kind={metrics,rubrics,attacks,checks}": "list only names of this kind (default: all)", "--json": "print the names as JSON"},
     shown=_shown,
     name="list",
 )

@@ -12,8 +12,7 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import aligned
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import ONE_OF, RECIPE, Option, Rows, as_recipe, check_count, recipe_of, whole_number
+from empathy_eval.commands.command import ONE_OF, RECIPE, Command, Option, Rows, as_recipe, check_count, recipe_of, whole_number
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request
@@ -78,7 +77,7 @@ def ledger_of_preview(options: Namespace, config: JobConfig) -> Path | None:
     Raises:
         InputError: if the folder holds another job, or an option does not go with a preview.
     """
-    from empathy_eval.generation.build_folder import LEDGER, claim_folder
+    from empathy_eval.generation.outcomes import LEDGER, claim_folder
 
     if options.part or options.engine == "ray" or options.wait is False:
         raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import SIGNER, TRUSTED
+from empathy_eval.commands.command import SIGNER, TRUSTED, Command
 
 if TYPE_CHECKING:
     from empathy_eval.releases.hub.publish import PublishedRelease

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import A_RELEASE, Option, report_faults, scoring_session
+from empathy_eval.commands.command import A_RELEASE, Command, Option, report_faults, scoring_session
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:

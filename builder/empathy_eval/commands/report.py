@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import CACHE, ENGINE, RELEASE, TRUSTED, cache_of, report_faults, scoring_session
+from empathy_eval.commands.command import CACHE, ENGINE, RELEASE, TRUSTED, Command, cache_of, printed, report_faults, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.reports.report import Report
@@ -50,14 +49,7 @@ COMMAND = Command(
     "measure a release again",
     "Scores the variants of a release with the scorers that its manifest names, and writes one self-contained page, the tables as JSON and "
     "the figures.",
-    {
-        **RELEASE,
-        "--out DIR": "where the report is written",
-        **TRUSTED,
-        **CACHE,
-        **ENGINE,
-        "--json": "print the tables as JSON",
-    },
+    {**RELEASE, "--out DIR": "where the report is written", **TRUSTED, **CACHE, **ENGINE, "--json": "print the tables as JSON"},
     shown=_shown,
     factories={"cache": cache_of},
     staged=True,

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
+from empathy_eval.commands.command import A_RELEASE, Command, Option, check_count, whole_number
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.options import A_RELEASE, Option, check_count, whole_number
 from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, CommandGroup
-from empathy_eval.commands.options import A_RELEASE, RELEASE, Option, whole_number
+from empathy_eval.commands.command import A_RELEASE, RELEASE, Command, CommandGroup, Option, whole_number
 from empathy_eval.commands.progress import display_stages
 
 if TYPE_CHECKING:

@@ -14,17 +14,18 @@ from warnings import warn
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import (
+from empathy_eval.commands.command import (
     A_RELEASE,
     CACHE,
     ENGINE,
     ONE_OF,
     PAPER,
+    Command,
     Option,
     cache_of,
     check_count,
     print_warnings,
+    printed,
     report_faults,
     scoring_session,
 )
@@ -140,7 +141,7 @@ class ScoreOptions:
 
     def tell_canary(self, leaked: Callable[[str], object]) -> None:
         """Calls ``leaked`` with a warning for each scored output that holds the canary; the scan follows scoring, so files are valid."""
-        from empathy_eval.generation.build_folder import folder_canary_warnings
+        from empathy_eval.generation.outcomes import folder_canary_warnings
         from empathy_eval.raters.judges.annotations import canary_scan
         from empathy_eval.releases.hub.fetch import release_folder
 
@@ -192,7 +193,7 @@ class ScoreOptions:
 def _scored(options: ScoreOptions, scoring: Scoring) -> Scored:
     """Scores custom texts, a release against people's ratings, or a release."""
     from empathy_eval.design.provenance import file_of
-    from empathy_eval.generation.build_folder import BUILD
+    from empathy_eval.generation.outcomes import BUILD
     from empathy_eval.raters.judges.annotations import annotations_in
     from empathy_eval.raters.people.human_correlation import score_rated, score_texts
     from empathy_eval.releases.hub.fetch import release_folder
@@ -260,10 +261,10 @@ def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Score
         better = {row.metric: row.higher_is_better for row in rows}
         failures = failures_of(folder, scores_in(items, better), better, asked.failures or 0, people)
     reasons = reasons_in(asked.annotations, folder, {case.pair_id for case in failures.cases})
-    cases = [
-        replace(case, reasons={name: reasons[key] for name in case.ranks if (key := (name, case.pair_id, case.variant)) in reasons})
-        for case in failures.cases
-    ]
+    cases = []
+    for case in failures.cases:
+        keys = {name: (name, case.pair_id, case.variant) for name in case.ranks}
+        cases.append(replace(case, reasons={name: reasons[key] for name, key in keys.items() if key in reasons}))
     result: Scored = replace(measured, failures=replace(failures, cases=tuple(cases)))
     return result
 

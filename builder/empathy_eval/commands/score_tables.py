@@ -15,16 +15,11 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.corpus.described import Described
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, ReleaseTables
-    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, Failures, FairnessRow, FairnessTable
+    from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, Failures, FairnessTable
     from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
     from empathy_eval.raters.study.results import StudyReport
     from empathy_eval.raters.systems.comparing import Compared
-    from empathy_eval.statistics.estimate import Estimate
-
-
-def _indented(row: FairnessRow) -> str:
-    return f"  {row.name}"
 
 
 def _difference_name(row: MetricComparison | CorrelationDifference) -> str:
@@ -51,7 +46,7 @@ def fairness_lines(table_of: FairnessTable) -> Iterator[str]:
         if rows:
             yield from ("", title)
         for metric in dict.fromkeys(row.metric for row in rows):
-            yield from table([Column(metric, _indented), *FAIRNESS], (row for row in rows if row.metric == metric))
+            yield from table([Column(metric, lambda row: f"  {row.name}"), *FAIRNESS], (row for row in rows if row.metric == metric))
     yield from ("", *table_of.told)
 
 
@@ -282,7 +277,8 @@ def _further_rows(criterion: CriterionCorrelations, name: str) -> list[str]:
 def _form(criterion: CriterionCorrelations, form: str) -> Iterator[str]:
     rows = [row for row in criterion.rows if row.form == form]
     whys = {row.metric: _undefined_reason(row) for row in rows}
-    cells = [(row.metric, *(_estimate_cell(row.figures[name]) for name in TITLES)) for row in rows if not whys[row.metric]]
+    figures = [(row.metric, [row.figures[name] for name in TITLES]) for row in rows if not whys[row.metric]]
+    cells = [(name, *("not defined" if figure.value is None else str(figure) for figure in some)) for name, some in figures]
     yield from aligned([(form, *TITLES.values()), *cells], len(TITLES) + 1) if cells else [form]
     for why, names in groupby(sorted((why, name) for name, why in whys.items() if why), key=lambda known: known[0]):
         yield f"  not defined: {why} ({', '.join(name for _, name in names)})"
@@ -293,10 +289,6 @@ def _undefined_reason(row: CorrelationRow) -> str:
     if any(measure.value is not None for measure in row.figures.values()):
         return ""
     return "; ".join(dict.fromkeys(measure.reason or "no reason is known" for measure in row.figures.values()))
-
-
-def _estimate_cell(estimate: Estimate) -> str:
-    return str(estimate) if estimate.value is not None else "not defined"
 
 
 def _differences(criterion: CriterionCorrelations) -> Iterator[str]:

@@ -10,8 +10,7 @@ from empathy_eval.base.files import write_whole
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.printed import Printable
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, scoring_session
+from empathy_eval.commands.command import ONE_OF, PAPER, RELEASE, Command, Option, printed, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.inversion.rows import ContrastAudit, ShortcutAudit
@@ -77,17 +76,15 @@ def direction_table(audit: ShortcutAudit) -> TableText:
     audited = [contrast for contrast in audit.contrasts if contrast.directions]
     if not audited:
         return table_text(["no plain features: their word lists are English, and there must be pairs"])
-    features = [
-        [f"  {rows[0].feature}", *(_difference(row.difference) for row in rows)]
-        for rows in zip(*(contrast.directions for contrast in audited), strict=True)
-    ]
+    directions = zip(*(contrast.directions for contrast in audited), strict=True)
+    features = [(f"  {rows[0].feature}", *(_difference(row.difference) for row in rows)) for rows in directions]
     lines: list[str] = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
-    lines += aligned([("  feature", *(row.contrast for row in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
+    lines += aligned([("  feature", *(row.contrast for row in audited)), *features], right=tuple(range(1, len(audited) + 1)))
     leaning = [contrast.contrast for contrast in audited if contrast.leans_to_apathy]
-    warning = (
-        f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."
-    )
-    return table_text([*lines, *([warning] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
+    if leaning:
+        warning = "trained on these, a metric learns that they are cold."
+        lines.append(f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): {warning}")
+    return table_text([*lines, f"settings: {audited[0].directions[0].signature}"])
 
 
 def _difference(estimate: Estimate | None) -> str:
@@ -100,9 +97,8 @@ def shortcut_table(audit: ShortcutAudit) -> TableText:
     """Returns the audit as lines of text, one block per contrast."""
     blocks = [_contrast(contrast, audit.by) for contrast in audit.contrasts] + ([_first(audit)] if audit.first else [])
     lines = [line for block in blocks for line in (*block, "")]
-    return table_text(
-        [*lines, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."]
-    )
+    lines.append("VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings.")
+    return table_text(lines)
 
 
 def _contrast(contrast: ContrastAudit, by: str) -> Iterator[str]:
@@ -114,9 +110,8 @@ def _contrast(contrast: ContrastAudit, by: str) -> Iterator[str]:
         yield f"  shortcut line: {contrast.line.accuracy.value:.3f} ({contrast.line.name})"
     for stance, words in ((contrast.kind, contrast.telltale_kind), (contrast.cold, contrast.telltale_cold)):
         if words:
-            yield f"  telltale words of {stance} ({contrast.kind}/{contrast.cold}): " + ", ".join(
-                f"{word.word} {word.kind}/{word.cold}" for word in words
-            )
+            listed = ", ".join(f"{word.word} {word.kind}/{word.cold}" for word in words)
+            yield f"  telltale words of {stance} ({contrast.kind}/{contrast.cold}): {listed}"
     for name, pairs in (("easiest", contrast.easiest), ("hardest", contrast.hardest)):
         if pairs:
             yield f"  {name}: " + ", ".join(f"{pair.pair_id} {pair.margin:+.2f}" for pair in pairs)
@@ -124,18 +119,11 @@ def _contrast(contrast: ContrastAudit, by: str) -> Iterator[str]:
 
 def _first(audit: ShortcutAudit) -> Iterator[str]:
     yield "words alone, with the first candidate that passed in place of the chosen one"
-    yield from aligned(
-        [
-            (
-                f"  {row.contrast}",
-                *_accuracy(row.shortcut.accuracy, row.shortcut.why),
-                f"another text in {row.others} of {row.shortcut.pairs} pairs",
-            )
-            for row in audit.first
-        ],
-        right=(1,),
-        head=False,
-    )
+    rows = []
+    for row in audit.first:
+        accuracy, changed = _accuracy(row.shortcut.accuracy, row.shortcut.why), f"{row.others} of {row.shortcut.pairs} pairs"
+        rows.append((f"  {row.contrast}", *accuracy, f"another text in {changed}"))
+    yield from aligned(rows, right=(1,), head=False)
 
 
 def _accuracy(estimate: Estimate | None, why: str | None) -> tuple[str, str]:

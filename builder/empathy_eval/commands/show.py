@@ -13,8 +13,7 @@ from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import run_beside_loops
-from empathy_eval.commands.command import Command, arguments_for
-from empathy_eval.commands.options import Option, check_count, whole_number
+from empathy_eval.commands.command import Command, Option, arguments_for, check_count, whole_number
 
 if TYPE_CHECKING:
     from empathy_eval.releases.inspect.show import InspectionInputs
@@ -124,8 +123,8 @@ def _lines(shown: ShownItem) -> Iterator[str]:
     yield from _section("context", [line for turn in shown.before for line in _turn(turn)])
     yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for text in shown.texts for line in _text(text)])
     yield from _section("texts that were not accepted", [line for text in shown.refused for line in _text(text)])
-    yield from _section("requests", [line for request in shown.asked for line in _request(request)])
-    for name, rows in shown.said.items():
+    yield from _section("requests", [line for request in shown.requests for line in _request(request)])
+    for name, rows in shown.judgements.items():
         yield from _section(name, [line for row in rows for line in _row(row)])
     yield from _section("notes", [line for note in shown.notes for line in _wrapped(note, "")])
 
@@ -147,13 +146,13 @@ def _turn(turn: ShownText) -> Iterator[str]:
 
 
 def _text(text: ShownText) -> Iterator[str]:
-    if not text.made:
+    if not text.origin:
         yield from _turn(text)
         return
     details = [value for value in (text.strategy and f"strategy {text.strategy}", text.way) if value]
     yield text.name + (f" ({', '.join(details)})" if details else "")
     yield from _wrapped(text.text, "    ")
-    yield from _wrapped(text.made + (f": {', '.join(text.reasons)}" if text.reasons else ""), "  ")
+    yield from _wrapped(text.origin + (f": {', '.join(text.reasons)}" if text.reasons else ""), "  ")
     if text.request_key:
         yield f"  key {text.request_key}"
     yield from _figures(text.figures)

@@ -14,8 +14,19 @@ from empathy_eval.base.errors import InputError, Problem, input_error, plain, re
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command, arguments_for, printed
-from empathy_eval.commands.options import ONE_OF, PAPER, Option, OptionGroup, Rows, page_path, whole_number, write_page
+from empathy_eval.commands.command import (
+    ONE_OF,
+    PAPER,
+    Command,
+    Option,
+    OptionGroup,
+    Rows,
+    arguments_for,
+    page_path,
+    printed,
+    whole_number,
+    write_page,
+)
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
@@ -44,11 +55,7 @@ PLAN: Rows = {
 
 
 def refuse_plan_options(options: argparse.Namespace) -> None:
-    """Refuses options of a plan.
-
-    Raises:
-        InputError: if one is given.
-    """
+    """Refuses options of a plan. Raises InputError if one is given."""
     if stray := [name for name in PLAN_OPTIONS if getattr(options, name) is not None]:
         raise InputError(Problem(_flag(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
 

@@ -30,12 +30,9 @@ def _balance(balance: Balance, draws: int) -> Iterator[Sequence[str]]:
     rows = [(column.column, *_rater_test(column.test, column.holm, draws)) for column in balance.columns if column.test is not None]
     whys = [f"  {column.column}: {why}" for column in balance.columns if (why := column.why or (column.test and column.test.why))]
     tests = aligned([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
-    drawn = (
-        ["  p drawn: chi-squared, from random tables with the same sums"]
-        if any(column.test and column.test.permutation for column in balance.columns)
-        else []
-    )
-    yield [*tests, *whys, *drawn, *(f"note: {note}" for note in balance.notes)]
+    if any(column.test and column.test.permutation for column in balance.columns):
+        whys.append("  p drawn: chi-squared, from random tables with the same sums")
+    yield [*tests, *whys, *(f"note: {note}" for note in balance.notes)]
     for column in balance.columns:
         if column.cells or any(median is not None for _, median, _ in column.quartiles):
             yield _column(column, balance.groups)
@@ -57,13 +54,8 @@ def _attention(attention: AttentionChecks, draws: int) -> list[str]:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]
         lines += aligned([("raters by failed attention checks", *attention.values), *rows], 1)
     if attention.without is not None:
-        lines += aligned(
-            [
-                ("groups by all categories", *HEAD, "p by rater"),
-                ("without raters who failed more than half", *_rater_test(attention.without, None, draws)[:-1]),
-            ],
-            2,
-        )
+        row = ("without raters who failed more than half", *_rater_test(attention.without, None, draws)[:-1])
+        lines += aligned([("groups by all categories", *HEAD, "p by rater"), row], 2)
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 
 
@@ -98,12 +90,8 @@ Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, al
 def study_table(studied: StudyReport) -> TableText:
     """Returns the results that fit on a terminal."""
     draws = studied.settings["permutations"]
-    blocks: list[Sequence[str]] = [
-        _groups(studied),
-        _tests(studied, studied.whole, "all ratings"),
-        _pairs(studied.whole, draws),
-        _gains(studied, studied.whole),
-    ]
+    whole = studied.whole
+    blocks: list[Sequence[str]] = [_groups(studied), _tests(studied, whole, "all ratings"), _pairs(whole, draws), _gains(studied, whole)]
     for column, parts in studied.parts.items():
         blocks.append(_parts(column, parts, draws))
         if len(parts) <= PARTS_SHOWN:
@@ -127,10 +115,8 @@ def _groups(studied: StudyReport) -> Sequence[str]:
 def _tests(studied: StudyReport, part: StudyPart, title: str) -> list[str]:
     draws = studied.settings["permutations"]
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
-    return [
-        *aligned([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
-        *_reasons((name, test.why) for name, test in named),
-    ]
+    rows = [(name, *_test(test, draws)) for name, test in named]
+    return [*aligned([(f"{title}: groups by", *TEST), *rows]), *_reasons((name, test.why) for name, test in named)]
 
 
 def _pairs(part: StudyPart, draws: int) -> list[str]:
@@ -155,10 +141,8 @@ def _gain(gain: Gain, draws: int) -> tuple[str, ...]:
 def _parts(column: str, parts: Sequence[StudyPart], draws: int) -> list[str]:
     cells = ((*_test(part.omnibus, draws)[:3], *_corrected(part.omnibus, part.corrected, draws)) for part in parts)
     rows = [(part.name or "", f"{part.omnibus.n:,}", *some) for part, some in zip(parts, cells, strict=True)]
-    return [
-        *aligned([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
-        *_reasons((part.name or "", part.omnibus.why) for part in parts),
-    ]
+    reasons = _reasons((part.name or "", part.omnibus.why) for part in parts)
+    return [*aligned([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]), *reasons]
 
 
 def _test(test: ChiSquaredTest, draws: int) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ from empathy_eval.base.errors import Problem
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import ONE_OF, PAPER, RELEASE, Option, OptionGroup
+from empathy_eval.commands.command import ONE_OF, PAPER, RELEASE, Command, Option, OptionGroup
 
 if TYPE_CHECKING:
     from empathy_eval.statistics.estimate import Estimate

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.command import Command
-from empathy_eval.commands.options import RELEASE, SIGNER, TRUSTED, scoring_session
+from empathy_eval.commands.command import RELEASE, SIGNER, TRUSTED, Command, scoring_session
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Finding

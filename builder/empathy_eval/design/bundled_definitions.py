@@ -88,11 +88,7 @@ def is_known_file(path: str) -> bool:
 
 
 def read_definition(folder: Path, path: str) -> tuple[Any, str]:
-    """The validated content of a file in the folder, and its hash.
-
-    Raises:
-        InputError: if it cannot be read, is too large, or is invalid.
-    """
+    """The validated content of a file in the folder, and its hash. Raises InputError if it cannot be read, is too large, or is invalid."""
     where = folder / path
     try:
         if where.stat().st_size > MOST_BYTES:

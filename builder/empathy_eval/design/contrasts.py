@@ -1,4 +1,4 @@
-"""The contrasts of the design: the two variants of a pair, and the effects of the 2 x 2 of closeness and stance."""
+"""Contrasts of the design: the two variants of a pair, and the effects of the 2 x 2 of closeness and stance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Contrast:
 
     Under the null hypothesis that these variants do not differ, permuting them within a dialogue changes only chance: the p-value tests
     this. ``forced`` means that the checks force its sign on metrics that read the reference. ``duels`` are the pairwise comparisons
-    (empathetic, apathetic) whose mean is its accuracy; those of stance compare within near and within far.
+    (empathetic, apathetic) whose mean is its accuracy; those of stance compare within near and within far. ``sides`` are
+    (empathetic, apathetic) if two variants are compared, None for an effect of four.
     """
 
     name: str
@@ -33,15 +34,11 @@ class Contrast:
     mirror: Mapping[str, str]
     forced: bool = False
     duels: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def sides(self) -> tuple[str, str] | None:
-        """(empathetic, apathetic) if two variants are compared, None for an effect of four."""
-        return self.duels[0] if len(self.weights) == 2 else None
+    sides: tuple[str, str] | None = None
 
 
 def _between(name: str, first: str, other: str, *, forced: bool = False) -> Contrast:
-    return Contrast(name, {first: 1, other: -1}, {first: other, other: first}, forced, ((first, other),))
+    return Contrast(name, {first: 1, other: -1}, {first: other, other: first}, forced, ((first, other),), (first, other))
 
 
 # What the other cell is: of the same closeness and the other stance, and of the same stance and the other closeness.

@@ -17,8 +17,6 @@ from empathy_eval.design.errata import original_id
 from empathy_eval.design.personas import VOICES
 
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
-
-
 # How the variants of a pair are made what they are; null where that was not planned.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
@@ -38,11 +36,8 @@ _PAIR = [
     ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
     *((name, TEXT) for name in (*WAYS, *VOICES)),
 ]  # fmt: skip
-_CONTROL = [
-    (f"{control}{suffix}", kind)
-    for control in CONTROLS
-    for suffix, kind in (("", TEXT), ("_edit_ratio", pa.float64()), ("_overlap", pa.float64()), ("_toxicity", pa.float64()))
-]
+_MEASURES = {"": TEXT, "_edit_ratio": pa.float64(), "_overlap": pa.float64(), "_toxicity": pa.float64()}
+_CONTROL = [(f"{control}{suffix}", kind) for control in CONTROLS for suffix, kind in _MEASURES.items()]
 _TURN = pa.struct([("role", TEXT), ("text", TEXT), ("strategy", TEXT), ("phase", TEXT)])
 COLUMNS = {
     "pairs": pa.schema(_PAIR),
@@ -180,11 +175,7 @@ SIGNATURE = f"{MANIFEST}.minisig"
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:
-    """The manifest of a release.
-
-    Raises:
-        InputError: if the folder holds none, or it is not valid.
-    """
+    """The manifest of a release. Raises InputError if the folder holds none, or it is not valid."""
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
@@ -192,9 +183,5 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
 
 
 def read_tables(release_dir: Path) -> dict[str, Any]:
-    """The tables of a release's report.
-
-    Raises:
-        InputError: if they are missing, not JSON, or of another shape.
-    """
+    """The tables of a release's report. Raises InputError if they are missing, not JSON, or of another shape."""
     return read_json(release_dir / "report" / TABLES, "tables", WHOLE)

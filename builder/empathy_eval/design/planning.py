@@ -61,22 +61,15 @@ def _seed_plan(config: Configuration, catalogue: Catalogue, number: int, seed: S
 
 
 def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
-    """The first, middle and last plan of a build, without drawing the others.
-
-    Raises:
-        InputError: as :func:`plans`.
-    """
+    """The first, middle and last plan of a build, without drawing the others. Raises InputError as :func:`plans` does."""
     yield from plans(config, catalogue, set(probes(_ids(config, catalogue))))
 
 
 def _ids(config: Configuration, catalogue: Catalogue) -> list[str]:
     """The ids of all dialogues of a build, in plan order, without drawing plans."""
     if config.plan == "drawn":
-        ids = [
-            f"{number:03d}-{index:05d}"
-            for number, positions in sequence_positions(config, catalogue).items()
-            for index in range(len(positions))
-        ]
+        positions = sequence_positions(config, catalogue)
+        ids = [f"{number:03d}-{index:05d}" for number, some in positions.items() for index in range(len(some))]
     else:
         ids = [f"{number:03d}-seed" for number in quotas(config, catalogue)]
     return [config.corrected.get(dialogue_id, dialogue_id) for dialogue_id in ids]

@@ -98,11 +98,8 @@ class Provenance:
     @property
     def settings_line(self) -> str:
         """The settings that are set, in one line."""
-        shown = {
-            name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else value
-            for name, value in self.settings.items()
-            if value not in (None, False, "", (), [])
-        }
+        settings = {name: value for name, value in self.settings.items() if value not in (None, False, "", (), [])}
+        shown = {name: ", ".join(map(str, value)) if isinstance(value, list | tuple) else value for name, value in settings.items()}
         return "; ".join(name if value is True else f"{name} {value}" for name, value in shown.items())
 
 

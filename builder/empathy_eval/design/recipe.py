@@ -143,9 +143,5 @@ def _english_texts(language: Language, packaged: Sequence[str]) -> Iterator[Prob
 
 @takes_paths
 def configuration_file(config: str | Path) -> Path:
-    """The file of a configuration: a path, or the name of a packaged one.
-
-    Raises:
-        InputError: for a name that is neither.
-    """
+    """The file of a configuration: a path, or the name of a packaged one. Raises InputError for a name that is neither."""
     return packaged_file(config, "configuration", "release", PACKAGED, f"name a file, or one of {', '.join(PACKAGED)}")

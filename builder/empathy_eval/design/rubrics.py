@@ -256,11 +256,7 @@ def _odd_example(example: dict[str, Any], criteria: list[dict[str, Any]]) -> Ite
 
 
 def rubric_of(value: Mapping[str, Any]) -> Rubric:
-    """A rubric from the JSON of its fields.
-
-    Raises:
-        InputError: if it is invalid.
-    """
+    """A rubric from the JSON of its fields. Raises InputError if it is invalid."""
     try:
         anchors = [{float(number): text for number, text in raw["anchors"].items()} for raw in value["criteria"]]
         scales = [raw["scale"] and Scale(**raw["scale"]) for raw in value["criteria"]]

@@ -59,11 +59,7 @@ class ScenarioGroups:
 
 
 def load_groups(path: Path | None = None) -> ScenarioGroups:
-    """The groups of a file, by default the packaged one.
-
-    Raises:
-        InputError: if the file is not valid, or two groups have one name.
-    """
+    """The groups of a file, by default the packaged one. Raises InputError if the file is not valid, or two groups have one name."""
     path = path or data_folder("scenarios") / FILE
     content = read_yaml(path, "groups")
     names = [group["name"] for group in content]

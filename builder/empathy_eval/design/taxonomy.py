@@ -142,11 +142,8 @@ def _read(path: Path) -> Taxonomy:
 
 def _repeated(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:
     """Problems for repeated names."""
-    named = {
-        "phases": taxonomy.phases,
-        "strategies": [strategy.abbreviation for strategy in taxonomy.strategies],
-        **{kind: [entry.name for entry in getattr(taxonomy, kind)] for kind in ("manners", "devices")},
-    }
+    named = {"phases": taxonomy.phases, "strategies": [strategy.abbreviation for strategy in taxonomy.strategies]}
+    named |= {kind: [entry.name for entry in getattr(taxonomy, kind)] for kind in ("manners", "devices")}
     for kind, names in named.items():
         for name in [name for name, count in Counter(names).items() if count > 1]:
             yield Problem(f"{path}: {kind}", f'has "{name}" twice', "give each a name of its own")

@@ -14,7 +14,7 @@ from empathy_eval.base.errors import Problem, input_error, refuse, some_of
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
-from empathy_eval.base.text import ENGLISH, UNICODE_WORDS, words
+from empathy_eval.base.text import ENGLISH, tokens_of, words
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR, RAW, STANCE_FAR, STANCE_NEAR, STANCE_OF
 
 # Weights are whole numbers of millionths: a text's score is their sum, the same on every machine.
@@ -30,11 +30,6 @@ SHOWN = 5
 # Why a text that passed its checks is not released, where several were asked for.
 NOT_CHOSEN = "not_chosen"
 MAKE = "make one with empathy-eval shortcuts RELEASE --out LIST.json"
-
-
-def tokens_of(language: str) -> str:
-    """The name of a language's tokens in signatures."""
-    return "empathy-eval" if language == ENGLISH else UNICODE_WORDS
 
 
 @dataclass(frozen=True)
@@ -98,11 +93,7 @@ class WordList:
 
 
 def word_list_of(value: Any, where: object) -> WordList:
-    """The word list of plain values.
-
-    Raises:
-        InputError: if they are invalid; all problems at once.
-    """
+    """The word list of plain values. Raises InputError if they are invalid; all problems at once."""
     check(value, "word_list", where)
     if value["tokens"] != (tokens := tokens_of(value["language"])):
         what = f'counts tokens by "{value["tokens"]}", but the language "{value["language"]}" uses "{tokens}"'
@@ -131,9 +122,5 @@ def _counted(word: str, language: str) -> bool:
 
 
 def read_word_list(path: Path) -> WordList:
-    """The word list of a file.
-
-    Raises:
-        InputError: if it cannot be read or is invalid.
-    """
+    """The word list of a file. Raises InputError if it cannot be read or is invalid."""
     return word_list_of(read_json(path, None, MAKE), path)

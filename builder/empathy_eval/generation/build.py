@@ -25,8 +25,8 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import JobConfig
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_definitions
 from empathy_eval.generation.job import WINDOW, Job, job_of, outcomes, shard
+from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_definitions
 from empathy_eval.generation.summary import FIRST, RunProgress, Summary
 
 # Allocations, and collections of each generation, after which the next one is collected.
@@ -99,11 +99,7 @@ def rare_garbage_collection() -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(config: JobConfig, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
-    """The ledger of a build in its own folder, and the budget.
-
-    Raises:
-        InputError, JobError: as :func:`build`.
-    """
+    """The ledger of a build in its own folder, and the budget. Raises InputError or JobError as :func:`build` does."""
     claim_folder(out, config)
     if not run.offline and run.notes is None:
         for model in config.active_models.values():

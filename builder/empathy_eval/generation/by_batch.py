@@ -25,8 +25,8 @@ from empathy_eval.completions.models.batch_api import Batches, BatchState
 from empathy_eval.design.endpoints import JobConfig
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.job import Job, job_of
+from empathy_eval.generation.outcomes import LEDGER
 from empathy_eval.generation.summary import HandedOut
 
 # Seconds between two looks at batches that take hours.

@@ -54,7 +54,7 @@ class Bounds:
 class Twins:
     """The two contexts and replies: the seeker's last message with the given reply, and the twin with its own reply."""
 
-    said: str
+    message: str
     reference: str
     twin: str
     reply: str
@@ -74,7 +74,7 @@ def twin_flaws(twins: Twins, limits: Limits, language: Language) -> Iterator[Fla
 
 
 def _of_twin(twins: Twins, bounds: Bounds, language: Language) -> Iterator[Flaw]:
-    changed = changed_words(twins.said, twins.twin, language.code)
+    changed = changed_words(twins.message, twins.twin, language.code)
     if not words(twins.twin, language.code):
         yield Flaw("twin_empty", "the twin says nothing; write the seeker's whole last message, with a few words changed")
     elif changed < bounds.changed_least:
@@ -87,7 +87,7 @@ def _of_twin(twins: Twins, bounds: Bounds, language: Language) -> Iterator[Flaw]
 
 def _echoes(twins: Twins, code: str) -> Iterator[Flaw]:
     """Flaws of replies that repeat a word in which their context differs: counting shared words would match them."""
-    original, twin = (content_words(text, code) for text in (twins.said, twins.twin))
+    original, twin = (content_words(text, code) for text in (twins.message, twins.twin))
     if repeated := sorted((twin - original) & content_words(twins.reply, code)):
         quoted = ", ".join(f'"{word}"' for word in repeated)
         what = f"the reply repeats {len(repeated)} of the words that are new in the twin: {quoted}; say it in other words"

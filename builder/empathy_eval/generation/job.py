@@ -11,22 +11,24 @@ from operator import methodcaller
 from typing import Any, Generic, Protocol, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, collecting, job_error, refuse
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.schemas import schema
+from empathy_eval.base.version import __version__
 from empathy_eval.completions.asker import Asker, gather_all
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.custom import custom_models
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.completions.requests import Flaw, Model, NoAnswer
-from empathy_eval.design.bundled_definitions import definition_files
+from empathy_eval.design.bundled_definitions import definition_files, definitions_of
 from empathy_eval.design.endpoints import JobConfig
 from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.planning import Plan, PlannedTurn, kinds_of_plan, plans, probes, refuse_unknown_errata, seed_plan, some_plans
 from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.quotas import planned_count
+from empathy_eval.design.quotas import planned_count, quotas
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.custom import Check, custom_checks, flaws_by
 from empathy_eval.generation.crossed_by_models import CrossedItemWriter
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome, Turn
@@ -320,7 +322,24 @@ class Dialogues:
 
     def header(self) -> dict[str, Any]:
         """Configuration, templates, rules, schemas, seeds and weights."""
-        return provenance(self.recipe, custom_checks(self.recipe))
+        recipe, config, catalogue = self.recipe, self.recipe.config, self.recipe.catalogue
+        checks = custom_checks(recipe)
+        by_number = quotas(config, catalogue).items()
+        scenarios = {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in by_number}
+        return {
+            "configuration": config.published,
+            "identity": config.identity,
+            "templates": recipe.templates,
+            "rules": recipe.language.hashes,
+            "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in recipe.kinds)},
+            "seeds": catalogue.seed_hash,
+            "scenario_files": recipe.scenario_files,
+            "definitions": definitions_of({"scenarios": scenarios}, catalogue),
+            "scenarios": scenarios,
+            "toxicity_weights": weights_of(config.checks.toxicity),
+            **({"checks": {check.name: check.signature for check in checks}} if checks else {}),
+            "builder": __version__,
+        }
 
     def carried(self) -> dict[str, str]:
         """Definitions, rules and templates."""

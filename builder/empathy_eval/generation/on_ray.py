@@ -23,8 +23,8 @@ from empathy_eval.completions.requests import Notice, Usage
 from empathy_eval.design.endpoints import JobConfig
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build, opened, run_job
-from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.job import Job, job_of, shard
+from empathy_eval.generation.outcomes import LEDGER
 from empathy_eval.generation.summary import STATUSES, RunProgress, Summary
 
 Rows = list[tuple[Any, ...]]

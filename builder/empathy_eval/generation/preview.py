@@ -29,10 +29,9 @@ from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.taxonomy import crossable
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
 from empathy_eval.generation.checks.custom import custom_checks
 from empathy_eval.generation.job import Dialogues, ItemPipeline, placeholder_dialogue
-from empathy_eval.generation.outcomes import Dialogue
+from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, Dialogue
 from empathy_eval.generation.replay_item import matches_plan
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
@@ -324,11 +323,8 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
     for folder in dict.fromkeys(folders):
         if (folder / CONFIGURATION).is_file():
             before = dict(_leaves(read_json(folder / CONFIGURATION, None, "")))
-            changes |= {
-                f"{name} ({_shown(now.get(name))}, was {_shown(before.get(name))})"
-                for name in now.keys() | before.keys()
-                if now.get(name) != before.get(name)
-            }
+            differing = (name for name in now.keys() | before.keys() if now.get(name) != before.get(name))
+            changes |= {f"{name} ({_shown(now.get(name))}, was {_shown(before.get(name))})" for name in differing}
         with contextlib.suppress(InputError):  # a folder without a finished build, or with what is none, says nothing of it
             header = read_json(folder / BUILD, "build", "")
             then = (header.get("templates", {}), header.get("scenario_files", {}), {"seed dialogues": header.get("seeds")})

@@ -76,11 +76,7 @@ class ItemReplayer:
             scorer.weights = weights or ""
 
     def trace(self, plan: Plan, known: KnownItem | None = None) -> Trace:
-        """Replays a planned item, in its own event loop.
-
-        Raises:
-            JobError: if a ledger row that it needs is damaged.
-        """
+        """Replays a planned item, in its own event loop. Raises JobError if a ledger row that it needs is damaged."""
         return asyncio.run(self._trace(plan, known or KnownItem()))
 
     async def _trace(self, plan: Plan, known: KnownItem) -> Trace:

@@ -49,11 +49,7 @@ def parse_answer(value: Any) -> tuple[str, tuple[Turn, ...]]:
 
 
 async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: Plan, trail: Trail) -> Dialogue | None:
-    """The dialogue of a plan, or None if all samples were refused.
-
-    Raises:
-        NoAnswer: if the model did not answer.
-    """
+    """The dialogue of a plan, or None if all samples were refused. Raises NoAnswer if the model did not answer."""
 
     async def judge(value: Any) -> tuple[str, tuple[Turn, ...]] | list[Flaw]:
         description, turns = parse_answer(value)

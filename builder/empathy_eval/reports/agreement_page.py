@@ -104,12 +104,9 @@ def judge_series(judges: Sequence[str]) -> tuple[DotSeries, ...]:
 
 
 def dot_chart(
-    frameworks: Sequence[FrameworkRows],
-    series: Sequence[DotSeries],
-    figures: Callable[[ReliabilityRow], Iterable[DotFigure]],
-    middle: float | None = None,
-    line: float | None = None,
-) -> DotChart | None:
+    frameworks: Sequence[FrameworkRows], series: Sequence[DotSeries], figures: Callable[[ReliabilityRow], Iterable[DotFigure]],
+    middle: float | None = None, line: float | None = None,
+) -> DotChart | None:  # fmt: skip
     """Returns the chart of the figures of each row; None if none is defined."""
     lanes = {(lane.kind, lane.name): lane for lane in series}
     by_series: dict[DotSeries, list[Estimate]] = {lane: [] for lane in series}
@@ -120,19 +117,14 @@ def dot_chart(
     drawn = [key for key, some in by_series.items() if any(estimate.value is not None for estimate in some)]
     if not drawn:
         return None
-    absent = tuple(
-        (key, tuple(dict.fromkeys(str(estimate.reason) for estimate in some))) for key, some in by_series.items() if key not in drawn
-    )
-    groups = tuple(
-        (part.framework.title, tuple(_dot_row(row.criterion, drawn, [(_of(lanes, dot), dot) for dot in figures(row)]) for row in part.rows))
-        for part in frameworks
-    )
-    ends = [
-        *(end for some in by_series.values() for estimate in some for end in (estimate.value, estimate.low, estimate.high)),
-        middle,
-        line,
-    ]
-    return DotChart(tuple(drawn), absent, groups, ticks([end for end in ends if end is not None]), middle, line)
+    reasons = {key: dict.fromkeys(str(estimate.reason) for estimate in some) for key, some in by_series.items() if key not in drawn}
+    groups = []
+    for part in frameworks:
+        rows = (_dot_row(row.criterion, drawn, [(_of(lanes, dot), dot) for dot in figures(row)]) for row in part.rows)
+        groups.append((part.framework.title, tuple(rows)))
+    ends = [end for some in by_series.values() for estimate in some for end in (estimate.value, estimate.low, estimate.high)]
+    axis = ticks([end for end in (*ends, middle, line) if end is not None])
+    return DotChart(tuple(drawn), tuple((key, tuple(some)) for key, some in reasons.items()), tuple(groups), axis, middle, line)
 
 
 def _rows(frameworks: Iterable[FrameworkRows]) -> Iterator[ReliabilityRow]:
@@ -174,11 +166,8 @@ def agreement_planes(
     size = axis[-1] - axis[0]
     drawn = list[AgreementPlane]()
     for lane, places in coordinates:
-        points = [
-            (number, framework, x, y)
-            for number, ((framework, _), (x, y)) in enumerate(zip(rows, places, strict=True), start=1)
-            if x is not None and y is not None
-        ]
+        numbered = enumerate(zip(rows, places, strict=True), start=1)
+        points = [(number, index, x, y) for number, ((index, _), (x, y)) in numbered if x is not None and y is not None]
         labels = _labels([(number, (x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for number, _, x, y in points])
         missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
         drawn.append(AgreementPlane(lane, tuple(PlanePoint(*point, label) for point, label in zip(points, labels, strict=True)), missing))
@@ -238,13 +227,12 @@ def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str,
         yield DotFigure("experts", None, row.experts)
         yield from others(row, {name: against.kappa for name, against in placed.items()})
 
+    def alphas(row: ReliabilityRow) -> Iterator[DotFigure]:
+        return (DotFigure(name, None, estimate) for name, estimate in row.alpha.items())
+
     return {
         "kappas": dot_chart(of.frameworks, (EXPERTS, *drawn, *last), kappas, line=of.overall.benchmark),
-        "alphas": dot_chart(
-            of.frameworks,
-            (EXPERTS, *((JUDGES,) if judges else ())),
-            lambda row: [DotFigure(name, None, estimate) for name, estimate in row.alpha.items()],
-        ),
+        "alphas": dot_chart(of.frameworks, (EXPERTS, *((JUDGES,) if judges else ())), alphas),
         "inflations": dot_chart(of.frameworks, (*drawn, *last), lambda row: others(row, row.inflation), middle=0),
     }
 

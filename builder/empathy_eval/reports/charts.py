@@ -151,18 +151,17 @@ DELTAS = {
 
 
 def delta_charts(sections: Mapping[str, Any]) -> list[Chart]:
-    """How much more often each strategy is used in one variant than in another: as planned, and as judges named it, judge by judge."""
+    """Returns charts of how much more often each strategy is used in one variant than in another, as planned and as named by each judge."""
     planned = (sections.get("depth") or {}).get("planned", ())
     totals = {side: sum(sum(row[side]) for row in planned) for side in ("near", "far")}
     shares = [(row["name"], sum(row["far"]) / totals["far"] - sum(row["near"]) / totals["near"]) for row in planned if all(totals.values())]
     rows = [(name, [Mark(RAW, Estimate(share))]) for name, share in sorted(shares, key=lambda named: -named[1])]
     judges = (sections.get("judges") or {}).get("course") or {}
     named = [(judge, course["deltas"]) for judge, course in judges.items() if course["deltas"]]
-    marks = [
-        (strategy if len(named) == 1 else f"{judge}: {strategy}", _delta_marks(deltas, strategy))
-        for judge, deltas in named
-        for strategy in dict.fromkeys(name for some in deltas.values() for name in some)
-    ]
+    marks = []
+    for judge, deltas in named:
+        for strategy in dict.fromkeys(name for some in deltas.values() for name in some):
+            marks.append((strategy if len(named) == 1 else f"{judge}: {strategy}", _delta_marks(deltas, strategy)))
     label = "difference of the shares of turns"
     charts = (_chart("deltas_planned", DELTAS, rows, 0, label), _chart("deltas", DELTAS, marks, 0, label))
     return [chart for chart in charts if chart]
@@ -183,7 +182,7 @@ class DepthPanel:
 
 
 def panels_of(sections: Mapping[str, Any]) -> list[DepthPanel]:
-    """Words and questions per helper turn over a dialogue, by variant, and the understanding that each judge sees."""
+    """Returns words and questions per helper turn over a dialogue, by variant, and the understanding rated by each judge."""
     if not (depth := sections.get("depth")):
         return []
     panels = [(f"{what} per turn", {row["variant"]: row[what] for row in depth["variants"]}) for what in ("words", "questions")]
@@ -200,7 +199,7 @@ def _top(lines: Mapping[str, Sequence[float | None]]) -> float:
 
 
 def phases_named(sections: Mapping[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
-    """(judge, variant, phases by part) of all texts whose strategies judges named, in the form of the course of a dialogue."""
+    """Returns (judge, variant, phases by part) of all texts whose strategies judges named, in the form of the course of a dialogue."""
     named = []
     for judge, course in ((sections.get("judges") or {}).get("course") or {}).items():
         for variant, rows in course["variants"].items():
@@ -295,7 +294,7 @@ def draw_course(course: dict[str, Any], folder: Path) -> None:
 
 
 def draw_named(named: Sequence[tuple[str, str, dict[str, Any]]], folder: Path) -> None:
-    """The share of each phase in each part of a dialogue as judges named it, a row a judge and variant; nothing without a judge."""
+    """Draws the share of each phase in each part of a dialogue as judges named it, one row per judge and variant; none without judges."""
     if not named:
         return
     with _figure(folder, "course_named", (7.2, 1.25 * len(named) + 1.1), len(named)) as (figure, axes):
@@ -309,7 +308,7 @@ def draw_named(named: Sequence[tuple[str, str, dict[str, Any]]], folder: Path) -
 
 
 def draw_depth(panels: Sequence[DepthPanel], folder: Path) -> None:
-    """What helpers of each variant say over a dialogue, a panel a figure; nothing without a panel."""
+    """Draws panels, one below the other; nothing without a panel."""
     if not panels:
         return
     with _figure(folder, "depth", (7.2, 1.7 * len(panels) + 1.1), len(panels)) as (figure, axes):
@@ -337,7 +336,7 @@ def _stacked(axes: Any, course: dict[str, Any]) -> None:
 
 @contextmanager
 def _figure(folder: Path, name: str, size: tuple[float, float], rows: int = 1, forms: Sequence[str] = PAGE) -> Iterator[tuple[Any, Any]]:
-    """A figure to draw in, that is then written in each form."""
+    """Yields a figure and its axes; writes the figure in each form afterwards."""
     with room_for(folder), matplotlib.rc_context(SETTINGS):
         folder.mkdir(parents=True, exist_ok=True)
         # Without pyplot there is no backend to choose, which would be the caller's too.

@@ -75,10 +75,8 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
         listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
         return shown(model) if listed(model) or name not in without else "left-out"
 
-    return {
-        **configuration,
-        "report": {**settings, **{name: {**settings[name], "model": named(name, model)} for name, model in models.items()}},
-    }
+    renamed = {name: {**settings[name], "model": named(name, model)} for name, model in models.items()}
+    return {**configuration, "report": {**settings, **renamed}}
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -117,14 +115,11 @@ def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
     judges = {name: model for name, model in named.items() if isinstance(model, str)}
     families = {writer: family_of(writer) for writer in (*writers, *judges.values())}
     shared = {families[writer] for writer in writers} & {families[judge] for judge in judges.values()} - {""}
-    return [
-        {
-            "family": family,
-            "writers": [writer for writer in writers if families[writer] == family],
-            "judges": {name: model for name, model in judges.items() if families[model] == family},
-        }
-        for family in sorted(shared)
-    ]
+    rows = []
+    for family in sorted(shared):
+        scorers = {name: model for name, model in judges.items() if families[model] == family}
+        rows.append({"family": family, "writers": [writer for writer in writers if families[writer] == family], "judges": scorers})
+    return rows
 
 
 # Provenance of the tables of a report in a folder of its own.
@@ -211,9 +206,8 @@ def release_metrics(manifest: dict[str, Any], trusted: Collection[str] = ()) -> 
         InputError: if a metric cannot be loaded, or the manifest leaves out a metric that it does not have.
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
-    settings, language = configuration["report"], language_of(configuration)
-    selected = manifest_metrics(settings, trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
-    return _collect_metrics(lambda: find(selected.names, settings, own=selected.own, language=language), settings, without), selected.left
+    selected = manifest_metrics(configuration["report"], trusted, without, [metric["metric"] for metric in manifest.get("metrics", ())])
+    return _load_metrics(configuration, selected.names, selected.own, without), selected.left
 
 
 def configured_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> ReportMetrics:
@@ -222,16 +216,15 @@ def configured_metrics(configuration: dict[str, Any], without: Collection[str] =
     Raises:
         InputError: if a metric is unknown or cannot be loaded, or ``without`` names none of them.
     """
-    settings, language = configuration["report"], language_of(configuration)
-    names = names_of(settings, without, "--without")
-    return _collect_metrics(lambda: find(names, settings, own=names, language=language), settings, without)
+    names = names_of(configuration["report"], without, "--without")
+    return _load_metrics(configuration, names, names, without)
 
 
-def _collect_metrics(metrics: Callable[[], MetricSelection], settings: dict[str, Any], without: Collection[str]) -> ReportMetrics:
-    """Loads the metrics and the embedding; raises all problems at once."""
-    problems, selection, embedding = list[Problem](), MetricSelection((), ()), None
+def _load_metrics(configuration: dict[str, Any], names: Sequence[str], own: Collection[str], without: Collection[str]) -> ReportMetrics:
+    """Loads the metrics and the embedding; ``own`` may be code. Raises all problems at once."""
+    settings, problems, selection, embedding = configuration["report"], list[Problem](), MetricSelection((), ()), None
     with collecting(problems):
-        selection = metrics()
+        selection = find(names, settings, own=own, language=language_of(configuration))
     with collecting(problems):
         embedding = embedding_of(settings, without, selection.metrics)
     refuse(problems)
@@ -312,7 +305,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
         "depth": depth(evaluation.pairs, evaluation.controls, release_dir),
         "examples": examples(release_dir, metrics.language),
         "making": making(facts),
-        **judge_section(release_dir, facts),
+        **(judge_section(release_dir, facts) if facts.get("annotations") else {}),
     }
     attacks, fairness = find_attacks(language=metrics.language, hint=ONLY_SCORED), FairnessTest(evaluation, hint=ONLY_SCORED)
     extra = ExtraMeasurements(attacks, few_of(len(evaluation.pairs)), fairness, embedding=metrics.embedding)

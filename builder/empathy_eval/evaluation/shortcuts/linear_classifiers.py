@@ -13,9 +13,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.text import ENGLISH, words
+from empathy_eval.base.text import ENGLISH, tokens_of, words
 from empathy_eval.design.word_list import UNIT as UNIT
-from empathy_eval.design.word_list import tokens_of
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.ranking import wins
 

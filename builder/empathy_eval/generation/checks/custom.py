@@ -64,11 +64,7 @@ def custom_checks(recipe: Recipe) -> tuple[Check, ...]:
 
 
 def flaws_by(checks: Sequence[Check], look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]:
-    """The flaws that custom checks find.
-
-    Raises:
-        JobError: if a check fails, or returns something else than flaws.
-    """
+    """The flaws that custom checks find. Raises JobError if a check fails, or returns something else than flaws."""
     return [flaw for check in checks for flaw in _checked_flaws(check, look)]
 
 

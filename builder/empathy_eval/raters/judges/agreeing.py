@@ -14,7 +14,7 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.design.rubrics import Rubric, load_rubric, rubric_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.raters.agreement import Agreement, RatingTable, agree, read_tables
 from empathy_eval.raters.agreement.agree import TagAudit, option_problems, unknown_raters
 from empathy_eval.raters.agreement.experts import PANEL

@@ -24,7 +24,7 @@ from empathy_eval.design.rubrics import REWARD, Rubric, rubric_of
 from empathy_eval.design.taxonomy import strategy_flow
 from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
 from empathy_eval.evaluation.external.judges import ANNOTATIONS, COLUMNS, FLOW, ReleaseAnnotations
-from empathy_eval.generation.build_folder import BUILD, OUTCOMES, folder_canary_warnings
+from empathy_eval.generation.outcomes import BUILD, OUTCOMES, folder_canary_warnings
 from empathy_eval.metrics.protocol import reply_of
 
 

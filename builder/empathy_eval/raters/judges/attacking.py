@@ -19,7 +19,7 @@ from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attack
 from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
-from empathy_eval.generation.build_folder import BUILD, read_build
+from empathy_eval.generation.outcomes import BUILD, read_build
 from empathy_eval.raters.judges.annotating import AnnotationJob
 from empathy_eval.raters.judges.annotations import (
     ATTACKS,

@@ -19,8 +19,7 @@ from empathy_eval.design.canary import canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.crossed.crossed import CELLS
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
-from empathy_eval.generation.outcomes import Dialogue, Pair, contrasted
+from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, Dialogue, Pair, accepted_outcomes, contrasted, read_build
 
 # In place of the seal, what annotations of replies say of the release that was replied to.
 REPLIES_TO = "replies_to"

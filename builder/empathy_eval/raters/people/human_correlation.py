@@ -31,7 +31,7 @@ from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedSco
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.text_scores import check_items
 from empathy_eval.evaluation.measure import given_in, named_apart, splits_measured
-from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection, find

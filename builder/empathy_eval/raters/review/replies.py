@@ -16,7 +16,7 @@ from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
 from empathy_eval.evaluation.external.score_file import meant, raise_at_most
-from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.raters.systems.replies import read_replied
 
 COLUMNS = ("pair_id", "system", "text")

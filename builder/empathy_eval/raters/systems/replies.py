@@ -17,8 +17,8 @@ from empathy_eval.completions.requests import Failure
 from empathy_eval.design.bundled_definitions import DESIGN
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.language import Language
-from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.generation.checks.built_in import harmless, in_crisis, points_to_help
+from empathy_eval.generation.outcomes import BUILD, OUTCOMES
 from empathy_eval.generation.patterns import load_patterns
 from empathy_eval.raters.systems.baselines import REFUSALS
 from empathy_eval.raters.systems.contexts import Context, contexts_in

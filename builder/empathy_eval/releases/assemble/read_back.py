@@ -1,4 +1,4 @@
-"""The inverse of ``rows``: the dialogues of a release with their rows, and the outcomes that these come from."""
+"""Inverse of ``rows``: reads the dialogues of a release with their rows, and restores their outcomes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -22,17 +23,19 @@ from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.outcomes import Candidate, CrossedOutcome, Dialogue, Outcome, Pair, Turn, Variant
-from empathy_eval.releases.assemble.annotations import WHAT
+from empathy_eval.releases.assemble.annotations import PROVENANCE_NAMES
 
 DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
 SEEDS, RULES = "seed-bank", "rules"
-# The kinds of request by the variant that they make.
-KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
-# The tables that lie beside the configs, in a file each.
-BESIDE = ("provenance", "candidates")
-# Rows that are held at once of each file.
-SLICE = 25
-# A table and its split, None of one beside the configs.
+# Kind of request by the variant that it makes.
+KIND_OF = {kind.variant: kind for kind in KINDS.values() if kind.variant}
+# Columns of ``pairs`` and ``controls`` with the manner or device of a variant.
+WAY_COLUMNS = {"apathetic": "apathetic_manner", "empathetic": "empathetic_device", "far_apathetic": "far_apathetic_manner"}
+# Tables that have no splits, each in one file.
+UNSPLIT = ("provenance", "candidates")
+# Rows of each file in memory.
+BATCH_ROWS = 25
+# A table and its split; None for a table without splits.
 File = tuple[str, str | None]
 # A row with its number in its file.
 Numbered = tuple[int, TableRow]
@@ -40,63 +43,59 @@ Numbered = tuple[int, TableRow]
 
 @dataclass(frozen=True)
 class DialogueRows:
-    """The rows that a release holds of a dialogue, by file, in their order there."""
+    """Rows of a dialogue in a release, by file, in their order there."""
 
     dialogue_id: str
     rows: Mapping[File, Sequence[Numbered]]
 
     def by_table(self) -> dict[str, list[TableRow]]:
-        """The rows by table, of configs those that are in the split of the dialogue."""
-        split = split_of(self.dialogue_id)
-        return {table: [row for _, row in rows] for (table, of), rows in self.rows.items() if of in (None, split)}
+        """Returns the rows by table; of a config only those in the split of the dialogue."""
+        own_split = split_of(self.dialogue_id)
+        return {table: [row for _, row in rows] for (table, split), rows in self.rows.items() if split in (None, own_split)}
 
 
 def tables_of(manifest: Mapping[str, Any], *, derived: bool = False) -> list[str]:
-    """The tables that outcomes are read from; with ``derived`` ones all whose rows come from outcomes."""
+    """Returns the tables that outcomes are restored from; with ``derived`` all tables whose rows come from outcomes."""
     names = [name for name in configs_of(manifest["counts"]) if name not in JUDGED and (derived or name not in DERIVED)]
-    return [*names, *BESIDE]
+    return [*names, *UNSPLIT]
 
 
-def path_of(folder: Path, table: str, split: str | None) -> Path:
-    """Where the rows of a table lie."""
+def table_path(folder: Path, table: str, split: str | None) -> Path:
+    """Returns the file of a table."""
     return folder / f"{table}.parquet" if split is None else file_of(folder, table, split)
 
 
 def read_back(folder: Path, tables: Sequence[str]) -> Iterator[DialogueRows]:
-    """The dialogues of a release in the order of the plan, each with all of its rows in these tables.
+    """Yields the dialogues of a release in the order of the plan, each with all of its rows in these tables.
 
-    What a file holds out of that order comes on its own, under an id that was there before or in a wrong place. A dialogue is in memory
-    at a time, and the next few rows of each file.
+    Rows out of that order come on their own, under an id that was yielded before or at a wrong place. Only one dialogue, and the next rows
+    of each file, are in memory.
     """
-    files: list[File] = [(table, split) for table in tables for split in ((None,) if table in BESIDE else SPLITS)]
-    merged = heapq.merge(*(_by_dialogue(folder, file) for file in files), key=lambda one: one[0])
-    for dialogue_id, groups in groupby(merged, key=lambda one: one[1]):
+    files: list[File] = [(table, split) for table in tables for split in ((None,) if table in UNSPLIT else SPLITS)]
+    merged = heapq.merge(*(_by_dialogue(folder, file) for file in files), key=itemgetter(0))
+    for dialogue_id, groups in groupby(merged, key=itemgetter(1)):
         yield DialogueRows(dialogue_id, {file: rows for _, _, file, rows in groups})
 
 
 def _by_dialogue(folder: Path, file: File) -> Iterator[tuple[tuple[Any, ...], str, File, list[Numbered]]]:
-    """The rows of a file that follow each other and are of one dialogue, with its place in the plan; of the provenance no judge's."""
-    judges = set(WHAT.values())
-    rows = ((number, row) for number, row in numbered(path_of(folder, *file)) if row.get("what") not in judges)
-    for dialogue_id, some in groupby(rows, key=lambda one: _dialogue_of(one[1])):
-        yield place_of(dialogue_id), dialogue_id, file, list(some)
+    """Yields successive rows of one dialogue in a file, with its sort key; without the requests of judges in the provenance."""
+    judges = set(PROVENANCE_NAMES.values())
+    rows = ((number, row) for number, row in numbered_rows(table_path(folder, *file)) if row.get("what") not in judges)
+    for dialogue_id, group in groupby(rows, key=lambda numbered: _dialogue_of(numbered[1])):
+        yield plan_order(dialogue_id), dialogue_id, file, list(group)
 
 
-def numbered(path: Path, columns: list[str] | None = None) -> Iterator[Numbered]:
-    """The rows of a file with their numbers, with all columns or the named ones."""
-    number = 0
-    for batch in table_batches(path, columns, SLICE):
-        for row in batch.to_pylist():
-            yield number, row
-            number += 1
+def numbered_rows(path: Path, columns: list[str] | None = None) -> Iterator[Numbered]:
+    """Yields the rows of a file with their numbers, with all columns or the named ones."""
+    return enumerate(row for batch in table_batches(path, columns, BATCH_ROWS) for row in batch.to_pylist())
 
 
 def _dialogue_of(row: TableRow) -> str:
     return str(row.get("dialogue_id") or str(row.get("pair_id")).rpartition("-t")[0])
 
 
-def place_of(dialogue_id: str) -> tuple[Any, ...]:
-    """What dialogues are in order by: scenario, then index; what is no id comes first."""
+def plan_order(dialogue_id: str) -> tuple[Any, ...]:
+    """Returns the sort key of a dialogue: scenario, then index; text that is no id comes first."""
     if not DIALOGUE.fullmatch(dialogue_id):
         return (-1,)
     number, _, index = original_id(dialogue_id).partition("-")
@@ -104,27 +103,25 @@ def place_of(dialogue_id: str) -> tuple[Any, ...]:
 
 
 def outcome_of(dialogue_id: str, rows: Mapping[str, Sequence[TableRow]], manifest: Mapping[str, Any]) -> Outcome | None:
-    """The outcome behind the rows of a dialogue, which are valid each for itself; None without a row of ``dialogues``.
+    """Restores the outcome behind the rows of a dialogue, each of which is valid; None without a row of ``dialogues``.
 
-    What several tables say is taken from one of them: texts from the config that they were made for, keys and models from the provenance.
-    What follows from the id or the configuration is taken from there. A row that no outcome has, such as a pair of a seeker's turn, is
-    left out. So rows that are derived from the outcome differ from those that are there wherever these do not fit together.
+    A value that several tables hold is read from one of them: texts from the config that they were made for, keys and models from the
+    provenance. A value that follows from the id or the configuration is taken from there. Rows that no outcome has, such as a pair of a
+    seeker's turn, are left out. So rows that are derived from the outcome differ from stored rows wherever these contradict each other.
     """
     dialogues = rows.get("dialogues")
-    if not dialogues:
-        return None
-    return _Reader(dialogue_id, rows, manifest["configuration"]).outcome(dialogues[0])
+    return _Reader(dialogue_id, rows, manifest["configuration"]).outcome(dialogues[0]) if dialogues else None
 
 
-def outcomes(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Outcome]:
-    """The outcomes that the tables of a release come from, in the order of the plan."""
-    stored = read_back(folder, tables_of(manifest))
-    return (found for one in stored if (found := outcome_of(one.dialogue_id, one.by_table(), manifest)))
+def read_outcomes(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Outcome]:
+    """Yields the outcomes behind the tables of a release, in the order of the plan."""
+    dialogues = read_back(folder, tables_of(manifest))
+    return filter(None, (outcome_of(dialogue.dialogue_id, dialogue.by_table(), manifest) for dialogue in dialogues))
 
 
 @cache
 def _abbreviations() -> dict[str, str]:
-    return {one.name: one.abbreviation for one in load_taxonomy().strategies}
+    return {strategy.name: strategy.abbreviation for strategy in load_taxonomy().strategies}
 
 
 def _strategy(name: str | None) -> str | None:
@@ -133,90 +130,88 @@ def _strategy(name: str | None) -> str | None:
 
 @dataclass(frozen=True)
 class _Reader:
-    """The rows of a dialogue under the configuration that it was made with."""
+    """Rows of a dialogue, and the configuration of its build."""
 
     dialogue_id: str
     rows: Mapping[str, Sequence[TableRow]]
     configuration: Mapping[str, Any]
 
+    def _of(self, table: str) -> Sequence[TableRow]:
+        return self.rows.get(table, ())
+
     def outcome(self, row: TableRow) -> Outcome:
-        """The outcome, given the row of the dialogue itself."""
-        made = {(one["pair_id"], one["what"]): one for one in self.rows.get("provenance", ())}
-        controls = {one["pair_id"]: one for one in self.rows.get("controls", ())}
-        asked, scenario = made.get((None, "dialogue"), {**row, "request_key": None}), int(self.dialogue_id[:3])
-        turns = tuple(Turn(one["role"], one["text"], _strategy(one["strategy"])) for one in row["turns"])
+        """Returns the outcome, given the row of the dialogue."""
+        requests = {(request["pair_id"], request["what"]): request for request in self._of("provenance")}
+        controls = {control["pair_id"]: control for control in self._of("controls")}
+        request, scenario = requests.get((None, "dialogue"), {**row, "request_key": None}), int(self.dialogue_id[:3])
+        turns = tuple(Turn(turn["role"], turn["text"], _strategy(turn["strategy"])) for turn in row["turns"])
         dialogue = Dialogue(
             self.dialogue_id, scenario, row["description"], turns, tuple(row["flags"]), row["source"],
-            asked["model"], asked["request_key"] or "", *map(row.get, VOICES),
+            request["model"], request["request_key"] or "", *map(row.get, VOICES),
         )  # fmt: skip
-        pairs = {
-            one["turn"]: self._pair(turns, {**controls.get(one["pair_id"], {}), **one}, made)
-            for one in self.rows.get("pairs", ())
-            if _is_helper(turns, one["turn"])
-        }
-        crossed = {_number(one): self._crossed(dialogue, one) for one in self.rows.get("crossed", ()) if _is_helper(turns, one["turn"])}
-        chosen = {place for place, one in made.items() if one["request_key"]}
+        rows = ({**controls.get(pair["pair_id"], {}), **pair} for pair in self._of("pairs") if _is_helper(turns, pair["turn"]))
+        pairs = {pair["turn"]: self._pair(turns, pair, requests) for pair in rows}
+        crossed = {_number(item): self._crossed(dialogue, item) for item in self._of("crossed") if _is_helper(turns, item["turn"])}
+        requested = {place for place, request in requests.items() if request["request_key"]}
         return Outcome(
             self.dialogue_id, scenario, "accepted", (), dialogue, tuple(pairs[turn] for turn in sorted(pairs)), (),
-            tuple(self._candidates(turns, chosen)), crossed=tuple(crossed[number] for number in sorted(crossed)),
+            tuple(self._candidates(turns, requested)), crossed=tuple(crossed[number] for number in sorted(crossed)),
         )  # fmt: skip
 
-    def _pair(self, turns: Sequence[Turn], row: TableRow, made: Mapping[tuple[str | None, str], TableRow]) -> Pair:
-        """A pair, with what the provenance says of its variants."""
+    def _pair(self, turns: Sequence[Turn], row: TableRow, requests: Mapping[tuple[str | None, str], TableRow]) -> Pair:
+        """Returns a pair; method, model and key of its variants are those of the provenance."""
         own, far = turns[row["turn"]].strategy or "", _strategy(row["empathetic_strategy"]) or ""
-        ways = {"apathetic": "apathetic_manner", "empathetic": "empathetic_device", "far_apathetic": "far_apathetic_manner"}
         scores = {**row["toxicity"], **{name: row.get(f"{name}_toxicity") for name in CONTROLS}}
         variants: dict[str, Any] = {}
         for name, kind in KIND_OF.items():
             if name and (text := row.get(name)):
                 unknown: TableRow = {"method": "unknown", "model": row[f"{kind.role}_model"], "request_key": None}
-                told, ratios = made.get((row["pair_id"], name), unknown), self._measures(turns[row["turn"]].text, text)
-                how, way = (told["method"], told["model"], *ratios), row.get(ways.get(name, ""))
+                request, closeness = requests.get((row["pair_id"], name), unknown), self._measures(turns[row["turn"]].text, text)
+                writer, way = (request["method"], request["model"], *closeness), row.get(WAY_COLUMNS.get(name, ""))
                 strategy = own if kind.near else far
-                variants[name] = Variant(text, strategy, *how, self._score(scores[name]), told["request_key"], way)
+                variants[name] = Variant(text, strategy, *writer, self._score(scores[name]), request["request_key"], way)
         return Pair(row["turn"], tuple(row["flags"]), self._score(row["toxicity"]["reference"]), **variants)
 
     def _score(self, score: float | None) -> float | None:
-        """A toxicity as it is released."""
+        """Returns a toxicity as it is released."""
         return None if score is None or self.configuration["checks"]["toxicity"] == "none" else round(score, 4)
 
     def _measures(self, reference: str, text: str) -> tuple[float, float]:
-        """Closeness of a variant to its reference; none of a text that is longer than any that is looked at."""
+        """Returns edit ratio and overlap of a variant and its reference; zeros for a text over the length limit."""
         if max(len(reference), len(text)) > LONGEST:
             return 0.0, 0.0
         language = language_of(self.configuration)
         return edit_ratio(reference, text, language), overlap(reference, text, language)
 
     def _crossed(self, dialogue: Dialogue, row: TableRow) -> CrossedOutcome:
-        """A crossed item; what a model crosses is a turn of the dialogue."""
-        told = {one.name: row[one.name] for one in fields(CrossedOutcome) if one.name in row}
-        told |= {"crossed_id": f"{dialogue.dialogue_id}-x{_number(row)}", "source": dialogue.source}
-        told |= {"reply_1": dialogue.turns[row["turn"]].text} if dialogue.source == "model" else {}
-        return CrossedOutcome(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
+        """Returns a crossed item; a model crosses a turn of the dialogue."""
+        values = {field.name: row[field.name] for field in fields(CrossedOutcome) if field.name in row}
+        values |= {"crossed_id": f"{dialogue.dialogue_id}-x{_number(row)}", "source": dialogue.source}
+        values |= {"reply_1": dialogue.turns[row["turn"]].text} if dialogue.source == "model" else {}
+        return CrossedOutcome(**{**values, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
 
-    def _candidates(self, turns: Sequence[Turn], chosen: set[tuple[str | None, str]]) -> Iterator[Candidate]:
-        """The texts that are not released, by turn and kind, numbered from 1.
+    def _candidates(self, turns: Sequence[Turn], requested: set[tuple[str | None, str]]) -> Iterator[Candidate]:
+        """Yields the texts that are not released, by turn and kind, numbered from 1.
 
-        Where one of several was ``chosen``, the number that none of them has is its own.
+        If one of several candidates of a ``requested`` variant was released, it has the number that is left out.
         """
         several = self.configuration.get("candidates", 1) > 1
-        rows = [one for one in self.rows.get("candidates", ()) if _is_helper(turns, parts_of(one["pair_id"])[1], first=0)]
-        rows.sort(key=lambda one: (parts_of(one["pair_id"])[1], KIND_OF[one["variant"]].name))
-        for (name, variant), group in groupby(rows, key=lambda one: (one["pair_id"], one["variant"])):
-            some = list(group)
-            numbers = range(1, len(some) + 2)
-            left = min(set(numbers) - {one["attempt"] for one in some}) if several and (name, variant) in chosen else numbers[-1]
-            for number, one in zip((number for number in numbers if number != left), some, strict=True):
-                yield candidate_of(one, number)
+        rows = [row for row in self._of("candidates") if _is_helper(turns, parts_of(row["pair_id"])[1], first=0)]
+        rows.sort(key=lambda row: (parts_of(row["pair_id"])[1], KIND_OF[row["variant"]].name))
+        for place, group in groupby(rows, key=itemgetter("pair_id", "variant")):
+            texts = list(group)
+            numbers = range(1, len(texts) + 2)
+            released = min(set(numbers) - {row["attempt"] for row in texts}) if several and place in requested else numbers[-1]
+            yield from map(candidate_of, texts, (number for number in numbers if number != released))
 
 
 def candidate_of(row: TableRow, number: int) -> Candidate:
-    """A text that is not released, under a number."""
+    """Returns a text that is not released, under a number."""
     return Candidate(KIND_OF[row["variant"]].name, parts_of(row["pair_id"])[1], row["text"], tuple(row["reasons"]), number)
 
 
 def _is_helper(turns: Sequence[Turn], turn: int, first: int = 1) -> bool:
-    """Whether something can be of a turn: it is the helper's, and one at least comes before it."""
+    """Whether a turn is a helper's, with at least ``first`` turns before it."""
     return first <= turn < len(turns) and turns[turn].role == "helper"
 
 

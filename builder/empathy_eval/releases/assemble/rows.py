@@ -1,14 +1,16 @@
-"""The rows of a release: what an accepted item becomes in each config, in its provenance and among its candidates."""
+"""Rows of a release: derived from an accepted item for each config, the provenance and the candidates."""
 
 from __future__ import annotations
 
+import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.tabular import TableRow
+from empathy_eval.base.tabular import TableRow, TableWriter
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import CONTRASTS, PREFERRED, TEXT_HASH, pair_id
+from empathy_eval.design.dataset import CONTRASTS, PREFERRED, SPLITS, TEXT_HASH, configs_of, file_of, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import Taxonomy
@@ -17,9 +19,36 @@ from empathy_eval.generation.outcomes import VARIANTS, CrossedOutcome, Dialogue,
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
-def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(table, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, the whole dialogue in each
-    variant, its crossed items, then what stands in the provenance and among the candidates."""
+class ConfigWriter(contextlib.ExitStack):
+    """Parquet files of the configs of a release, one for each split; other configs than those given begin with their first row.
+
+    ``counts`` are the rows by config and split, empty splits too.
+    """
+
+    def __init__(self, folder: Path, metadata: dict[str, str], configs: Iterable[str]) -> None:
+        super().__init__()
+        self.counts = dict[str, dict[str, int]]()
+        self._folder, self._metadata, self._writers = folder, metadata, dict[tuple[str, str], TableWriter]()
+        for config in configs:
+            self._begin(config)
+
+    def _begin(self, config: str) -> None:
+        self.counts[config] = dict.fromkeys(SPLITS, 0)
+        for split in SPLITS:
+            writer = TableWriter(file_of(self._folder, config, split), configs_of([config])[config], self._metadata)
+            self._writers[config, split] = self.enter_context(writer)
+
+    def add(self, config: str, split: str, row: TableRow) -> None:
+        """Writes a row."""
+        if config not in self.counts:
+            self._begin(config)
+        self._writers[config, split].add(row)
+        self.counts[config][split] += 1
+
+
+def derive_rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
+    """Yields (table, row) of an accepted item: the dialogue; for each pair ``pairs``, ``controls`` and preferences; the whole dialogue in
+    each variant; its crossed items; then its provenance and candidates."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -29,7 +58,7 @@ def derive(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tupl
         yield "pairs", row
         controls = {name: getattr(pair, name) for name in CONTROLS}
         if all(controls.values()):
-            more = {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
+            more = {column: value for name, control in controls.items() for column, value in _control(name, control).items()}
             row = row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
             yield "controls", row
         yield from preference_rows(row)
@@ -77,14 +106,14 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         "context": [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: pair.turn]],
         **_tag(reference, taxonomy),
         "reference": reference.text,
-        **{name: one.text for name, one in variants.items()},
+        **{name: variant.text for name, variant in variants.items()},
         "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
         "apathetic_method": pair.apathetic.method,
         "apathetic_manner": pair.apathetic.way,
         "empathetic_device": pair.empathetic.way,
         "apathetic_edit_ratio": pair.apathetic.edit_ratio,
         "empathetic_overlap": pair.empathetic.overlap,
-        "toxicity": {"reference": pair.reference_toxicity, **{name: one.toxicity for name, one in variants.items()}},
+        "toxicity": {"reference": pair.reference_toxicity, **{name: variant.toxicity for name, variant in variants.items()}},
         "flags": list(pair.flags),
         "source": dialogue.source,
         "model": dialogue.model,
@@ -118,7 +147,7 @@ def _crossed_row(dialogue: Dialogue, item: CrossedOutcome) -> TableRow:
 
 
 def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
-    """A context in the form preference trainers take: neighbours of one role are joined by a blank line."""
+    """Returns a context in the form of preference trainers: successive turns of one role are joined by a blank line."""
     prompt: list[dict[str, str]] = []
     for turn in context:
         role = ASSISTANT[turn["role"]]
@@ -130,56 +159,55 @@ def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def preference_rows(row: TableRow) -> Iterator[tuple[str, TableRow]]:
-    """(config, row) of each preference of a row of ``pairs`` or ``controls``: none where the turn before is a helper's too."""
+    """Yields (config, row) of each preference of a row of ``pairs`` or ``controls``; none if the turn before is a helper's too."""
     if row["context"][-1]["role"] != "seeker":
         return
     prompt = preference_prompt(row["context"])
     for config, (chosen, rejected) in PREFERRED.items():
         if chosen in row and rejected in row:
-            said = {"chosen": row[chosen], "rejected": row[rejected]}
-            replies = {name: [{"role": "assistant", "content": text}] for name, text in said.items()}
+            texts = {"chosen": row[chosen], "rejected": row[rejected]}
+            replies = {name: [{"role": "assistant", "content": text}] for name, text in texts.items()}
             yield config, {"pair_id": row["pair_id"], "scenario": row["scenario"], "prompt": prompt, **replies}
 
 
 def _contrast_rows(dialogue: Dialogue, pairs: Sequence[Pair], scenario: str) -> Iterator[TableRow]:
-    """The dialogue with all helper turns of one variant, for each variant that every helper turn has."""
+    """Yields the dialogue with all helper turns of one variant, for each variant that every helper turn has."""
     about = {"dialogue_id": dialogue.dialogue_id, "scenario_id": dialogue.scenario_id, "scenario": scenario}
     for variant, turns in contrasted(dialogue, pairs).items():
         yield {**about, "variant": variant, "turns": [{"role": role, "text": text} for role, text in turns]}
 
 
 def _provenance_rows(dialogue: Dialogue, pairs: Sequence[Pair], crossed: Sequence[TableRow]) -> Iterator[TableRow]:
-    """The request keys of the dialogue, of each variant (none if rules made it) with the hash of its text, of crossed items of models: the
-    writer's request, then the judge's."""
+    """Yields the requests behind the dialogue, each variant (no key if rules made it) and crossed items of models (writer, then judges)."""
     base = {"dialogue_id": dialogue.dialogue_id}
-    how = {"method": dialogue.source, "model": dialogue.model, "request_key": dialogue.request_key}
-    yield {**base, "pair_id": None, "what": "dialogue", **how, TEXT_HASH: None}
+    writer: TableRow = {"method": dialogue.source, "model": dialogue.model, "request_key": dialogue.request_key}
+    yield {**base, "pair_id": None, "what": "dialogue", **writer, TEXT_HASH: None}
     for pair in pairs:
         for what in VARIANTS:
-            made: Variant | None = getattr(pair, what)
-            if made:
-                by = {"method": made.method, "model": made.model, "request_key": made.request_key}
+            variant: Variant | None = getattr(pair, what)
+            if variant:
+                writer = {"method": variant.method, "model": variant.model, "request_key": variant.request_key}
                 identity = pair_id(dialogue.dialogue_id, pair.turn)
-                yield {**base, "pair_id": identity, "what": what, **by, TEXT_HASH: digest_bytes(made.text.encode())}
+                yield {**base, "pair_id": identity, "what": what, **writer, TEXT_HASH: digest_bytes(variant.text.encode())}
     for row in crossed:
         place = {**base, "pair_id": pair_id(dialogue.dialogue_id, row["turn"]), "what": "crossed"}
-        for number, key in enumerate(row["request_keys"]):
-            how = {"method": "judge", "model": row["judge"]} if number else {"method": "model", "model": row["writer"]}
-            yield {**place, **how, "request_key": key, TEXT_HASH: None}
+        for index, key in enumerate(row["request_keys"]):
+            writer = {"method": "judge", "model": row["judge"]} if index else {"method": "model", "model": row["writer"]}
+            yield {**place, **writer, "request_key": key, TEXT_HASH: None}
 
 
 def _candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
-    """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged.
+    """Yields the texts that reached the checks and are not released, numbered within their variant from 1 in the order of the checks.
 
-    Where one of several was chosen, that one has the number that none of them has.
+    If one of several candidates was released, it has the number that is left out.
     """
     attempts: Counter[tuple[int, str]] = Counter()
-    for one in outcome.candidates:
-        attempts[one.turn, one.kind] += 1
+    for candidate in outcome.candidates:
+        attempts[candidate.turn, candidate.kind] += 1
         yield {
-            "pair_id": pair_id(outcome.dialogue_id, one.turn),
-            "variant": KINDS[one.kind].variant,
-            "attempt": one.attempt or attempts[one.turn, one.kind],
-            "text": one.text,
-            "reasons": list(one.reasons),
+            "pair_id": pair_id(outcome.dialogue_id, candidate.turn),
+            "variant": KINDS[candidate.kind].variant,
+            "attempt": candidate.attempt or attempts[candidate.turn, candidate.kind],
+            "text": candidate.text,
+            "reasons": list(candidate.reasons),
         }

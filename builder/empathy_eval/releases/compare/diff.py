@@ -1,10 +1,12 @@
-"""Comparing two releases: what was added, removed, changed or moved, and what that did to the figures."""
+"""Comparison of two releases: added, removed, changed and moved items, and their figures."""
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -15,90 +17,96 @@ from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.base.tabular import TableRow, schema_of, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, files_of, read_manifest, read_tables
-from empathy_eval.design.errata import predecessor_of as stands_for
-from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
+from empathy_eval.design.errata import predecessor_of, revision_of, withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.provenance import Provenance, Result
-from empathy_eval.releases.assemble.annotations import identity_of
-from empathy_eval.releases.assemble.read_back import place_of
+from empathy_eval.releases.assemble.annotations import row_identity
+from empathy_eval.releases.assemble.read_back import plan_order
 from empathy_eval.releases.verify.content import left_out
 
-# By config the name of its items, and what they say: what stands in the dialogue too is held there.
-SAID: dict[str, tuple[str, Callable[[TableRow], Any]]] = {
+# By config the column with the id of its items, and their content without what the dialogue holds too.
+ITEM_CONTENT: dict[str, tuple[str, Callable[[TableRow], Any]]] = {
     "dialogues": ("dialogue_id", lambda row: [row["description"], [[turn["role"], turn["text"]] for turn in row["turns"]]]),
     "pairs": ("pair_id", lambda row: [row[name] for name in PAIR_VARIANTS]),
     "controls": ("pair_id", lambda row: [row[name] for name in CONTROLS]),
     "crossed": ("crossed_id", lambda row: [row["context_2"][-1]["text"], row["reply_1"], row["reply_2"]]),
 }
 IN_PLACE = "was published with another text in {}: withdraw it, and give the corrected item a new id"
-# (config, dialogue, item): the hash of what it says.
-Items = dict[tuple[str, str, str], str]
+# Method and model of seed dialogues, before the hash of the seeds.
+SEED_BANK = "seed-bank"
+# Parts of a manifest that describe how a release was made.
+MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
+           "checks", "builder", "software")  # fmt: skip
+# What may differ of an item.
+WHAT = ("added", "removed", "changed")
+# The first figure that is compared.
+ACCURACY = "accuracy at equal closeness"
+# Errors that are written out.
+MOST_ERRORS = 20
 
 
-def unexplained(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """What changed, went or came back in the later of two releases, and must not have; nothing where they have different names.
+def _rows_of(folder: Path, config: str) -> Iterator[TableRow]:
+    """Yields the rows of a config, of all splits."""
+    return (row for path in files_of(folder, config) for batch in table_batches(path) for row in batch.to_pylist())
 
-    A published item is never corrected in place: what is wrong is withdrawn, and its corrected form has an id of its own. Else an item
-    goes only by review, as a near-duplicate, or as a spare that another one took the place of.
+
+def _hash_rows(folder: Path, manifest: Mapping[str, Any], config: str, identity: Callable[[TableRow], Any]) -> dict[Any, str]:
+    """Returns the hash of each row of a config by its identity; empty for a config that the release does not have."""
+    return {identity(row): digest(row) for row in _rows_of(folder, config)} if config in manifest["counts"] else {}
+
+
+def unexplained_changes(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yields changes from the first release to the second that releases of one name must not have.
+
+    A published item is never corrected in place: it is withdrawn, and its corrected form has an id of its own. Otherwise an item is removed
+    only by review, as a near-duplicate, or as a spare whose place in its scenario another dialogue took.
     """
     before, after = manifests
     if before["name"] != after["name"]:
         return
-    old, new = (_items_by_id(folder, told) for folder, told in zip(folders, manifests, strict=True))
-    gone, spares = left_out(after), _spares(new, after)
-    there = {name for config, name, _ in new if config == "dialogues"}
+    old, new = (_hash_items(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True))
+    explained, is_spare = left_out(after), _spare_test(new, after)
+    dialogues = {name for config, name, _ in new if config == "dialogues"}
     for key in sorted(old):
         config, dialogue_id, name = key
         if key in new:
             if old[key] != new[key]:
                 yield f"{name} {IN_PLACE.format(config)}"
         elif config == "dialogues":
-            if name not in gone and not spares(name):
+            if name not in explained and not is_spare(name):
                 yield f"{name} is missing, and no reason is given"
-        elif dialogue_id in there and name not in gone:
+        elif dialogue_id in dialogues and name not in explained:
             yield f"{name} is missing from {config}, and no reason is given"
-    was, now = (withdrawn_dialogues(one["withdrawn"]) | withdrawn_pairs(one["withdrawn"]) for one in manifests)
+    was, now = (withdrawn_dialogues(manifest["withdrawn"]) | withdrawn_pairs(manifest["withdrawn"]) for manifest in manifests)
     yield from (f"{name} is no longer withdrawn" for name in sorted(was - now))
 
 
-def _items_by_id(folder: Path, manifest: Mapping[str, Any]) -> Items:
-    found: Items = {}
-    for config, (named, said) in SAID.items():
-        for path in files_of(folder, config) if config in manifest["counts"] else ():
-            for batch in table_batches(path):
-                found |= {(config, row["dialogue_id"], row[named]): digest(said(row)) for row in batch.to_pylist()}
-    return found
+def _hash_items(folder: Path, manifest: Mapping[str, Any]) -> dict[tuple[str, str, str], str]:
+    """Returns the hash of the content of each item by (config, dialogue, item)."""
+    items: dict[tuple[str, str, str], str] = {}
+    for config, (name, content) in ITEM_CONTENT.items():
+        for row in _rows_of(folder, config) if config in manifest["counts"] else ():
+            items[config, row["dialogue_id"], row[name]] = digest(content(row))
+    return items
 
 
-def _spares(new: Items, manifest: Mapping[str, Any]) -> Callable[[str], bool]:
-    """Whether a dialogue is one that its scenario has no place for: all of them are taken, by dialogues before it in the plan."""
-    ids = [name for config, name, _ in new if config == "dialogues" and not revision_of(name)]
+def _spare_test(items: Iterable[tuple[str, str, str]], manifest: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Returns a test whether a dialogue is a spare: its scenario is full of dialogues before it in the plan."""
+    ids = [name for config, name, _ in items if config == "dialogues" and not revision_of(name)]
     filled, last = Counter(name[:3] for name in ids), dict[str, tuple[Any, ...]]()
     for name in ids:
-        last[name[:3]] = max(last.get(name[:3], ()), place_of(name))
+        last[name[:3]] = max(last.get(name[:3], ()), plan_order(name))
 
-    def spare(name: str) -> bool:
+    def is_spare(name: str) -> bool:
         number = name[:3]
         full = number in last and filled[number] >= manifest["scenarios"].get(number, {"quota": 0})["quota"]
-        return manifest["spares_left_out"] > 0 and full and place_of(name) > last[number]
+        return manifest["spares_left_out"] > 0 and full and plan_order(name) > last[number]
 
-    return spare
-
-
-# What the model that holds the seeds is called, before the hash of what it holds.
-BANK = "seed-bank"
-# What of a manifest says how a release was made.
-MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
-           "checks", "builder", "software")  # fmt: skip
-
-# The first figure that releases are compared by.
-ACCURACY = "accuracy at equal closeness"
-# How much of what must never be is written out.
-MOST_TOLD = 20
+    return is_spare
 
 
 @dataclass(frozen=True)
 class ComparedFigure:
-    """A figure of a metric in both releases, with its interval where there is one; None where it was not measured.
+    """A figure of a metric in both releases, with its interval if it has one; None if it was not measured.
 
     ``figure`` is ``ACCURACY``, or the contrast as released, whose sign may be ``forced`` by the checks.
     """
@@ -113,13 +121,12 @@ class ComparedFigure:
 
 @dataclass(frozen=True, repr=False)
 class Diff(Result):
-    """What differs between two releases: the later one, which its provenance names, and the one ``before``.
+    """Differences between two releases: the later one, which its provenance names, and the one ``before``.
 
-    ``moved`` holds ids whose split changed, which must never be.
-
-    ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
-    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do. ``withdrawn_counts`` are
-    the dialogues and pairs of the earlier release that ``withdrawn`` took out, pairs of withdrawn dialogues too.
+    ``moved`` are ids whose split changed, which is an error. ``annotations`` counts rows of judges by config: added, removed, changed;
+    ``crossed`` has the ids of crossed items likewise. ``corrected`` maps a new dialogue to the one it replaces. ``unexplained`` are
+    changes that releases of one name must not have. ``withdrawn_counts`` are the dialogues and pairs of the earlier release that are
+    withdrawn, pairs of withdrawn dialogues too.
     """
 
     versions: tuple[str, str]
@@ -141,7 +148,7 @@ class Diff(Result):
 
     def head(self) -> Sequence[str]:
         """Both releases."""
-        return [f"{name}: {one}" for name, one in (("before", self.before), ("after", self.provenance)) if one]
+        return [f"{name}: {of}" for name, of in (("before", self.before), ("after", self.provenance)) if of]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
@@ -151,8 +158,8 @@ class Diff(Result):
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {some_of(self.moved)}")
-        lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
-        if more := len(self.unexplained[MOST_TOLD:]):
+        lines += [f"ERROR: {change}" for change in self.unexplained[:MOST_ERRORS]]
+        if more := len(self.unexplained[MOST_ERRORS:]):
             lines.append(f"ERROR: {more:,} more of these; --json lists all")
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
@@ -164,151 +171,130 @@ class Diff(Result):
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
-        lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
+        lines += [line for name in (ACCURACY, RAW) for line in _table(name, [row for row in self.figures if row.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
         return table_text(lines)
 
 
 def diff(before: Path, after: Path) -> Diff:
-    """Compares two release folders.
-
-    Raises:
-        InputError: if one of them is no release.
-    """
-    manifests = tuple(map(read_manifest, (before, after)))
+    """Compares two release folders. Raises InputError if one of them is no release."""
+    folders, manifests = (before, after), (read_manifest(before), read_manifest(after))
     columns = _columns(before, after)
-    # A column that came or went changes no dialogue.
-    passed_over = {name[1:] for names in columns.values() for name in names}
-    old, new = _dialogues(before, passed_over), _dialogues(after, passed_over)
-    kept = sorted(old.keys() & new.keys())
-    withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
+    # A new or removed column changes no dialogue.
+    skipped = {name[1:] for names in columns.values() for name in names}
+    old, new = _dialogues(before, skipped), _dialogues(after, skipped)
+    added, removed, changed = _compare(*({name: digest for name, (_, digest) in side.items()} for side in (old, new)))
+    withdrawn, by_review = (_named_in(manifests[1], name) - _named_in(manifests[0], name) for name in ("withdrawn", "reviews"))
     return Diff(
         (manifests[0]["version"], manifests[1]["version"]),
-        tuple(sorted(new.keys() - old.keys())),
-        tuple(sorted(old.keys() - new.keys())),
-        tuple(name for name in kept if old[name][1] != new[name][1]),
-        tuple(name for name in kept if old[name][0] != new[name][0]),
+        added,
+        removed,
+        changed,
+        tuple(name for name in sorted(old.keys() & new.keys()) if old[name][0] != new[name][0]),
         tuple(sorted(withdrawn)),
         tuple(sorted(by_review)),
         columns,
         _figures(before, after),
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
-        _annotations((before, after), manifests),
-        _crossed((before, after), manifests),
-        {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
-        tuple(unexplained((before, after), manifests)),
-        _withdrawn_counts((before, after), manifests[1]),
+        _annotations(folders, manifests),
+        _crossed(folders, manifests),
+        {name: predecessor_of(name) for name in added if revision_of(name)},
+        tuple(unexplained_changes(folders, manifests)),
+        _withdrawn_counts(folders, manifests[1]),
         before=Provenance.of(before),
         provenance=Provenance.of(after),
     )
 
 
-def _named(manifest: dict[str, Any], name: str) -> set[str]:
-    """The dialogues and pairs that a manifest names as withdrawn, or as removed by review."""
-    named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
-    return {one.get("dialogue_id") or one["pair_id"] for one in named}
+def _compare(old: Mapping[Any, str], new: Mapping[Any, str]) -> tuple[tuple[Any, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """Returns the added, removed and changed ids of items, given their hashes by id."""
+    changed = {name for name in old.keys() & new.keys() if old[name] != new[name]}
+    return tuple(sorted(new.keys() - old.keys())), tuple(sorted(old.keys() - new.keys())), tuple(sorted(changed))
+
+
+def _named_in(manifest: dict[str, Any], name: str) -> set[str]:
+    """Returns the dialogues and pairs that a manifest names as withdrawn, or as removed by review."""
+    entries = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
+    return {entry.get("dialogue_id") or entry["pair_id"] for entry in entries}
 
 
 def _withdrawn_counts(folders: tuple[Path, Path], after: dict[str, Any]) -> dict[str, int]:
-    """How many dialogues and pairs of the earlier release are gone because they, or their dialogue, were withdrawn."""
-    said, corrected = after["withdrawn"], after["configuration"].get("corrected", ())
-    named, counts = withdrawn_dialogues(said) | withdrawn_pairs(said, corrected), dict[str, int]()
+    """Counts dialogues and pairs of the earlier release that are missing because they, or their dialogue, were withdrawn."""
+    withdrawals, corrected = after["withdrawn"], after["configuration"].get("corrected", ())
+    named, counts = withdrawn_dialogues(withdrawals) | withdrawn_pairs(withdrawals, corrected), dict[str, int]()
     for config, name in (("dialogues", "dialogue_id"), ("pairs", "pair_id")):
         old, new = (set(column(folder, config, name)) for folder in folders)
-        counts[config] = sum(not named.isdisjoint((one, one.rpartition("-t")[0])) for one in old - new)
+        counts[config] = sum(not named.isdisjoint((item, item.rpartition("-t")[0])) for item in old - new)
     return counts
 
 
-def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]]:
-    """(split, hash of the dialogue with all its pairs and controls) by id."""
-    found: dict[str, tuple[str, str]] = {}
-    for config in ("dialogues", "pairs", "controls"):
-        for split in SPLITS:
-            for batch in table_batches(file_of(folder, config, split)):
-                for row in batch.to_pylist():
-                    row = {name: _bank(value) for name, value in row.items() if name not in passed_over}
-                    # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
-                    first, before = found.get(row["dialogue_id"], (split, ""))
-                    found[row["dialogue_id"]] = first, digest([before, row])
-    return found
+def _dialogues(folder: Path, skipped: set[str]) -> dict[str, tuple[str, str]]:
+    """Returns (split, hash of the dialogue with all its pairs and controls) by id."""
+    hashes: dict[str, tuple[str, str]] = {}
+    for config, split in itertools.product(("dialogues", "pairs", "controls"), SPLITS):
+        for batch in table_batches(file_of(folder, config, split)):
+            for row in batch.to_pylist():
+                row = {name: _without_seeds(value) for name, value in row.items() if name not in skipped}
+                # The hash of a row covers those of the rows before it, so that one hash is kept for each dialogue.
+                first, before = hashes.get(row["dialogue_id"], (split, ""))
+                hashes[row["dialogue_id"]] = first, digest([before, row])
+    return hashes
 
 
-def _bank(value: Any) -> Any:
-    """A value; of a seed bank no more than that it is one: its name changes with any seed."""
-    return BANK if isinstance(value, str) and value.startswith(f"{BANK}@") else value
+def _without_seeds(value: Any) -> Any:
+    """Returns a value, without the hash in the name of a seed bank, which changes with any seed."""
+    return SEED_BANK if isinstance(value, str) and value.startswith(f"{SEED_BANK}@") else value
 
 
 def _crossed(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
-    """The crossed items that came, went or say something else; nothing where none did."""
-    old, new = (_items(folder) if "crossed" in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
-    changed = {name for name in old.keys() & new.keys() if old[name] != new[name]}
-    found = {"added": new.keys() - old.keys(), "removed": old.keys() - new.keys(), "changed": changed}
-    return {what: tuple(sorted(ids)) for what, ids in found.items() if ids}
-
-
-def _items(folder: Path) -> dict[str, str]:
-    """The hash of each crossed item by its id."""
-    batches = (batch for split in SPLITS for batch in table_batches(file_of(folder, "crossed", split)))
-    return {row["crossed_id"]: digest(row) for batch in batches for row in batch.to_pylist()}
+    """Returns the ids of added, removed and changed crossed items; without empty entries."""
+    items = (_hash_rows(folder, manifest, "crossed", itemgetter("crossed_id")) for folder, manifest in zip(folders, manifests, strict=True))
+    return {what: ids for what, ids in zip(WHAT, _compare(*items), strict=True) if ids}
 
 
 def _annotations(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
-    """How many rows of what judges said came, went or say something else, by config; a config without such is left out."""
-    found = {}
+    """Counts added, removed and changed rows of judges by config, without configs that are equal."""
+    counts = {}
     for config in JUDGED:
-        old, new = (_said(folder, config) if config in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
+        old, new = (_hash_rows(folder, manifest, config, row_identity) for folder, manifest in zip(folders, manifests, strict=True))
         changed = sum(old[name] != new[name] for name in old.keys() & new.keys())
-        counts = {"added": len(new.keys() - old.keys()), "removed": len(old.keys() - new.keys()), "changed": changed}
-        if any(counts.values()):
-            found[config] = counts
-    return found
-
-
-def _said(folder: Path, config: str) -> dict[tuple[Any, ...], str]:
-    """The hash of each row by what it is about."""
-    batches = (batch for split in SPLITS for batch in table_batches(file_of(folder, config, split)))
-    return {identity_of(row): digest(row) for batch in batches for row in batch.to_pylist()}
+        counts[config] = dict(zip(WHAT, (len(new.keys() - old.keys()), len(old.keys() - new.keys()), changed), strict=True))
+    return {config: rows for config, rows in counts.items() if any(rows.values())}
 
 
 def _columns(before: Path, after: Path) -> dict[str, list[str]]:
-    """``+name`` and ``-name`` of columns that came and went, by config."""
-    found = {}
+    """Returns ``+name`` and ``-name`` of added and removed columns, by config."""
+    columns = {}
     for config in COLUMNS:
         old, new = (set(schema_of(file_of(folder, config, "train")).names) for folder in (before, after))
         if old != new:
-            found[config] = [f"+{name}" for name in sorted(new - old)] + [f"-{name}" for name in sorted(old - new)]
-    return found
+            columns[config] = [f"+{name}" for name in sorted(new - old)] + [f"-{name}" for name in sorted(old - new)]
+    return columns
 
 
 def _figures(before: Path, after: Path) -> tuple[ComparedFigure, ...]:
-    """The accuracy at equal closeness of each metric that has one, then the contrast as released."""
+    """Returns the accuracy at equal closeness of each metric that has one, then the contrast as released."""
     tables = [read_tables(folder) for folder in (before, after)]
-    # Of a metric without a better direction an accuracy says nothing.
+    # Without a better direction an accuracy has no meaning.
     directed = [[row for row in table["controls"] if row["higher_is_better"] is not None] for table in tables]
-    right = [_by_metric(rows, lambda row: row["differences"][STANCE]["accuracy"]) for rows in directed]
+    accuracies = [_by_metric(rows, lambda row: row["differences"][STANCE]["accuracy"]) for rows in directed]
     released = [_by_metric(table["inversion"], lambda row: row["differences"][RAW]) for table in tables]
-    return tuple(
-        ComparedFigure(
-            metric,
-            name,
-            any(one.get("forced", False) for one in (was, now) if one),
-            was,
-            now,
-            metric in old and metric in new and old[metric][0] == new[metric][0],
-        )
-        for name, (old, new) in ((ACCURACY, right), (RAW, released))
-        for metric in dict.fromkeys([*old, *new])
-        for was, now in [(old.get(metric, ("", None))[1], new.get(metric, ("", None))[1])]
-    )
+    figures = []
+    for name, (old, new) in ((ACCURACY, accuracies), (RAW, released)):
+        for metric in dict.fromkeys([*old, *new]):
+            (signature, was), (new_signature, now) = old.get(metric, (None, None)), new.get(metric, ("", None))
+            forced = any(figure.get("forced", False) for figure in (was, now) if figure)
+            figures.append(ComparedFigure(metric, name, forced, was, now, signature == new_signature))
+    return tuple(figures)
 
 
 def _by_metric(rows: Sequence[dict[str, Any]], figure: Callable[[dict[str, Any]], Any]) -> dict[str, tuple[str, dict[str, Any]]]:
-    """By metric the signature and the figure of the rows that have it."""
-    return {row["metric"]: (row["signature"], found) for row in rows if (found := figure(row))}
+    """Returns (signature, figure) by metric of the rows that have the figure."""
+    return {row["metric"]: (row["signature"], value) for row in rows if (value := figure(row))}
 
 
 def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, Any]]]:
-    """The leaves that differ, by their path."""
+    """Returns the leaves that differ, by their path."""
     if isinstance(before, dict) and isinstance(after, dict):
         names = sorted(before.keys() | after.keys())
         return [change for name in names for change in _changes(f"{path}.{name}", before.get(name), after.get(name))]
@@ -316,20 +302,21 @@ def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, A
 
 
 def _table(name: str, figures: Sequence[ComparedFigure]) -> Iterator[str]:
-    """The lines of the figures of a name; none where there are none."""
+    """Yields the lines of the figures of a name; none without figures."""
     rows = []
-    for one in figures:
-        notes = ["forced by the checks"] if one.forced else []
-        notes += [] if one.same_settings or None in (one.before, one.after) else ["other settings"]
-        rows.append((f"  {one.metric}", _shown(one.before, name), _shown(one.after, name), f"({', '.join(notes)})" if notes else ""))
+    for figure in figures:
+        notes = ["forced by the checks"] if figure.forced else []
+        notes += [] if figure.same_settings or None in (figure.before, figure.after) else ["other settings"]
+        values = (_format(figure.before, name), _format(figure.after, name))
+        rows.append((f"  {figure.metric}", *values, f"({', '.join(notes)})" if notes else ""))
     yield from [name, *aligned([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
 
 
-def _shown(one: dict[str, float | None] | None, name: str) -> str:
-    if one is None:
+def _format(figure: dict[str, float | None] | None, name: str) -> str:
+    if figure is None:
         return "not measured"
     form = ".4f" if name == ACCURACY else "+.4f"
-    return f"{one['value']:{form}}" + ("" if one["low"] is None else f" [{one['low']:{form}}, {one['high']:{form}}]")
+    return f"{figure['value']:{form}}" + ("" if figure["low"] is None else f" [{figure['low']:{form}}, {figure['high']:{form}}]")
 
 
 def _short(value: Any) -> str:

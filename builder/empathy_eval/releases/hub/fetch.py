@@ -1,4 +1,4 @@
-"""Fetching: a release by its folder, or by its name and version on the Hub; and its rows as ``datasets`` has them."""
+"""Release folders by path, or by name and version on the Hub; their rows as a ``datasets.Dataset``."""
 
 from __future__ import annotations
 
@@ -17,30 +17,30 @@ if TYPE_CHECKING:
 
 
 def release_folder(release: str | Path) -> Path:
-    """The folder of a release: the one that is named, else that of a version on the Hub (``my-lab/empathy-eval@v1.0.0``).
+    """Returns the folder of a release, given its path or a version on the Hub (``my-lab/empathy-eval@v1.0.0``).
 
-    A version is fetched once, whole or not at all, into ``empathy-eval/releases`` of the user's cache folder; from then on it needs no
-    network. Its files are as they were published, and not verified.
+    A version is downloaded once, completely or not at all, into ``empathy-eval/releases`` of the user's cache folder. Its files are not
+    verified.
 
     Raises:
-        InputError: if there is no such folder and the name is none of a version, the Hub has no such version or does not show it to the
-            holder of this token, or it is no release.
+        InputError: if there is no such folder and the name is not that of a version, the Hub has no such version or does not show it to
+            the holder of this token, or it is no release.
         JobError: if the Hub cannot be reached or fails, or the cache cannot be written.
     """
     if Path(release).is_dir():
         return Path(release)
-    # Here, because the Hub's library takes half a second, and most releases are folders.
-    from empathy_eval.releases.hub.repository import fetched
+    # Imported here: the Hub's library takes half a second, and most releases are folders.
+    from empathy_eval.releases.hub.repository import fetch_release
 
-    return fetched(release.as_posix() if isinstance(release, Path) else release)
+    return fetch_release(release.as_posix() if isinstance(release, Path) else release)
 
 
 @takes_paths
 def load(release: str | Path, config: str = "pairs", split: str | None = None) -> Dataset | DatasetDict:
-    """The rows of a release as a ``datasets.Dataset`` of a split, or as a ``DatasetDict`` of all, those without rows too.
+    """Loads the rows of a release as a ``datasets.Dataset`` of a split, or as a ``DatasetDict`` of all splits, empty ones too.
 
-    ``release`` is as :func:`release_folder` takes it. The rows are read from the parquet files themselves into memory, not through the
-    library's cache, which could hold those of an earlier release of the same name; and what the card says of files is not followed.
+    ``release`` is as :func:`release_folder` takes it. The rows are read from the parquet files into memory: not through the library's
+    cache, which could hold an earlier release of the same name, and not by the file list in the card.
 
     Raises
     ------
@@ -49,17 +49,16 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
     JobError
         As :func:`release_folder`.
     """
-    asked = {"config": (config, (*COLUMNS, *OPTIONAL)), "split": (split, (None, *SPLITS))}
-    wrong = [
-        Problem(what, f'there is no "{one}"', f"name one of these: {', '.join(filter(None, known))}{nearest(one, filter(None, known))}")
-        for what, (one, known) in asked.items()
-        if one not in known
-    ]
-    refuse(wrong)
+    choices = {"config": (config, [*COLUMNS, *OPTIONAL]), "split": (split, [*SPLITS])}
+    refuse(
+        Problem(what, f'there is no "{name}"', f"name one of these: {', '.join(names)}{nearest(name, names)}")
+        for what, (name, names) in choices.items()
+        if name is not None and name not in names
+    )
     folder = release_folder(release)
-    if config not in (there := configs_of(read_manifest(folder)["counts"])):
-        raise input_error("config", f'this release has no "{config}"', f"name one of these: {', '.join(there)}")
-    # Here, because it takes seconds.
+    if config not in (configs := configs_of(read_manifest(folder)["counts"])):
+        raise input_error("config", f'this release has no "{config}"', f"name one of these: {', '.join(configs)}")
+    # Imported here: it takes seconds.
     from datasets import Dataset, DatasetDict, NamedSplit
 
     def rows(name: str) -> Dataset:

@@ -1,4 +1,4 @@
-"""Publishing: a release folder becomes a tagged version of a dataset repository on the Hub, in one commit."""
+"""Publication of a release: a tagged version of a dataset repository on the Hub, in one commit."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, read_text
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.releases.assemble.signing import secret_keys
-from empathy_eval.releases.hub.repository import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
+from empathy_eval.releases.assemble.manifest import VERSION
+from empathy_eval.releases.assemble.signing import find_secret_keys
+from empathy_eval.releases.hub.repository import KIND, REPOSITORY, files_at, is_hidden, one_line, token_faults, translate_errors
 
 BRANCH, CARD = "main", "README.md"
 AGAIN = "run the same command again: it continues where it stopped, and nothing of the release is visible before the commit"
@@ -28,9 +29,9 @@ AGAIN = "run the same command again: it continues where it stopped, and nothing 
 
 @dataclass(frozen=True)
 class PublishedRelease:
-    """A release on the Hub, or what would be sent: its files with their sizes, and the commit that the tag stands on.
+    """A release on the Hub, or what would be sent: its files with their sizes in bytes, and the tagged commit.
 
-    ``left`` is what was not checked, such as a metric that was not run, or is told of it.
+    ``left`` are findings that are no faults, such as a metric that was not run.
     """
 
     repo: str | None
@@ -43,7 +44,7 @@ class PublishedRelease:
 
 @dataclass(frozen=True)
 class Repository:
-    """What a repository holds: its newest commit (None if there is no repository yet) with its files, and its tags."""
+    """A repository: its newest commit (None if there is none yet) with its files, and its tags."""
 
     head: str | None
     tags: Mapping[str, str]
@@ -53,40 +54,36 @@ class Repository:
 def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, faults: Callable[[Path], Sequence[Problem]]) -> PublishedRelease:
     """Publishes a release as version ``v<version>`` of a dataset repository: one commit, then a tag on it.
 
-    What was interrupted is run again: a commit that already holds the release is only tagged. Hidden files, such as
+    To resume an interrupted publication, publish again: a commit that already holds the release is only tagged. Hidden files, such as
     ``.gitattributes``, belong to the repository and are neither sent nor deleted; no file of a release is hidden. ``dry_run`` sends
-    nothing; without ``repo`` it asks the Hub nothing either.
+    nothing; without ``repo`` it makes no request to the Hub.
 
     Raises:
-        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder or a secret key lies
-            in it, ``repo`` is no name of a repository or missing where something is sent, it has that version already or holds something
-            else than releases, or the token is missing or may not write.
-        JobError: if the Hub cannot be reached, or does not take the release.
+        InputError: if ``faults`` returns a fault, a link leads out of the folder, the folder holds a secret key, ``repo`` is missing or no
+            name of a repository, the repository has that version already or holds other files than a release, or the token is missing or
+            may not write.
+        JobError: if the Hub cannot be reached, or does not accept the release.
     """
-    if not (release_dir / MANIFEST).is_file():  # it may be a whole disk
+    if not (release_dir / MANIFEST).is_file():  # before the walk: the folder may be a whole disk
         raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
-    links = [
-        Problem(str(link), "is a link that leads out of the release", "replace the link with the file itself")
-        for link in outside_links(release_dir)
-    ]
-    offline = dry_run and repo is None
-    asked = [] if offline else [*_name_faults(repo), *token_faults()]
-    found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
-    left = tuple(one for one in found if isinstance(one, Finding) and one.severity != "fault")
-    refuse(one for one in found if one not in left)
-    # The Hub's library shows what it sends.
-    stage("")
-    version, files = _version(release_dir), _visible(release_dir)
+    what, fix = "is a link that leads out of the release", "replace the link with the file itself"
+    links = [Problem(str(link), what, fix) for link in outside_links(release_dir)]
+    problems = [] if dry_run and repo is None else [*_name_faults(repo), *token_faults()]
+    problems += links or [*find_secret_keys(release_dir)] or faults(release_dir)
+    left = tuple(problem for problem in problems if isinstance(problem, Finding) and problem.severity != "fault")
+    refuse(problem for problem in problems if problem not in left)
+    stage("")  # the Hub's library shows its own progress
+    version, files = _version(release_dir), _visible_files(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
     if repo is None:
         return PublishedRelease(None, version, sizes, None, False, left)
-    with clear_errors(repo, AGAIN, partial(_meaning, repo)):
+    with translate_errors(repo, AGAIN, partial(_status_error, repo)):
         api = HfApi()
-        there = _look(api, repo)
-        _refuse(api, repo, f"v{version}", files, there)
+        current = _read_repository(api, repo)
+        _refuse_conflicts(api, repo, f"v{version}", files, current)
         if dry_run:
             return PublishedRelease(repo, version, sizes, None, False, left)
-        commit = _commit(api, repo, f"Release {version}", files, there)
+        commit = _commit(api, repo, f"Release {version}", files, current)
         api.create_tag(repo, tag=f"v{version}", revision=commit, repo_type=KIND)
     return PublishedRelease(repo, version, sizes, commit, True, left)
 
@@ -109,18 +106,18 @@ def _version(release_dir: Path) -> str:
     return version
 
 
-def _visible(release_dir: Path) -> dict[str, Path]:
-    """The files of a release by their path in it, without hidden ones, which are the repository's."""
+def _visible_files(release_dir: Path) -> dict[str, Path]:
+    """Returns the files of a release by their path in it, without hidden ones, which are the repository's."""
     paths = {path.relative_to(release_dir).as_posix(): path for path in sorted(release_dir.rglob("*")) if path.is_file()}
-    return {name: path for name, path in paths.items() if not hidden(name)}
+    return {name: path for name, path in paths.items() if not is_hidden(name)}
 
 
-def _look(api: HfApi, repo: str) -> Repository:
-    """Reads what a repository holds; one that does not exist holds nothing."""
+def _read_repository(api: HfApi, repo: str) -> Repository:
+    """Reads a repository; one that does not exist is empty."""
     try:
         refs = api.list_repo_refs(repo, repo_type=KIND)
     except HfHubHTTPError as error:
-        # 401 too would be said of a repository that does not exist, to somebody without a token: that one is told so.
+        # Without a token the status would be 401, which is reported as a missing token.
         if error.response.status_code == 404:
             return Repository(None, {}, {})
         raise
@@ -129,46 +126,47 @@ def _look(api: HfApi, repo: str) -> Repository:
     return Repository(head, {tag.name: tag.target_commit for tag in refs.tags}, files)
 
 
-def _refuse(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], there: Repository) -> None:
-    """Raises an :class:`InputError` for a version that is taken, and for a repository of something else."""
-    if tag in there.tags:
-        if _differing(files, files_at(api, repo, there.tags[tag])):
+def _refuse_conflicts(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], current: Repository) -> None:
+    """Raises an :class:`InputError` for a version that exists, and for a repository of other files."""
+    if tag in current.tags:
+        if _differing_files(files, files_at(api, repo, current.tags[tag])):
             fix = "a version never changes: release the build under a new version"
             raise input_error(repo, f"{tag} is already published, with other files", fix)
         raise input_error(repo, f"{tag} is already published, with the same files", "nothing needs to be done")
-    # A repository that was made in the browser may hold a card and no more.
-    if MANIFEST not in there.files and there.files.keys() - {CARD}:
+    # A repository that was created in the browser may hold nothing but a card.
+    if MANIFEST not in current.files and current.files.keys() - {CARD}:
         raise input_error(repo, f"holds other files (no {MANIFEST} in it), which a release would replace", "name another repository")
 
 
-def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], there: Repository) -> str:
-    """The commit that holds the release and no other visible file: the newest one if it does so already, else a new one."""
-    if there.head is None:
+def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], current: Repository) -> str:
+    """Returns the commit that holds the release and no other visible file: the newest one if it does so already, else a new one."""
+    if current.head is None:
         api.create_repo(repo, repo_type=KIND, exist_ok=True)
-        there = _look(api, repo)
-    if there.head and not _differing(files, there.files):
-        return there.head
+        current = _read_repository(api, repo)
+    if current.head and not _differing_files(files, current.files):
+        return current.head
     operations: list[CommitOperationAdd | CommitOperationDelete] = [CommitOperationAdd(name, path) for name, path in files.items()]
-    operations += [CommitOperationDelete(name, is_folder=False) for name in sorted(there.files.keys() - files.keys())]
+    operations += [CommitOperationDelete(name, is_folder=False) for name in sorted(current.files.keys() - files.keys())]
     try:
-        # With its parent named, a commit that somebody else made in the meantime is not overwritten.
-        made = api.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=there.head)
+        # The parent is named so that another commit made in the meantime is not overwritten.
+        commit = api.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=current.head)
     except (RuntimeError, ValueError) as error:
-        # How the library says that a file could not be uploaded, and that the head of the card is not valid.
-        raise job_error(repo, f"the release was not uploaded: {short(error)}", AGAIN) from error
-    if wrong := _differing(files, files_at(api, repo, made.oid)):
-        what = f'commit {made.oid[:8]} does not hold "{wrong[0]}" as it is here, so it was not tagged'
+        # The library raises these if a file could not be uploaded, or the head of the card is not valid.
+        raise job_error(repo, f"the release was not uploaded: {one_line(error)}", AGAIN) from error
+    if wrong := _differing_files(files, files_at(api, repo, commit.oid)):
+        what = f'commit {commit.oid[:8]} does not hold "{wrong[0]}" as it is here, so it was not tagged'
         raise job_error(repo, what, "remove any .gitignore from the repository, then run the same command again")
-    return made.oid
+    return commit.oid
 
 
-def _differing(files: Mapping[str, Path], there: Mapping[str, RepoFile]) -> list[str]:
-    """The paths that are here or there only, or not with the same bytes."""
-    return sorted(files.keys() ^ there.keys() | {name for name in files.keys() & there.keys() if not _same(files[name], there[name])})
+def _differing_files(files: Mapping[str, Path], entries: Mapping[str, RepoFile]) -> list[str]:
+    """Returns the paths that only one side has, or that differ in their bytes."""
+    changed = {name for name in files.keys() & entries.keys() if not _is_same_file(files[name], entries[name])}
+    return sorted(files.keys() ^ entries.keys() | changed)
 
 
-def _same(path: Path, entry: RepoFile) -> bool:
-    """Whether a file of a repository has the bytes of a local one, told by the hash that its kind of storage has."""
+def _is_same_file(path: Path, entry: RepoFile) -> bool:
+    """Whether a file of a repository has the bytes of a local one, by the hash of its kind of storage."""
     if path.stat().st_size != entry.size:
         return False
     if entry.lfs:
@@ -177,7 +175,7 @@ def _same(path: Path, entry: RepoFile) -> bool:
     return hashlib.sha1(b"blob %d\0%b" % (len(blob), blob), usedforsecurity=False).hexdigest() == entry.blob_id
 
 
-def _meaning(repo: str, status: int) -> EmpathyEvalError | None:
+def _status_error(repo: str, status: int) -> EmpathyEvalError | None:
     if status in (401, 403):
         reason = "is not valid or may not write there" if get_token() else "is missing"
         fix = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write to the repository"

@@ -1,4 +1,4 @@
-"""The Hub, as publishing and fetching know it: names of repositories, what they hold, and what it means when it answers with an error."""
+"""Repositories on the Hub: their names and files, downloads, and errors in plain words."""
 
 from __future__ import annotations
 
@@ -19,61 +19,61 @@ from empathy_eval.base.files import room_for
 from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.scoring import user_cache
+from empathy_eval.releases.assemble.manifest import VERSION
 
 # HTTPError is the base of all failures of the client beneath, which is another package in each major version of the library.
 
 
 KIND = "dataset"
-# As the Hub has it: an owner and a name of letters, digits and "-_.", neither beginning nor ending with "-" or ".".
+# The Hub's rule: an owner and a name of letters, digits and "-_.", neither beginning nor ending with "-" or ".".
 PART = r"\w(?:[\w.-]{0,94}\w)?"
 REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.)){PART}/{PART}(?<!\.git)", re.ASCII)
-VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 
 
 def token_faults() -> Iterator[Problem]:
-    """A token that was pasted with something invisible would be an error of the network, with the token in it."""
+    """Yields a problem for a token with an invisible character, which would be a network error that quotes the token."""
     if not re.fullmatch("[!-~]*", get_token() or ""):
         what = "contains a character that no token contains, such as a curly quote or a space"
         yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN again")
 
 
-def hidden(name: str) -> bool:
-    """Whether a file of a repository is none of a release, such as ``.gitattributes``."""
+def is_hidden(name: str) -> bool:
+    """Whether a file of a repository belongs to no release, such as ``.gitattributes``."""
     return any(part.startswith(".") for part in PurePosixPath(name).parts)
 
 
 def files_at(api: HfApi, repo: str, commit: str) -> dict[str, RepoFile]:
-    """The files of a commit by their path, without hidden ones."""
+    """Returns the files of a commit by their path, without hidden ones."""
     entries = api.list_repo_tree(repo, recursive=True, revision=commit, repo_type=KIND)
-    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not hidden(entry.path)}
+    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not is_hidden(entry.path)}
 
 
 @contextlib.contextmanager
-def clear_errors(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None]) -> Iterator[None]:
-    """Turns what the library raises for a failed request into an error that says what to do: ``again``, or what a status means here.
+def translate_errors(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None]) -> Iterator[None]:
+    """Turns exceptions of the library into errors with a fix: ``again``, or the error that ``meaning`` returns for a status.
 
-    Of a refusal that has a meaning nothing is quoted: request and answer may hold the token.
+    The latter quotes nothing: request and answer may hold the token.
     """
     try:
         yield
     except (HTTPError, OSError) as error:
-        raise _clear(repo, again, meaning, error) from error
+        raise _hub_error(repo, again, meaning, error) from error
 
 
-def _clear(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None], error: BaseException) -> EmpathyEvalError:
+def _hub_error(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None], error: BaseException) -> EmpathyEvalError:
     if isinstance(error, LocalEntryNotFoundError) and error.__cause__:
-        # It looked for a copy that it keeps, there was none; why it had to look says more.
+        # The library looked for a cached copy; the cause says why.
         error = error.__cause__
     response = getattr(error, "response", None)
     if response is None:
-        return job_error(repo, f"the Hub could not be reached: {short(error)}", f"check the network and HF_ENDPOINT, then {again}")
-    said = getattr(error, "server_message", None) or response.reason_phrase
-    return meaning(response.status_code) or job_error(repo, f"the Hub answered {response.status_code}: {short(said)}", again)
+        return job_error(repo, f"the Hub could not be reached: {one_line(error)}", f"check the network and HF_ENDPOINT, then {again}")
+    message = getattr(error, "server_message", None) or response.reason_phrase
+    return meaning(response.status_code) or job_error(repo, f"the Hub answered {response.status_code}: {one_line(message)}", again)
 
 
-def short(said: object) -> str:
-    """A message on one line, cut where it gets long."""
-    line = " ".join(str(said).split()) or type(said).__name__
+def one_line(message: object) -> str:
+    """Returns a message on one line, truncated to 200 characters."""
+    line = " ".join(str(message).split()) or type(message).__name__
     return line if len(line) <= 200 else f"{line[:197]}..."
 
 
@@ -83,14 +83,14 @@ NAMES = "name the folder of a release, or a version of one on the Hub, such as m
 AGAIN = "run the same command again: an incomplete download is not kept"
 
 
-def fetched(name: str) -> Path:
-    """The folder of ``owner/name@revision``, fetched if it is not there.
+def fetch_release(name: str) -> Path:
+    """Returns the folder of ``owner/name@revision``, which is downloaded if it is not cached.
 
-    The revision is a tag as ``publish`` makes them, or a commit by its 40 digits: what they name never changes. A branch is refused,
-    because what it names today is another release tomorrow.
+    The revision is a tag of ``publish`` or the 40 digits of a commit, which name the same release forever. A branch does not, so it is
+    refused.
 
     Raises:
-        InputError: if the name is of another form, the Hub has no such version or does not show it, or it is no release.
+        InputError: if the name has another form, the Hub has no such version or does not show it, or it is no release.
         JobError: if the Hub cannot be reached or fails, or the cache cannot be written.
     """
     repo, at, revision = name.rpartition("@")
@@ -107,43 +107,41 @@ def fetched(name: str) -> Path:
 
 
 def _fetch(repo: str, revision: str, place: Path) -> None:
-    """Makes ``place`` the folder of a release: real files, and no hidden ones."""
+    """Downloads a release into ``place``, without links and hidden files."""
     refuse(token_faults())
     name = f"{repo}@{revision}"
-    with clear_errors(name, AGAIN, partial(_meaning, name)), room_for(place):
+    with translate_errors(name, AGAIN, partial(_status_error, name)), room_for(place):
         api = HfApi()
         commit = revision if COMMIT.fullmatch(revision) else _commit_of(api, repo, revision)
-        # Before anything is fetched: the repository may be of something else, and large.
+        # Before the download: the repository may hold other files, and be large.
         if MANIFEST not in files_at(api, repo, commit):
             raise input_error(name, f"is not a release (no {MANIFEST} in it)", NAMES)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as folder:
             whole = Path(folder, "release")
-            # The Hub's library shows what it fetches.
-            stage("")
+            stage("")  # the Hub's library shows its own progress
             try:
                 snapshot_download(repo, repo_type=KIND, revision=commit, local_dir=whole, ignore_patterns=HIDDEN)
             except (RuntimeError, ValueError) as error:
-                # How the library says that a file did not come through, and that a path leads out of the folder.
-                raise job_error(name, f"could not be fetched: {short(error)}", AGAIN) from error
+                # The library raises these if a download failed, or a path leads out of the folder.
+                raise job_error(name, f"could not be fetched: {one_line(error)}", AGAIN) from error
             shutil.rmtree(whole / ".cache", ignore_errors=True)  # the library's notes
             try:
                 whole.rename(place)
             except OSError:
-                # Somebody else has fetched it in the meantime.
+                # Another process may have downloaded it in the meantime.
                 if not place.is_dir():
                     raise
 
 
 def _commit_of(api: HfApi, repo: str, tag: str) -> str:
-    tags = {one.name: one.target_commit for one in api.list_repo_refs(repo, repo_type=KIND).tags}
+    tags = {ref.name: ref.target_commit for ref in api.list_repo_refs(repo, repo_type=KIND).tags}
     if tag not in tags:
-        there = ", ".join(sorted(tags)) or "none"
-        raise input_error(f"{repo}@{tag}", f'there is no version "{tag}"', f"name one of these: {there}")
+        raise input_error(f"{repo}@{tag}", f'there is no version "{tag}"', f"name one of these: {', '.join(sorted(tags)) or 'none'}")
     return tags[tag]
 
 
-def _meaning(name: str, status: int) -> EmpathyEvalError | None:
+def _status_error(name: str, status: int) -> EmpathyEvalError | None:
     if status not in (401, 403, 404):
         return None
     token = "the token is not valid or may not read it" if get_token() else "a token is missing"

@@ -1,4 +1,4 @@
-"""A release served to the browser of this machine: its files by ranges, and the page to explore it with."""
+"""Server of a release for a browser on this machine: its files by ranges, and its explorer page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from empathy_eval.base.stopping import run_beside_loops, stopped_by_signals
 from empathy_eval.reports.explorer import PAGE
 
 HERE, NAMES = "127.0.0.1", ("127.0.0.1", "localhost")
-# Seconds that an answer which is under way may still take once the server is to end.
+# Seconds that a started response may take after the server was stopped.
 PATIENCE = 1.0
-# What a release of others holds runs nothing here, whatever it calls itself.
+# Files of an untrusted release run nothing, whatever their type.
 INERT = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
-# What whoever comes sends in a broken way is answered, and is none of the terminal's business.
+# Broken requests are answered, and not logged on the terminal.
 SILENT = logging.Logger("empathy_eval.serving", logging.CRITICAL + 1)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -29,12 +29,12 @@ def serve(folder: Path, page: str, port: int = 0, address: Callable[[str], None]
 
     Args:
         folder: the release.
-        page: what is given for its page: ours, not the one that lies in the folder.
-        port: the port, 0 for any that is free.
-        address: is called with the page's URL once it is there.
+        page: the explorer page, in place of the one in the folder.
+        port: the port, 0 for any free one.
+        address: called with the page's URL once it is served.
 
     Raises:
-        InputError: if there is no such port, or it is taken.
+        InputError: if there is no such port, or it is in use.
     """
     if not 0 <= port < 2**16:
         raise input_error("--port", f"{port} is not a port number", "name a port from 1 to 65535, or leave it out")
@@ -60,7 +60,7 @@ async def _serve(folder: Path, page: str, port: int, address: Callable[[str], No
 
 
 def application(folder: Path, page: str) -> web.Application:
-    """What answers: files of the folder alone, to requests for this very host alone."""
+    """Returns the application, which serves only files of the folder, and only to requests for this host."""
     root = folder.resolve()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -69,26 +69,23 @@ def application(folder: Path, page: str) -> web.Application:
             raise web.HTTPFound(f"/{PAGE}")
         if path == PAGE:
             return web.Response(text=page, content_type="text/html", headers={"Cache-Control": "no-cache"})
-        found = _file(root, path)
-        if found is None:
+        file = _file(root, path)
+        if file is None:
             raise web.HTTPNotFound
-        return web.FileResponse(found, headers=INERT)
+        return web.FileResponse(file, headers=INERT)
 
-    app = web.Application(middlewares=[_ours])
+    app = web.Application(middlewares=[_check_request])
     app.router.add_get("/{path:.*}", answer)
     return app
 
 
 @web.middleware
-async def _ours(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses who came by another name: a page elsewhere may let a name of its own lead here, to read what it then calls its own.
-
-    Whoever sends a body is refused too, whole or broken: there is nothing here that takes one.
-    """
+async def _check_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuses requests for another host name, by which another site could read the release (DNS rebinding), and requests with a body."""
     _, port = request.transport.get_extra_info("sockname") if request.transport else ("", 0)
-    # A browser leaves the port of the web itself away.
-    ours = [name if port == 80 else f"{name}:{port}" for name in NAMES]
-    if request.headers.get("Host") not in ours:
+    # A browser leaves out port 80.
+    hosts = [name if port == 80 else f"{name}:{port}" for name in NAMES]
+    if request.headers.get("Host") not in hosts:
         raise web.HTTPMisdirectedRequest
     if request.body_exists:
         raise web.HTTPBadRequest
@@ -96,11 +93,11 @@ async def _ours(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _file(root: Path, path: str) -> Path | None:
-    """The file of a release that a path names; none that is hidden or lies outside, whatever links lead there."""
+    """Returns the file of a release at a path; None if it is hidden or, after all links, outside the folder."""
     try:
-        found = (root / path).resolve()
-        inside = belongs_to(root, root / path) and found.is_file()
-    except (OSError, ValueError, RuntimeError):  # a name that is too long or holds a zero, links that lead to each other
+        file = (root / path).resolve()
+        inside = belongs_to(root, root / path) and file.is_file()
+    except (OSError, ValueError, RuntimeError):  # a name that is too long or holds a null character, or a loop of links
         return None
     plain = not path.endswith("/") and not any(part.startswith(".") for part in path.split("/"))
-    return found if inside and plain else None
+    return file if inside and plain else None

@@ -1,15 +1,17 @@
-"""What is shown of a text: how it was made, what it was asked for with, what was answered, checked and said of it."""
+"""Results of ``show``: texts with their origin, requests, answers, checks and judgements."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
+
+from empathy_eval.base.json_text import fields_json
 
 
 @dataclass(frozen=True)
 class CheckFigure:
-    """What a check looked at: the figure, the bound that it was held against, and whether it keeps it."""
+    """A figure of a check, its bound, and whether it is within the bound."""
 
     name: str
     value: float | int | str
@@ -19,11 +21,11 @@ class CheckFigure:
 
 @dataclass(frozen=True)
 class ShownText:
-    """A text with how it was made, its strategy, its manner or device, its checks, and the reasons why it was refused, if it was."""
+    """A text: its ``origin`` (how it was made), strategy, manner or device, figures of its checks, and the reasons if it was refused."""
 
     name: str
     text: str
-    made: str
+    origin: str = field(metadata={"name": "made"})
     strategy: str | None = None
     way: str | None = None
     model: str | None = None
@@ -34,10 +36,10 @@ class ShownText:
 
 @dataclass(frozen=True)
 class ShownRequest:
-    """A request and its answer. ``body`` is what was sent, None where it cannot be rendered again; ``note`` says why, or what is odd.
+    """A request and its answer. ``body`` is the request as sent, None if it cannot be rendered again; ``note`` says why, or what differs.
 
     ``verdict`` is ``taken``, ``not chosen``, ``refused``, ``unanswered``, ``scored``, ``not judged`` or ``unknown``; ``reasons`` are
-    (reason, detail) of what was refused. Without an answer ``finish``, ``model`` and ``text`` are None.
+    (reason, detail) of a refused answer. Without an answer ``finish``, ``model`` and ``text`` are None.
     """
 
     key: str
@@ -59,11 +61,10 @@ class ShownRequest:
 
 @dataclass(frozen=True)
 class ShownItem:
-    """All that is known of a dialogue, a pair, a turn or a request.
+    """A dialogue, a pair, a turn or a request with everything that is known of it.
 
-    ``status`` says what became of it and ``why`` in which way; ``before`` are the turns before it, ``refused`` texts that are not released.
-    ``said`` holds rows of annotations, comparisons, strategies, reviews and scores by these names, and ``notes`` what cannot be shown and
-    how to have it.
+    ``why`` explains its ``status``; ``before`` are the turns before it, ``refused`` texts that are not released. ``judgements`` are rows of
+    annotations, comparisons, strategies, reviews and scores by these names. ``notes`` say what cannot be shown, and what would show it.
     """
 
     name: str
@@ -73,18 +74,18 @@ class ShownItem:
     before: tuple[ShownText, ...] = ()
     texts: tuple[ShownText, ...] = ()
     refused: tuple[ShownText, ...] = ()
-    asked: tuple[ShownRequest, ...] = ()
-    said: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
+    requests: tuple[ShownRequest, ...] = field(default=(), metadata={"name": "asked"})
+    judgements: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict, metadata={"name": "said"})
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
+        """Returns plain JSON values."""
+        return fields_json(self)
 
 
 @dataclass(frozen=True)
 class RefusedText:
-    """A text that was refused, or what was left out: the reasons, where, and the text as it was (None where no ledger tells it)."""
+    """A refused text, or an item that was left out: the reasons, the place, and the text (None if no ledger holds it)."""
 
     reasons: tuple[str, ...]
     dialogue_id: str
@@ -95,5 +96,5 @@ class RefusedText:
     detail: str = ""
 
     def to_json(self) -> dict[str, Any]:
-        """As plain JSON values."""
-        return asdict(self)
+        """Returns plain JSON values."""
+        return fields_json(self)

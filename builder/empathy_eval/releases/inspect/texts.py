@@ -1,4 +1,4 @@
-"""The texts of a dialogue or a pair, each with how it was made and what its checks looked at."""
+"""Texts of a dialogue or a pair with their origin and the figures of their checks; addresses of texts."""
 
 from __future__ import annotations
 
@@ -25,25 +25,35 @@ from empathy_eval.generation.patterns import rules_applied
 from empathy_eval.generation.replay_item import Trace
 from empathy_eval.releases.inspect.shown import CheckFigure, ShownText
 
-# Figures are told to so many places.
+NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9})(?:-r[1-9]\d{0,3})?)(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
+KEY = re.compile(rf"(?:{SCHEME}-)?([0-9a-f]{{8,64}})")
+# Kind of request by the variant that it makes.
+KIND_OF = {kind.variant: kind.name for kind in KINDS.values() if kind.variant}
+FORMS = (
+    "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), a crossed item (017-00042-x1), or "
+    "at least 8 hex digits of a key"
+)
+SEED = "a seed: {} of the scenario's file; no model was asked in this build"
+CURATED = SEED.format("a crossed item")
+# Decimals of figures.
 PLACES = 4
 
 
 def variant_figures(
     kind: Kind, reference: str, text: str, score: float | None, recipe: Recipe, flags: Sequence[str]
 ) -> tuple[CheckFigure, ...]:
-    """The figures of a variant; none of a text that is longer than any that is looked at."""
+    """Returns the figures of a variant; none of a text over the length limit."""
     if max(len(reference), len(text)) > LONGEST:
         return ()
     return tuple(_variant(kind, reference, text, score, recipe, flags))
 
 
-def crossed_figures(item: CrossedOutcome, said: str, recipe: Recipe) -> tuple[CheckFigure, ...]:
-    """The figures of a crossed item, where ``said`` is what its twin changes; none of texts that are longer than any that is looked at."""
-    if max(len(one) for one in (said, item.twin, item.reply_1, item.reply_2)) > LONGEST:
+def crossed_figures(item: CrossedOutcome, seeker: str, recipe: Recipe) -> tuple[CheckFigure, ...]:
+    """Returns the figures of a crossed item whose twin changes the text ``seeker``; none of texts over the length limit."""
+    if max(map(len, (seeker, item.twin, item.reply_1, item.reply_2))) > LONGEST:
         return ()
     limits, code = recipe.config.checks, recipe.language.code
-    bounds, changed, count = Bounds.of(item.reply_1, limits, code), changed_words(said, item.twin, code), len(words(item.reply_2, code))
+    bounds, changed, count = Bounds.of(item.reply_1, limits, code), changed_words(seeker, item.twin, code), len(words(item.reply_2, code))
     share = overlap(item.reply_1, item.reply_2, code)
     least, most = bounds.changed_least, bounds.changed_most
     return (
@@ -54,8 +64,8 @@ def crossed_figures(item: CrossedOutcome, said: str, recipe: Recipe) -> tuple[Ch
 
 
 def flags_at(dialogue: Dialogue, turn: int, language: Language) -> tuple[str, ...]:
-    """``crisis`` if a turn or one before it holds crisis language."""
-    texts = [one.text for one in dialogue.turns[: turn + 1]]
+    """Returns ``crisis`` if a turn or one before it holds crisis language."""
+    texts = [earlier.text for earlier in dialogue.turns[: turn + 1]]
     return ("crisis",) if any(len(text) <= LONGEST and built_in.in_crisis(text, language) for text in texts) else ()
 
 
@@ -74,7 +84,7 @@ def _variant(kind: Kind, reference: str, text: str, score: float | None, recipe:
 
 
 def helper_figures(text: str, score: float | None, recipe: Recipe) -> tuple[CheckFigure, ...]:
-    """The figures of a helper turn."""
+    """Returns the figures of a helper turn; none over the length limit."""
     return tuple(_helper(text, score, recipe)) if len(text) <= LONGEST else ()
 
 
@@ -85,12 +95,12 @@ def _helper(text: str, score: float | None, recipe: Recipe) -> Iterator[CheckFig
     if score is not None and limits.toxicity:
         most = limits.toxicity.at_most
         yield CheckFigure(f"toxicity ({limits.toxicity.scorer})", score, f"at most {most:g}", score <= most)
-    found = [flaw.detail for flaw in built_in.harmless(text, language)]
-    yield CheckFigure("unsafe phrases", len(found), "; ".join(found) or "none", not found)
+    unsafe = [flaw.detail for flaw in built_in.harmless(text, language)]
+    yield CheckFigure("unsafe phrases", len(unsafe), "; ".join(unsafe) or "none", not unsafe)
 
 
 def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scores: Mapping[str, float]) -> tuple[CheckFigure, ...]:
-    """The figures of a whole dialogue."""
+    """Returns the figures of a whole dialogue; none for an unknown strategy or a text over the length limit."""
     turns, limits, language = dialogue.turns, recipe.config.checks, recipe.language
     odd = {turn.strategy for turn in turns if turn.strategy and turn.strategy not in recipe.catalogue.taxonomy}
     if odd or any(len(turn.text) > LONGEST for turn in turns):
@@ -98,32 +108,27 @@ def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scor
     helpers = [turn.text for turn in turns if turn.role == "helper"]
     shortest = min((len(words(text, language.code)) for text in helpers), default=0)
     enough = not [*built_in.says_enough(turns, limits, language.code)]
-    found = [CheckFigure("words of the shortest helper turn", shortest, f"at least {limits.helper_words_at_least}", enough)]
+    figures = [CheckFigure("words of the shortest helper turn", shortest, f"at least {limits.helper_words_at_least}", enough)]
     if limits.toxicity and (known := [scores[text] for text in helpers if text in scores]):
         most = limits.toxicity.at_most
-        found.append(CheckFigure(f"highest toxicity ({limits.toxicity.scorer})", max(known), f"at most {most:g}", max(known) <= most))
+        figures.append(CheckFigure(f"highest toxicity ({limits.toxicity.scorer})", max(known), f"at most {most:g}", max(known) <= most))
     if plan:
         wrong = [flaw.detail for flaw in built_in.follows_plan(turns, plan)]
         planned = f"as planned: {len(plan.turns)}, each with its role and strategy"
-        found.append(CheckFigure("turns", len(turns), "; ".join(wrong) or planned, not wrong))
+        figures.append(CheckFigure("turns", len(turns), "; ".join(wrong) or planned, not wrong))
     for name, flaws in (
         ("phases", built_in.keeps_phases(turns, recipe.catalogue.taxonomy, recipe.config.rules)),
         ("description", built_in.description(dialogue.description, language)),
         ("crisis language", built_in.answers_crisis(turns, language)),
         ("unsafe phrases", [flaw for text in helpers for flaw in built_in.harmless(text, language)]),
     ):
-        found.append(CheckFigure(name, len(flaws), "; ".join(flaw.detail for flaw in flaws) or "no fault found", not flaws))
-    return tuple(found)
-
-
-SEED = "a seed: {}{} of the scenario's file; no model was asked in this build"
-
-CURATED = SEED.format("a crossed item", "")
+        figures.append(CheckFigure(name, len(flaws), "; ".join(flaw.detail for flaw in flaws) or "no fault found", not flaws))
+    return tuple(figures)
 
 
 @dataclass(frozen=True)
 class OutcomeTexts:
-    """The texts of an outcome, as a folder holds it or as its replay gives it."""
+    """Texts of an outcome, stored or replayed."""
 
     outcome: Outcome
     dialogue: Dialogue
@@ -133,134 +138,117 @@ class OutcomeTexts:
 
     @property
     def _scores(self) -> dict[str, float]:
-        known = {self.dialogue.turns[one.turn].text: one.reference_toxicity for one in self.outcome.pairs}
+        known = {self.dialogue.turns[pair.turn].text: pair.reference_toxicity for pair in self.outcome.pairs}
         return (self.trace.scores if self.trace else {}) | {text: score for text, score in known.items() if score is not None}
 
     def whole(self) -> tuple[ShownText, ...]:
-        """The description with the checks of the dialogue, then its turns."""
+        """Returns the description with the checks of the dialogue, then its turns."""
         dialogue = self.dialogue
         figures = dialogue_figures(dialogue, self.plan, self.recipe, self._scores) if self.recipe else ()
+        return self._of_dialogue("description", dialogue.description, None, figures), *self.turns(len(dialogue.turns))
+
+    def _of_dialogue(self, name: str, text: str, strategy: str | None, figures: tuple[CheckFigure, ...]) -> ShownText:
+        """Returns a text of the request that wrote the dialogue."""
+        dialogue = self.dialogue
+        seed, model = SEED.format("the dialogue"), f"written by {dialogue.model}, the whole dialogue at once"
+        origin = seed if dialogue.source == "seed" else model
         key = dialogue.request_key or None
-        first = ShownText("description", dialogue.description, self._written(), model=dialogue.model, request_key=key, figures=figures)
-        return first, *self.turns(len(dialogue.turns))
+        return ShownText(name, text, origin, self._strategy_name(strategy), model=dialogue.model, request_key=key, figures=figures)
 
     def turns(self, before: int) -> tuple[ShownText, ...]:
-        """The turns before a place, without how they were made: the dialogue says it."""
+        """Returns the turns before a turn, without an origin, which is that of the dialogue."""
         turns = enumerate(self.dialogue.turns[:before])
-        return tuple(ShownText(f"t{place:02d} {turn.role}", turn.text, "", self._named(turn.strategy)) for place, turn in turns)
+        return tuple(ShownText(f"t{index:02d} {turn.role}", turn.text, "", self._strategy_name(turn.strategy)) for index, turn in turns)
 
-    def _named(self, strategy: str | None) -> str | None:
-        """The name of a strategy, as releases have it."""
+    def _strategy_name(self, strategy: str | None) -> str | None:
+        """Returns the name of a strategy, as in releases."""
         taxonomy = self.recipe.catalogue.taxonomy if self.recipe else None
         return taxonomy[strategy].name if taxonomy and strategy is not None and strategy in taxonomy else strategy
 
-    def _written(self) -> str:
-        if self.dialogue.source == "seed":
-            return SEED.format("the dialogue", "")
-        return f"written by {self.dialogue.model}, the whole dialogue at once"
+    def turn(self, index: int) -> ShownText:
+        """Returns a turn of the dialogue, which is the reference of a pair if it is the helper's."""
+        turn = self.dialogue.turns[index]
+        if turn.role != "helper":
+            return self._of_dialogue("turn of the seeker", turn.text, turn.strategy, ())
+        figures = helper_figures(turn.text, self._scores.get(turn.text), self.recipe) if self.recipe else ()
+        return self._of_dialogue("reference", turn.text, turn.strategy, figures)
 
-    def turn(self, place: int) -> ShownText:
-        """A turn of the dialogue: the reference of a pair, if a helper speaks."""
-        turn = self.dialogue.turns[place]
-        figures = tuple[CheckFigure, ...]()
-        if turn.role == "helper" and self.recipe:
-            figures = helper_figures(turn.text, self._scores.get(turn.text), self.recipe)
-        name = "reference" if turn.role == "helper" else "turn of the seeker"
-        key = self.dialogue.request_key or None
-        return ShownText(
-            name, turn.text, self._written(), self._named(turn.strategy), model=self.dialogue.model, request_key=key, figures=figures
-        )
+    def variants(self, turn: int, kind: str | None) -> Iterator[ShownText]:
+        """Yields the variants of a pair, or that of one kind."""
+        for pair in (pair for pair in self.outcome.pairs if pair.turn == turn):
+            for name in VARIANTS:
+                if (variant := getattr(pair, name)) and kind in (None, KIND_OF[name]):
+                    yield self._variant(pair, name, variant)
 
-    def variants(self, place: int, kind: str | None) -> Iterator[ShownText]:
-        """The variants of a pair, or that of one kind."""
-        pair = next((one for one in self.outcome.pairs if one.turn == place), None)
-        for name in VARIANTS if pair else ():
-            made: Variant | None = getattr(pair, name)
-            if pair and made and kind in (None, KIND_OF[name]):
-                yield self._variant(pair, name, made)
-
-    def _variant(self, pair: Pair, name: str, made: Variant) -> ShownText:
-        reference, figures = self.dialogue.turns[pair.turn].text, tuple[CheckFigure, ...]()
+    def _variant(self, pair: Pair, name: str, variant: Variant) -> ShownText:
+        figures = self._figures(pair.turn, KINDS[KIND_OF[name]], variant.text, variant.toxicity)
         if self.recipe:
-            kind, flags = KINDS[KIND_OF[name]], flags_at(self.dialogue, pair.turn, self.recipe.language)
-            figures = variant_figures(kind, reference, made.text, made.toxicity, self.recipe, flags)
-            if not kind.near:
-                other, name_of = self.dialogue.turns[pair.turn].strategy, self._named
-                figures += (CheckFigure("strategy", name_of(made.strategy) or "", f"other than {name_of(other)}", made.strategy != other),)
-            figures += self._told(name, made.text) if made.method != "rules" else ()
-        how = self._made(name, made, reference)
-        return ShownText(name, made.text, how, self._named(made.strategy), made.way, made.model, made.request_key, figures)
+            if not KINDS[KIND_OF[name]].near:
+                own, other = (self._strategy_name(of) for of in (variant.strategy, self.dialogue.turns[pair.turn].strategy))
+                figures += (CheckFigure("strategy", own or "", f"other than {other}", own != other),)
+            figures += self._word_figures(name, variant.text) if variant.method != "rules" else ()
+        origin, strategy = self._origin(name, variant, self.dialogue.turns[pair.turn].text), self._strategy_name(variant.strategy)
+        return ShownText(name, variant.text, origin, strategy, variant.way, variant.model, variant.request_key, figures)
 
-    def _told(self, variant: str, text: str) -> tuple[CheckFigure, ...]:
-        """How the word list tells a text, where candidates were asked for."""
+    def _figures(self, turn: int, kind: Kind, text: str, score: float | None) -> tuple[CheckFigure, ...]:
+        """Returns the figures of a variant of a turn; none without a recipe."""
+        if self.recipe is None:
+            return ()
+        flags = flags_at(self.dialogue, turn, self.recipe.language)
+        return variant_figures(kind, self.dialogue.turns[turn].text, text, score, self.recipe, flags)
+
+    def _word_figures(self, variant: str, text: str) -> tuple[CheckFigure, ...]:
+        """Returns the score of a text by the word list that chose among candidates; none without a list."""
         words = self.recipe.config.words if self.recipe else None
         if words is None or len(text) > LONGEST:
             return ()
         side = f"{words.contrast_of(variant)}: of those that pass, the lowest is released"
         return (CheckFigure("words alone tell it", words.giveaway(variant, text) / UNIT, side, holds=True),)
 
-    def _made(self, name: str, made: Variant, reference: str) -> str:
-        if made.method == "seed":
-            return SEED.format("the variant ", name)
-        if made.method != "rules":
-            return f"written by {made.model} for a request of the kind {KIND_OF[name]}"
-        # A release may say "rules" where its configuration goes without that file, and the rules here may be without it too.
+    def _origin(self, name: str, variant: Variant, reference: str) -> str:
+        if variant.method == "seed":
+            return SEED.format(f"the variant {name}")
+        if variant.method != "rules":
+            return f"written by {variant.model} for a request of the kind {KIND_OF[name]}"
+        # A release may say "rules" although its configuration has no such file, and the rules here may lack it too.
         if self.recipe is None or len(reference) > LONGEST or not {"apathetic", "pointers"} <= self.recipe.language.rules.keys():
             return "made by rules/apathetic.yaml: no model was asked"
         edits = rules_applied(reference, self.recipe.config.checks.edit_ratio_below, self.recipe.language)
-        told = "; ".join(f'{rule}: "{marker}" became "{new}"' for rule, marker, new in edits)
-        return f"made by rules/apathetic.yaml, no model was asked: {told or 'its rules differ from those here'}"
+        changes = "; ".join(f'{rule}: "{marker}" became "{new}"' for rule, marker, new in edits)
+        return f"made by rules/apathetic.yaml, no model was asked: {changes or 'its rules differ from those here'}"
 
-    def crossed(self, place: int) -> Iterator[ShownText]:
-        """The crossed item of a turn: the twin of what the seeker says before it, both replies, and what tells them apart."""
-        for item in (one for one in self.outcome.crossed if one.turn == place):
-            key, model = (item.request_keys or (None,))[0], item.writer
-            how = (
-                CURATED
-                if item.source == "seed"
-                else f"written by {item.writer}; {item.judge} chose the fitting reply, twice for each context"
-            )
-            figures = crossed_figures(item, self.dialogue.turns[place - 1].text, self.recipe) if self.recipe and key else ()
-            instead = f"what the seeker says instead in context 2; {how}"
+    def crossed(self, turn: int) -> Iterator[ShownText]:
+        """Yields the texts of the crossed item of a turn: the twin of the seeker's turn before it, both replies, and the reason."""
+        for item in (item for item in self.outcome.crossed if item.turn == turn):
+            key, model, own = (item.request_keys or (None,))[0], item.writer, "the turn of the dialogue"
+            origin = f"written by {item.writer}; {item.judge} chose the fitting reply, twice for each context"
+            if item.source == "seed":
+                origin = own = CURATED
+            figures = crossed_figures(item, self.dialogue.turns[turn - 1].text, self.recipe) if self.recipe and key else ()
+            instead = f"what the seeker says instead in context 2; {origin}"
             yield ShownText(f"{item.crossed_id} twin", item.twin, instead, model=model, request_key=key)
-            yield ShownText(f"{item.crossed_id} reply_1", item.reply_1, CURATED if item.source == "seed" else "the turn of the dialogue")
-            yield ShownText(f"{item.crossed_id} reply_2", item.reply_2, how, model=model, request_key=key, figures=figures)
-            yield ShownText(f"{item.crossed_id} reason", item.reason, how)
+            yield ShownText(f"{item.crossed_id} reply_1", item.reply_1, own)
+            yield ShownText(f"{item.crossed_id} reply_2", item.reply_2, origin, model=model, request_key=key, figures=figures)
+            yield ShownText(f"{item.crossed_id} reason", item.reason, origin)
 
-    def refused(self, place: int | None, kind: str | None) -> Iterator[ShownText]:
-        """The texts that reached the checks and are not among those of the dialogue, or of a turn of it."""
-        for one in self.outcome.candidates:
-            if place in (None, one.turn) and kind in (None, one.kind):
-                name = f"{KINDS[one.kind].variant}" + (f" of t{one.turn:02d}" if place is None else "")
-                figures = tuple[CheckFigure, ...]()
-                if self.recipe and 0 <= one.turn < len(self.dialogue.turns):
-                    reference, score = self.dialogue.turns[one.turn].text, self._scores.get(one.text)
-                    flags = flags_at(self.dialogue, one.turn, self.recipe.language)
-                    figures = variant_figures(KINDS[one.kind], reference, one.text, score, self.recipe, flags)
-                    figures += self._told(KINDS[one.kind].variant or "", one.text)
-                why = "refused" if one.reasons else "passed its checks, but the pair of its turn is left out"
-                why = f"candidate {one.attempt}, which passed its checks but was not chosen" if one.reasons == (NOT_CHOSEN,) else why
-                yield ShownText(name, one.text, why, figures=figures, reasons=one.reasons)
-
-
-NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9})(?:-r[1-9]\d{0,3})?)(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
-
-
-KEY = re.compile(rf"(?:{SCHEME}-)?([0-9a-f]{{8,64}})")
-
-
-KIND_OF = {one.variant: one.name for one in KINDS.values() if one.variant}
-
-
-FORMS = (
-    "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), a crossed item (017-00042-x1), or "
-    "at least 8 hex digits of a key"
-)
+    def refused(self, turn: int | None, kind: str | None) -> Iterator[ShownText]:
+        """Yields the texts that reached the checks and are not in the dialogue, of all turns or one."""
+        for candidate in self.outcome.candidates:
+            if turn in (None, candidate.turn) and kind in (None, candidate.kind):
+                row, figures = KINDS[candidate.kind], tuple[CheckFigure, ...]()
+                if self.recipe and 0 <= candidate.turn < len(self.dialogue.turns):
+                    figures = self._figures(candidate.turn, row, candidate.text, self._scores.get(candidate.text))
+                    figures += self._word_figures(row.variant or "", candidate.text)
+                origin = "refused" if candidate.reasons else "passed its checks, but the pair of its turn is left out"
+                if candidate.reasons == (NOT_CHOSEN,):
+                    origin = f"candidate {candidate.attempt}, which passed its checks but was not chosen"
+                name = f"{row.variant}" + (f" of t{candidate.turn:02d}" if turn is None else "")
+                yield ShownText(name, candidate.text, origin, figures=figures, reasons=candidate.reasons)
 
 
 @dataclass(frozen=True)
 class TextAddress:
-    """What is asked for: a dialogue, a turn of it, one kind of request there, one request, or a crossed item by its number."""
+    """Address of a dialogue, a turn, a kind of request of a turn, one request, or a crossed item by its number."""
 
     dialogue_id: str
     turn: int | None = None
@@ -270,33 +258,27 @@ class TextAddress:
 
     @property
     def name(self) -> str:
-        """The id of the crossed item, of the pair or the turn, or that of the dialogue."""
+        """The id of the crossed item, of the pair or turn, or of the dialogue."""
         if self.item is not None:
             return f"{self.dialogue_id}-x{self.item}"
         return self.dialogue_id if self.turn is None else pair_id(self.dialogue_id, self.turn)
 
 
-def place_of(name: str) -> TextAddress | str:
-    """The place that a name says, or the beginning of a key.
-
-    Raises:
-        InputError: if it is neither.
-    """
+def parse_address(name: str) -> TextAddress | str:
+    """Parses an id; returns its address, or the beginning of a key. Raises InputError if it is neither."""
     if key := KEY.fullmatch(name):
         return f"{SCHEME}-{key[1]}"
-    found = NAME.fullmatch(name)
-    if not found:
+    match = NAME.fullmatch(name)
+    if not match or (match[3] and (match[2] or match[4])):
         raise input_error("ID", f'"{name[:100]}" is not an id', f"name {FORMS}")
-    dialogue_id, turn, item, variant = found.groups()
-    if item and (turn or variant):
-        raise input_error("ID", f'"{name[:100]}" is not an id', f"name {FORMS}")
+    dialogue_id, turn, item, variant = match.groups()
     kind = KIND_OF.get(variant, variant)
     if variant and (kind not in KIND_OF.values() or turn is None):
         raise input_error("ID", f'"{name[:100]}" does not name a variant of a pair', f"name one of these: {', '.join(KIND_OF)}")
     return TextAddress(dialogue_id, None if turn is None else int(turn), kind, item=int(item) if item else None)
 
 
-def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
-    """The error for an id that is not there, with those that are nearest."""
-    near = nearest_ids(name, there)
+def unknown_id(name: str, source: str, ids: Iterable[str]) -> InputError:
+    """Returns the error for an id that does not exist, with the nearest ones."""
+    near = nearest_ids(name, ids)
     return input_error("ID", f'"{name}" is not in {source}', f"name one that exists: {near}" if near else f"name {FORMS}")

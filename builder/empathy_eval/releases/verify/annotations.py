@@ -17,8 +17,8 @@ from empathy_eval.design.dataset import CONTRASTS, JUDGED, OPTIONAL, PROVENANCE,
 from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric, rubric_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.annotations import dialogue_of, teacher_of
-from empathy_eval.releases.assemble.annotations import WHAT, identity_of, keys_of
-from empathy_eval.releases.assemble.read_back import numbered, place_of
+from empathy_eval.releases.assemble.annotations import PROVENANCE_NAMES, request_keys_of, row_identity
+from empathy_eval.releases.assemble.read_back import numbered_rows, plan_order
 
 # By how much probabilities may miss 1.
 ROUNDED = 1e-6
@@ -38,13 +38,13 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Findin
     found, cases, seen = defaultdict[Judged, Counter[str]](Counter), defaultdict[Judged, set[str]](set), set[Any]()
     for config, split in [(config, split) for config in JUDGED if config in manifest["counts"] for split in SPLITS]:
         path, texts, before = file_of(folder, config, split), _there(folder, split), tuple[Any, ...]()
-        for number, row in numbered(path):
+        for number, row in numbered_rows(path):
             place = f"{path}: row {number}"
             if wrong := [Finding(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
                 yield from wrong
                 continue
-            about, name, by = (config, *identity_of(row)), row["pair_id"] or row["dialogue_id"], (row["teacher"], row["rubric"])
-            before, last = (by[1], by[0], *place_of(dialogue_of(name)), name), before
+            about, name, by = (config, *row_identity(row)), row["pair_id"] or row["dialogue_id"], (row["teacher"], row["rubric"])
+            before, last = (by[1], by[0], *plan_order(dialogue_of(name)), name), before
             whats = [*_placed(row, split, texts), *_judged(config, row, judged.get(by)), *_asked_for(row, name, entries.get(by))]
             whats += ["is a second row of the same judgement"] if about in seen else []
             whats += ["is not in order"] if last > before else []
@@ -60,8 +60,8 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Findin
 
 def _requests(config: str, row: TableRow) -> Iterator[Asked]:
     """The requests behind a row, as the provenance has them."""
-    values = {**row, "dialogue_id": dialogue_of(row["pair_id"] or row["dialogue_id"]), "what": WHAT[config], "method": "judge"}
-    return (_about({**values, "model": row["teacher"], "request_key": key}) for key in keys_of(config, row))
+    values = {**row, "dialogue_id": dialogue_of(row["pair_id"] or row["dialogue_id"]), "what": PROVENANCE_NAMES[config], "method": "judge"}
+    return (_about({**values, "model": row["teacher"], "request_key": key}) for key in request_keys_of(config, row))
 
 
 def _about(row: TableRow) -> Asked:
@@ -71,8 +71,8 @@ def _about(row: TableRow) -> Asked:
 def _unasked(path: Path, asked: Iterable[Asked]) -> Iterator[Finding]:
     """The first row of the provenance that is not the one that the rows of judges give; theirs are at its end."""
     wanted, begun = iter(asked), False
-    for number, row in numbered(path):
-        if row["what"] not in WHAT.values():
+    for number, row in numbered_rows(path):
+        if row["what"] not in PROVENANCE_NAMES.values():
             if begun:
                 yield Finding(f"{path}: row {number}", "comes after the rows of judges")
                 return
@@ -168,9 +168,9 @@ There = dict[str, set[str]]
 
 def _there(folder: Path, split: str) -> There:
     """The ids of what can be judged in a split."""
-    found = {config: {row[name] for _, row in numbered(file_of(folder, config, split), [name])} for config, name in IDS.items()}
+    found = {config: {row[name] for _, row in numbered_rows(file_of(folder, config, split), [name])} for config, name in IDS.items()}
     path = file_of(folder, CONTRASTS, split)
-    rows = (row for _, row in numbered(path, ["dialogue_id", "variant"])) if path.is_file() else ()
+    rows = (row for _, row in numbered_rows(path, ["dialogue_id", "variant"])) if path.is_file() else ()
     return found | {CONTRASTS: {f"{row['dialogue_id']}:{row['variant']}" for row in rows}}
 
 

@@ -28,18 +28,18 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.assemble.read_back import (
-    BESIDE,
     KIND_OF,
+    UNSPLIT,
     DialogueRows,
     File,
     Numbered,
     outcome_of,
-    path_of,
-    place_of,
+    plan_order,
     read_back,
+    table_path,
     tables_of,
 )
-from empathy_eval.releases.assemble.rows import derive
+from empathy_eval.releases.assemble.rows import derive_rows
 from empathy_eval.releases.verify.texts import TextChecks, replayed
 
 # What tells the rows of a dialogue apart; in other tables it is the pair.
@@ -62,7 +62,7 @@ def content_faults(folder: Path, manifest: dict[str, Any], under: TextChecks | N
         yield Finding(str(folder), what, fix, "note", "checks")
     contents, last = ReleaseContents(folder, manifest, under, Requests(folder, manifest)), tuple[Any, ...]()
     for stored in read_back(folder, tables_of(manifest, derived=True)):
-        place = place_of(stored.dialogue_id)
+        place = plan_order(stored.dialogue_id)
         if place <= last:
             yield Finding(_first(folder, stored), f'"{stored.dialogue_id}" is not in the order of the plan, or is there twice')
         last = max(place, last)
@@ -115,7 +115,7 @@ def left_out(manifest: Mapping[str, Any]) -> set[str]:
 def _first(folder: Path, stored: DialogueRows) -> str:
     """Where the first row of a dialogue is: in ``dialogues``, if it has one there."""
     file = next((one for one in stored.rows if one[0] == "dialogues"), next(iter(stored.rows)))
-    return f"{path_of(folder, *file)}: row {stored.rows[file][0][0]}"
+    return f"{table_path(folder, *file)}: row {stored.rows[file][0][0]}"
 
 
 def _invalid(folder: Path, stored: DialogueRows) -> Iterator[Finding]:
@@ -123,7 +123,7 @@ def _invalid(folder: Path, stored: DialogueRows) -> Iterator[Finding]:
     for (table, split), rows in stored.rows.items():
         form, own = f"{'preferences' if table in PREFERRED else table}_row", split_of(stored.dialogue_id)
         for number, row in rows:
-            place = f"{path_of(folder, table, split)}: row {number}"
+            place = f"{table_path(folder, table, split)}: row {number}"
             for where, what, fix in violations(row, form):
                 yield Finding(f"{place}: {where}", what, fix, config=table, row=number, column=where)
             if split not in (None, own):
@@ -135,10 +135,10 @@ def _unequal(folder: Path, stored: DialogueRows, outcome: Outcome, manifest: Map
     """Where the rows of a dialogue are not those that its outcome gives."""
     derived = dict[File, list[TableRow]]()
     scenario = manifest["scenarios"].get(stored.dialogue_id[:3], {}).get("name", "")
-    for table, row in derive(outcome, scenario, load_taxonomy()):
-        derived.setdefault((table, None if table in BESIDE else split_of(stored.dialogue_id)), []).append(row)
+    for table, row in derive_rows(outcome, scenario, load_taxonomy()):
+        derived.setdefault((table, None if table in UNSPLIT else split_of(stored.dialogue_id)), []).append(row)
     for file in dict.fromkeys([*stored.rows, *derived]):
-        path = path_of(folder, *file)
+        path = table_path(folder, *file)
         yield from _differing(path, file[0], stored.rows.get(file, ()), derived.get(file, ()), stored.dialogue_id)
 
 

@@ -30,8 +30,8 @@ from empathy_eval.design.dataset import MANIFEST, TABLES
 from empathy_eval.design.language import load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
-from empathy_eval.releases.assemble.manifest import SOFTWARE, software
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
+from empathy_eval.releases.assemble.manifest import SOFTWARE, software_versions
 from empathy_eval.reports.explorer import PAGE
 
 # Beside all tables these hold texts: the card an example, the report and its tables some, the page of the explorer a sample.
@@ -73,7 +73,7 @@ PLAIN = re.compile(r"\d+\.\d+\.\d+")
 
 def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Files that other software wrote than the manifest says; that other versions are here is told and no fault."""
-    said, here = manifest["software"], software()
+    said, here = manifest["software"], software_versions()
     where = f"{folder / MANIFEST}: software"
     if manifest["builder"] == __version__:
         if strange := sorted(said.keys() - {"python", *SOFTWARE}):

@@ -29,7 +29,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
-from empathy_eval.releases.assemble.documents import papers
+from empathy_eval.reports.documents import release_documents
 from empathy_eval.reports.explorer import EMBEDDED, FOLDER, FORMAT, PAGE, explore_page
 from empathy_eval.reports.report import Report, draw, page_text, report_from_json, tables_text
 
@@ -137,7 +137,7 @@ def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     try:
         tables = read_tables(folder)
         report = report_from_json(tables)
-        made = papers(folder, _facts(manifest), report)
+        made = release_documents(folder, _facts(manifest), report)
         wanted = {f"report/{TABLES}": tables_text(tables), "report/index.html": page_text(report), **made}
     except InputError as error:
         yield from faults_of(error.problems)

@@ -15,7 +15,7 @@ from empathy_eval.design.bundled_definitions import DESIGN, SCENARIOS, hashes_of
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
-from empathy_eval.releases.assemble.documents import asks_to_choose
+from empathy_eval.reports.documents import has_choices
 
 # What every release holds beside its data.
 ALWAYS = {
@@ -105,7 +105,7 @@ def _needed(manifest: dict[str, Any]) -> set[str]:
     """The files that must be there, by the facts of the manifest."""
     data = {file_of(Path(), config, split).as_posix() for config in configs_of(manifest["counts"]) for split in SPLITS}
     words = {WORD_LIST} if candidates_of(manifest["configuration"]) > 1 else set()
-    words |= {"eval.yaml"} if asks_to_choose(manifest) else set()
+    words |= {"eval.yaml"} if has_choices(manifest) else set()
     return ALWAYS | data | words | {f"{DESIGN}/{path}" for path in hashes_of(manifest) if is_known_file(path)}
 
 

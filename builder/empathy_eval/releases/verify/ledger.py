@@ -22,8 +22,8 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.replay import Ledgers, Replay
-from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, identity_of, released_cases, told_of
-from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, numbered, outcome_of, read_back, tables_of
+from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, count_annotations, released_cases, row_identity
+from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, numbered_rows, outcome_of, read_back, tables_of
 from empathy_eval.releases.verify.content import SEPARATOR, texts_of
 from empathy_eval.releases.verify.report import shown
 
@@ -53,8 +53,8 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[
     found: dict[tuple[str, str], dict[Place, Said]] = defaultdict(lambda: defaultdict(dict))
     for config in [one for one in JUDGED if one in manifest["counts"]]:
         for split in SPLITS:
-            for _, row in numbered(file_of(folder, config, split)):
-                found[row["teacher"], row["rubric"]][_place(row["pair_id"] or row["dialogue_id"])][config, identity_of(row)] = row
+            for _, row in numbered_rows(file_of(folder, config, split)):
+                found[row["teacher"], row["rubric"]][_place(row["pair_id"] or row["dialogue_id"])][config, row_identity(row)] = row
     return found
 
 
@@ -104,7 +104,7 @@ def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, ans
         why = answered.reasons[0] if answered else "it is an example of the rubric"
         yield Finding(f"{path}: {_named(place)}", f"the ledger has no answer about this text: {why}")
         return
-    told = {(config, identity_of(row)): row for config, row in annotation_rows(answered, said, load_taxonomy())}
+    told = {(config, row_identity(row)): row for config, row in annotation_rows(answered, said, load_taxonomy())}
     for key in sorted(found.keys() | told.keys(), key=str):
         about = " ".join(str(one) for one in key[1] if one is not None)
         where = f"{file_of(folder, key[0], split_of(place[0]))}: {about}"
@@ -122,8 +122,8 @@ def _lost(
 ) -> Iterator[Finding]:
     """Cases that the ledger answers and the release is silent about, unless the ledger was filled for a larger sample."""
     others = [one for place, one in answered.items() if place not in rows and one.status == "accepted"]
-    silent = [one for one in others if not told_of([one])["counts"]]
-    lost = [_named((one.dialogue_id, one.turn)) for one in others if told_of([one])["counts"]]
+    silent = [one for one in others if not count_annotations([one])["counts"]]
+    lost = [_named((one.dialogue_id, one.turn)) for one in others if count_annotations([one])["counts"]]
     if strange := [name for name in said["left_out"] if _place(name) not in asked or _place(name) in answered]:
         yield Finding(where, f"lists as left out what no judge was asked about, or what the release holds: {_some(strange)}")
     whole = said["turns"] is not None and said["cases"] + len(said["left_out"]) >= said["turns"]
@@ -132,7 +132,7 @@ def _lost(
     if not len(rows) <= said["cases"] <= len(rows) + len(silent):
         yield Finding(where, f"says {said['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}")
     elif said["cases"] == len(rows) + len(silent):
-        anew = told_of([answered[place] for place in rows if place in answered] + silent)
+        anew = count_annotations([answered[place] for place in rows if place in answered] + silent)
         yield from (
             Finding(f"{where}: {name}", f"says {shown(said[name])}, but the ledger gives {shown(value)}")
             for name, value in anew.items()

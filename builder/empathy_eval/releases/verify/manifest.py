@@ -24,9 +24,9 @@ from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
 from empathy_eval.raters.review.human_evaluation import PLACES, RATED
 from empathy_eval.raters.review.record import CRITERIA
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
-from empathy_eval.releases.assemble.duplicates import PREFERENCE
-from empathy_eval.releases.assemble.predecessors import disorder
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
+from empathy_eval.releases.assemble.manifest import unordered_predecessors
+from empathy_eval.releases.assemble.selection import PREFERENCE
 from empathy_eval.statistics.estimate import CONFIDENCE
 
 # A plan of strangers beyond this is not reckoned again.
@@ -91,7 +91,7 @@ def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
     yield from errata_misfits(folder, manifest, config)
     derived = [*_configured(manifest, config), *_planned(folder, manifest, config, released), *_added_up(manifest)]
     whats = [(where, f"says {str(told)[:80]}, but {by} gives {str(given)[:80]}") for where, told, given, by in derived if told != given]
-    whats += [*_impossible(manifest, released), *disorder(manifest), *_left_out(manifest, set(released))]
+    whats += [*_impossible(manifest, released), *unordered_predecessors(manifest), *_left_out(manifest, set(released))]
     yield from (Finding(f"{folder / MANIFEST}: {where}", what) for where, what in whats)
 
 

@@ -37,8 +37,8 @@ from empathy_eval.generation.crossed_by_models import CrossedItemWriter
 from empathy_eval.generation.outcomes import VARIANTS, Candidate, Dialogue, ItemTrail, Outcome, Pair, Scene
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
-from empathy_eval.releases.assemble.built_under import BuildDefinitions
-from empathy_eval.releases.assemble.read_back import RULES, SEEDS, outcomes
+from empathy_eval.releases.assemble.build_definitions import BuildDefinitions
+from empathy_eval.releases.assemble.read_back import RULES, SEEDS, read_outcomes
 from empathy_eval.releases.verify.manifest import configuration_of
 
 T = TypeVar("T")
@@ -358,7 +358,7 @@ def _wrong(one: _Text, score: float, at_most: float) -> str | None:
 def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:
     """Every text that a build scores: helper turns, variants with the scores that are released of them, replies and candidates."""
     own = bool(manifest["configuration"]["checks"].get("own"))
-    for outcome in outcomes(folder, manifest):
+    for outcome in read_outcomes(folder, manifest):
         turns = outcome.dialogue.turns if outcome.dialogue else ()
         scored = {pair.turn: pair.reference_toxicity for pair in outcome.pairs}
         names = {place: pair_id(outcome.dialogue_id, place) for place in range(len(turns))}

@@ -19,9 +19,9 @@ from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, file_of, provenance_columns, read_tables
 from empathy_eval.evaluation.inversion.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.releases.assemble.duplicates import hashes_of, near_duplicates
-from empathy_eval.releases.assemble.manifest import manifest_text, other_format, sealed
-from empathy_eval.releases.assemble.read_back import numbered
+from empathy_eval.releases.assemble.manifest import format_mismatch, manifest_text, seal_manifest
+from empathy_eval.releases.assemble.read_back import numbered_rows
+from empathy_eval.releases.assemble.selection import find_near_duplicates, hash_dialogues
 from empathy_eval.releases.assemble.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify.annotations import annotation_faults
 from empathy_eval.releases.verify.content import content_faults
@@ -99,10 +99,10 @@ def _manifest(path: Path) -> dict[str, Any] | list[Finding]:
     try:
         text = read_text(path)
         manifest: dict[str, Any] = json_value(text)
-        if isinstance(manifest, dict) and (other := other_format(manifest)):
+        if isinstance(manifest, dict) and (other := format_mismatch(manifest)):
             return [Finding(str(path), *other)]
         check(manifest, "manifest", path)
-        whole = sealed(manifest) == manifest and manifest_text(manifest) == text
+        whole = seal_manifest(manifest) == manifest and manifest_text(manifest) == text
     except InputError as error:
         return list(faults_of(error.problems))
     except (ValueError, OSError) as error:
@@ -143,12 +143,12 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     rows = (
         (row["dialogue_id"], [turn and turn["text"] for turn in row["turns"] or ()])
         for split in SPLITS
-        for _, row in numbered(file_of(folder, "dialogues", split), ["dialogue_id", "turns"])
+        for _, row in numbered_rows(file_of(folder, "dialogues", split), ["dialogue_id", "turns"])
     )
     # What has no value is told already.
     whole = ((dialogue_id, texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts))
-    hashes = hashes_of(whole, language_of(manifest["configuration"]))
-    for goes, stays in near_duplicates(hashes).items():
+    hashes = hash_dialogues(whole, language_of(manifest["configuration"]))
+    for goes, stays in find_near_duplicates(hashes).items():
         yield Finding(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
 
 
