@@ -94,7 +94,7 @@ class CausalLM:
         kind = getattr(torch, dtype, None)
         if not isinstance(kind, torch.dtype):
             raise input_error(f"{where}: dtype", f'"{dtype}" is not known', "use float32, bfloat16 or float16")
-        gguf = {"gguf_file": weights.file} if weights.file else {}
+        gguf: dict[str, Any] = {"gguf_file": weights.file} if weights.file else {}
         given = {"dtype": kind, "output_loading_info": True, **(gguf or {"use_safetensors": True})}
         try:
             self.tokenizer: Any = AutoTokenizer.from_pretrained(weights.folder, **gguf)
