@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -98,6 +100,63 @@ def test_a_build_that_is_killed_resumes_and_other_weights_are_asked_again(tmp_pa
     (model / "model.safetensors").write_bytes(weights)
     main(build("killed"))
     assert asked.total() == len(said)
+
+
+def layers_added(folder: Path) -> None:
+    """Makes the configuration of a model ask for twice the layers that the weights have."""
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 4}))
+
+
+def cut(folder: Path) -> None:
+    """Leaves the beginning of the weights, as an interrupted download does."""
+    weights = folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:5000])
+
+
+@pytest.mark.parametrize(
+    ("spoil", "status", "what"),
+    [
+        (lambda folder: shutil.rmtree(folder), 2, "is no folder and no file, and the Hub does not provide it"),
+        (lambda folder: (folder / "model.safetensors").rename(folder / "pytorch_model.bin"), 2, "pickled weights are not loaded"),
+        (lambda folder: (folder / "config.json").write_text('{"auto_map": {}}'), 2, "asks for code of its own, which is never run"),
+        (cut, 2, '"model" cannot be loaded: Error while deserializing header'),
+        (layers_added, 2, '"model" lacks 18 weights that its config.json asks for, such as "model.layers.2.'),
+        (lambda folder: (folder / "chat_template.jinja").unlink(), 1, "the model has no chat template: use an instruction-tuned model"),
+        (lambda folder: tiny_lm(folder, places=600), 1, "tokens and the answer up to 4, but the model reads 600"),
+    ],
+)
+def test_a_model_that_cannot_be_used_ends_a_build_with_words_and_no_traceback(
+    spoil: Callable[[Path], object],
+    status: int,
+    what: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Bad input ends with 2; where the model runs and cannot read a request, the item is missing, and the build ends with 1."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    model = tiny_lm(tmp_path / "model")
+    spoil(model)
+    config, world = written(tmp_path, model, max_tokens=4, structure="instruction"), copy_world(tmp_path / "world", ["003"])
+    assert main(("build", str(config), "--scenarios", str(world), "--out", str(tmp_path / "b"))) == status
+    said = "".join(capfd.readouterr())
+    assert what in said and "Traceback" not in said and ("Fix: " in said) == (status == 2)
+
+
+@pytest.mark.parametrize(
+    ("package", "what"),
+    [("torch", "[local]"), ("transformers", "[local]"), ("xgrammar", "or use structure: instruction")],
+)
+def test_a_package_that_is_missing_ends_a_build_with_the_command_that_installs_it(
+    package: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = tiny_lm(tmp_path / "model", places=32768)
+    config, world = written(tmp_path, model, max_tokens=4), copy_world(tmp_path / "world", ["003"])
+    monkeypatch.setitem(sys.modules, package, None)
+    assert main(("build", str(config), "--scenarios", str(world), "--out", str(tmp_path / "b"))) == 2
+    said = "".join(capfd.readouterr())
+    assert "needs packages that are not installed" in said and what in said and "Traceback" not in said
 
 
 @pytest.mark.long

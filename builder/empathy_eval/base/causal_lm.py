@@ -80,7 +80,8 @@ class CausalLM:
         """Loads it.
 
         Raises:
-            InputError: if a package is missing, the weights are none that transformers knows, or there is no such ``dtype``.
+            InputError: if a package is missing, the weights are damaged, incomplete or none that transformers knows, or there is no
+                such ``dtype``.
         """
         try:
             import torch
@@ -93,15 +94,20 @@ class CausalLM:
         kind = getattr(torch, dtype, None)
         if not isinstance(kind, torch.dtype):
             raise input_error(f"{where}: dtype", f'"{dtype}" is not known', "use float32, bfloat16 or float16")
-        file = {"gguf_file": weights.file} if weights.file else {"use_safetensors": True}
+        gguf: dict[str, Any] = {"gguf_file": weights.file} if weights.file else {}
+        given = {"dtype": kind, "output_loading_info": True, **(gguf or {"use_safetensors": True})}
         try:
-            gguf = file if weights.file else {}
             self.tokenizer: Any = AutoTokenizer.from_pretrained(weights.folder, **gguf)
-            self.model: Any = AutoModelForCausalLM.from_pretrained(weights.folder, dtype=kind, **file)
+            self.model, loading = AutoModelForCausalLM.from_pretrained(weights.folder, **given)
         except ImportError as error:
             raise input_error(where, f"cannot be loaded: {str(error).splitlines()[0]}", "pip install gguf") from error
-        except (OSError, ValueError, KeyError, RuntimeError) as error:
-            raise input_error(where, f'"{weights.label}" cannot be loaded: {str(error).splitlines()[0][:200]}', FIX) from error
+        except Exception as error:  # damaged weights raise anything
+            reason = (str(error) or type(error).__name__).splitlines()[0][:200]
+            raise input_error(where, f'"{weights.label}" cannot be loaded: {reason}', FIX) from error
+        if missing := sorted(loading["missing_keys"]):
+            # Else they were random numbers, and other ones each time.
+            what = f'"{weights.label}" lacks {len(missing)} weights that its config.json asks for, such as "{missing[0]}"'
+            raise input_error(where, what, "use weights and a config.json that belong together")
         self.device = "cuda" if torch.cuda.is_available() else "cpu"
         self.model = self.model.to(self.device).eval()
         self.longest: int = getattr(self.model.config, "max_position_embeddings", None) or 1 << 20
