@@ -27,7 +27,7 @@ from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.length import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.releases.verify.report import comparable, disagreements
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters
 
 from tests.doubles.on_the_page import unseen
 from tests.doubles.papers_anew import report_faults, told_anew

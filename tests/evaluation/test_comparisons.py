@@ -10,8 +10,7 @@ import pytest
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs, compared
 from empathy_eval.evaluation.inversion.results import MetricComparison
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.ranking import PairwiseComparisons
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters, PairwiseComparisons
 from scipy import stats
 
 CHANCE = ResamplingSettings(resamples=200, exchanges=199, seed=1)

@@ -28,10 +28,8 @@ from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.protocol import MeanMetric
-from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.estimate import Clusters, Estimate, PairwiseComparisons, holm
 from empathy_eval.statistics.estimate import Estimate as WithP
-from empathy_eval.statistics.ranking import PairwiseComparisons, holm
-from empathy_eval.statistics.resampling import Clusters
 
 from tests.doubles.papers_anew import report_faults, told_anew
 

@@ -15,8 +15,7 @@ from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Differenc
 from empathy_eval.metrics.length import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
-from empathy_eval.statistics.ranking import area, holm, wins
-from empathy_eval.statistics.resampling import Clusters, student
+from empathy_eval.statistics.estimate import Clusters, area, holm, student, wins
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats

@@ -7,8 +7,7 @@ import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies, smallest
 from empathy_eval.evaluation.inversion.results import Difference, MetricRow
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters, Estimate
 
 
 def row(name: str, accuracy: Estimate, effect: Estimate, better: bool | None = True) -> MetricRow:

@@ -19,8 +19,8 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations, correlate_with_people
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, RatedScores, resampled
-from empathy_eval.statistics.resampling import Pigeonhole, student_p
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, Pigeonhole, RatedScores, resampled
+from empathy_eval.statistics.estimate import student_p
 from scipy import stats
 
 CHANCE = ResamplingSettings(100, 0, 1)

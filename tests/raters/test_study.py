@@ -20,7 +20,7 @@ from empathy_eval.raters.study.results import COLUMNS, StudyReport
 from empathy_eval.raters.study.study import StudyOptions, pairs, study
 from empathy_eval.statistics import chi_square
 from empathy_eval.statistics.chi_square import CountTable
-from empathy_eval.statistics.ranking import benjamini_hochberg, holm
+from empathy_eval.statistics.estimate import benjamini_hochberg, holm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats

@@ -3,12 +3,73 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
-from empathy_eval.base.hashing import signature_line
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Estimate, Floats, Z, rounded
-from empathy_eval.statistics.resampling import ItemBootstrap, ratio, sums_by
+from empathy_eval.base.hashing import derived_random, signature_line
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Estimate, Floats, Z, rounded, sums_by
+
+# Where there are more items, random groups of equal size are drawn instead: the work no longer grows with the items, and that many
+# groups know the spread of a sum within one part in sixty, which is closer than a thousand resamples know a percentile.
+UNITS = 2000
+
+
+@dataclass(frozen=True)
+class ItemBootstrap:
+    """Items drawn with replacement, the same ones for every figure, so that figures can be compared resample by resample.
+
+    ``unit`` is the unit of each item: the item itself, or its group. ``weights`` has shape (1 + resamples, units): how often each unit
+    is drawn, and first the table itself, where each counts once.
+    """
+
+    unit: Codes
+    weights: Floats
+    signature: str
+
+    @classmethod
+    def of(cls, items: int, resamples: int, seed: int) -> ItemBootstrap:
+        """Draws for items in the order of their names; the same for the same numbers."""
+        rng = np.random.default_rng(derived_random(seed, "agreement").getrandbits(64))
+        units = min(items, UNITS)
+        unit = np.arange(items) if units == items else rng.permutation(items) * units // items
+        weights = np.ones((1 + resamples, units))
+        for row in weights[1:]:
+            row[:] = np.bincount(rng.integers(units, size=units), minlength=units)
+        line = signature_line(
+            interval="percentile", level=CONFIDENCE, resamples=resamples, seed=seed,
+            unit="item" if units == items else "group-of-items", units=units, numpy=np.__version__,
+        )  # fmt: skip
+        return cls(unit, weights, line)
+
+    def tally(self, items: Codes, classes: Codes, number: int, shares: Floats | None = None) -> Floats:
+        """How often each class occurs in each unit, shape (units, number); entries may count by shares."""
+        units = self.weights.shape[1]
+        flat = np.bincount(self.unit[items] * number + classes, weights=shares, minlength=units * number)
+        return flat.reshape(units, number).astype(np.float64)
+
+    def total(self, items: Codes, columns: Iterable[Floats]) -> Floats:
+        """Sums by unit of columns that belong to items, shape (units, columns)."""
+        return sums_by(self.unit[items], columns, self.weights.shape[1])
+
+    def resampled(self, sums: Floats) -> Floats:
+        """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
+        return np.asarray(self.weights @ sums)
+
+    def totals(self, items: Codes, columns: Iterable[Floats]) -> Floats:
+        """Sums over the table and over each resample of columns that belong to items, shape (1 + resamples, columns)."""
+        return self.resampled(self.total(items, columns))
+
+    def line(self, **settings: object) -> str:
+        """The settings of a figure, and after them those of its interval."""
+        return f"{signature_line(**settings)}|{self.signature}"
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """A quotient that is NaN where it is not defined."""
+    return np.asarray(np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0))
+
 
 WEIGHTS = ("plain", "linear", "quadratic")
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.json_text import fields_json
 
 Codes = NDArray[np.int64]
@@ -121,3 +124,227 @@ def format_p(value: float, draws: int = 0, of: float | None = None) -> tuple[str
         up = math.ceil(round(value * 10**P_PLACES, 6)) / 10**P_PLACES
         return "≤", f"{up:.{P_PLACES}f}"
     return ("=", f"{value:.{P_PLACES}f}") if value >= 10**-P_PLACES else ("<", f"{10**-P_PLACES:.{P_PLACES}f}")
+
+
+# A smaller spread is the rounding of scores that are all alike.
+LEAST_SPREAD = 1e-9
+
+
+def wins(one: Floats, other: Floats) -> Floats:
+    """1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
+    return np.asarray((np.sign(one - other) + 1) / 2)
+
+
+@dataclass(frozen=True)
+class PairwiseComparisons:
+    """The scores (kind, cold) of each duel of a contrast, higher is better; shape (pairs,) each."""
+
+    sides: Sequence[tuple[Floats, Floats]]
+
+    def won(self, missing: float = math.nan) -> Floats:
+        """By pair the share of its duels that the kind text won, ties half; ``missing`` is what a duel without scores counts."""
+        return np.asarray(np.mean([np.nan_to_num(wins(*one), nan=missing) for one in self.sides], axis=0))
+
+    @property
+    def ties(self) -> float:
+        """The share of duels whose two scores are equal."""
+        return float(np.mean([one == other for one, other in self.sides]))
+
+    @property
+    def pull(self) -> Floats:
+        """By pair the mean of kind minus cold score over its duels."""
+        return np.asarray(np.mean([one - other for one, other in self.sides], axis=0))
+
+    def sums(self) -> Floats:
+        """By pair what :func:`shares_won` and :func:`effects` are made of, so that sums of rows are enough for them.
+
+        Columns: won, 1, then score and squared score of each side; scores lie around their mean, which changes no effect.
+        """
+        flat = [side for duel in self.sides for side in duel]
+        middle = float(np.mean(flat)) if len(flat[0]) else 0.0
+        columns = [column for side in flat for column in (side - middle, (side - middle) ** 2)]
+        return np.column_stack([self.won(), np.ones(len(flat[0])), *columns])
+
+
+def shares_won(sums: Floats) -> Floats:
+    """Accuracies of rows of summed :meth:`Duels.sums`, shape (m,)."""
+    return np.asarray(sums[:, 0] / sums[:, 1])
+
+
+def effects(sums: Floats) -> Floats:
+    """Standardised effects of rows of summed :meth:`Duels.sums`, shape (m,); nan where scores have no spread.
+
+    The mean over duels of kind minus cold, over :func:`spreads`.
+    """
+    means = sums[:, 2::2] / sums[:, 1:2]
+    return np.asarray((means[:, 0::2] - means[:, 1::2]).mean(axis=1) / spreads(sums))
+
+
+def spreads(sums: Floats) -> Floats:
+    """The standard deviation of scores within a cell, its square the mean over cells, shape (m,); nan where there is none."""
+    means, squares = sums[:, 2::2] / sums[:, 1:2], sums[:, 3::2] / sums[:, 1:2]
+    spread = np.sqrt(np.maximum(squares - means**2, 0.0).mean(axis=1))
+    return np.asarray(np.where(spread > LEAST_SPREAD, spread, np.nan))
+
+
+def area(one: Floats, other: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
+    """The area under the ROC curve and its standard error.
+
+    The area is the chance that a text of the first variant scores higher than one of the second, drawn anywhere, ties half. The error
+    is that of Obuchowski (1997) for clustered data: pairs of one dialogue (``members``) are not independent. None for one cluster.
+    """
+    here, there = _placements(one, other), 1 - _placements(other, one)
+    value, count = float(here.mean()), len(one)
+    clusters = int(members.max()) + 1
+    if clusters < 2:
+        return value, None
+    sizes = np.bincount(members, minlength=clusters)
+    first = np.bincount(members, here, clusters) - sizes * value
+    second = np.bincount(members, there, clusters) - sizes * value
+    factor = clusters / (clusters - 1) / count**2
+    variance = factor * float(first @ first + second @ second + 2 * first @ second)
+    return value, math.sqrt(max(variance, 0.0))
+
+
+def _placements(one: Floats, other: Floats) -> Floats:
+    """For each first score the share of second scores below it, ties half."""
+    ordered = np.sort(other)
+    below, upto = np.searchsorted(ordered, one, "left"), np.searchsorted(ordered, one, "right")
+    return np.asarray((below + upto) / 2 / len(other))
+
+
+def holm(values: list[float]) -> list[float]:
+    """p-values corrected for standing together (Holm 1979), in their order."""
+    order = np.argsort(values, kind="stable")
+    raised = np.maximum.accumulate(np.minimum(np.arange(len(values), 0, -1) * np.sort(values), 1.0))
+    return [float(raised[rank]) for rank in np.argsort(order)]
+
+
+Corrected = TypeVar("Corrected", bound=Estimate)
+
+
+def holm_corrected(found: Iterable[Corrected], places: int) -> list[Corrected]:
+    """Estimates with their p-values corrected for standing together, to so many places; those without one stay as they are."""
+    every = list(found)
+    values = iter(holm([one.p for one in every if one.p is not None]))
+    return [one if one.p is None else replace(one, p_corrected=round(next(values), places)) for one in every]
+
+
+def benjamini_hochberg(values: list[float]) -> list[float]:
+    """p-values corrected so that no more than that share of what is found is false (Benjamini and Hochberg 1995), in their order."""
+    order = np.argsort(values, kind="stable")
+    raised = np.minimum(np.sort(values) * len(values) / np.arange(1, len(values) + 1), 1.0)
+    lowered = np.minimum.accumulate(raised[::-1])[::-1]
+    return [float(lowered[rank]) for rank in np.argsort(order)]
+
+
+# Resamples of clusters, and of pigeonholes, that are drawn at once.
+AT_ONCE = 50
+
+
+def blocks(resamples: int, at_once: int, seed: int, name: str) -> Iterator[tuple[np.random.Generator, int]]:
+    """Generators of random numbers, and how many resamples each draws at once: memory does not grow with their number."""
+    for start in range(0, resamples, at_once):
+        yield np.random.default_rng(derived_random(seed, name, start).getrandbits(64)), min(at_once, resamples - start)
+
+
+def sums_by(unit: Codes, columns: Iterable[Floats], units: int) -> Floats:
+    """Sums of columns by the unit of each entry, shape (units, columns)."""
+    sums = [np.bincount(unit, column, units) for column in columns]
+    return np.column_stack(sums) if sums else np.zeros((units, 0))
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
+
+    members: Codes
+    scenarios: Codes
+
+    @classmethod
+    def of(cls, dialogues: Sequence[str], scenarios: Sequence[int]) -> Clusters:
+        """From the dialogue and the scenario of each segment."""
+        scenario_of = dict(zip(dialogues, scenarios, strict=True))
+        place = {dialogue: number for number, dialogue in enumerate(scenario_of)}
+        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array([*scenario_of.values()], dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.scenarios)
+
+    def take(self, rows: NDArray[np.bool_]) -> Clusters:
+        """The clusters of some of the segments; dialogues without a segment are gone."""
+        kept, members = np.unique(self.members[rows], return_inverse=True)
+        return Clusters(members, self.scenarios[kept])
+
+    def totals(self, statistics: Floats) -> Floats:
+        """Sums of segment statistics by dialogue, shape (dialogues, k)."""
+        return sums_by(self.members, statistics.T, len(self))
+
+    def bootstrapped(self, totals: Floats, resamples: int, seed: int) -> Floats:
+        """Sums over resampled dialogues, shape (resamples, k).
+
+        Dialogues are drawn with replacement within their scenario, one fewer than there are, and weighted up (Rao & Wu 1988):
+        without that, scenarios of few dialogues would make the intervals too narrow. Scenarios of one dialogue have no spread of
+        their own and are one stratum together; a single such dialogue is always in.
+        """
+        strata = self._strata()
+        parts = list[Floats]()
+        for rng, many in blocks(resamples, AT_ONCE, seed, "bootstrap"):
+            weights = np.ones((many, len(self)))
+            for columns in strata:
+                if (size := len(columns)) > 1:
+                    weights[:, columns] = rng.multinomial(size - 1, np.full(size, 1 / size), size=many) * (size / (size - 1))
+            parts.append(weights @ totals)
+        return np.vstack(parts)
+
+    def _strata(self) -> list[NDArray[np.intp]]:
+        sizes = Counter(self.scenarios.tolist())
+        stratum = np.array([0 if sizes[scenario] == 1 else scenario for scenario in self.scenarios.tolist()])
+        return [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of resamples: one fewer than dialogues in each stratum."""
+        return sum(len(columns) - 1 for columns in self._strata())
+
+    def exchanged(self, change: Floats, flips: int, seed: int) -> Floats:
+        """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
+        drawn = blocks(flips, AT_ONCE, seed, "exchange")
+        return np.vstack([rng.integers(0, 2, (many, len(self))).astype(np.float64) @ change for rng, many in drawn])
+
+
+def interval(values: Floats, places: int) -> tuple[float, float]:
+    """The percentile interval of resampled values."""
+    low, high = np.quantile(values, TAILS)
+    return round(float(low), places), round(float(high), places)
+
+
+def studentised(value: float, values: Floats, freedom: int, places: int) -> tuple[float, float]:
+    """The interval of a value from the standard deviation of its resampled values and Student's distribution.
+
+    Wider than that of percentiles where dialogues are few, and right there; for figures that may lie anywhere.
+    """
+    half = student(freedom) * float(values.std(ddof=1))
+    return round(value - half, places), round(value + half, places)
+
+
+def student(freedom: int) -> float:
+    """The quantile of Student's distribution that belongs to CONFIDENCE."""
+    # Loads in a tenth of a second; scipy.stats takes a whole one.
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, TAILS[1]))
+
+
+def student_p(ratio: float, freedom: int) -> float:
+    """The two-sided p-value of a ratio that has Student's distribution with so many degrees of freedom."""
+    from scipy.special import stdtr
+
+    return float(2 * stdtr(freedom, -abs(ratio)))
+
+
+def jackknifed(values: Floats) -> float:
+    """The standard error from a value and the values without each dialogue."""
+    without = values[1:]
+    count = len(without)
+    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))

@@ -29,8 +29,7 @@ from empathy_eval.metrics.empathy_score.scores import scorer_of
 from empathy_eval.metrics.protocol import Array, Context, Segments
 from empathy_eval.raters.judges.estimator import Estimator, chance_of
 from empathy_eval.raters.people.human_correlation import mean_ratings
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import Estimate, wins
 from empathy_eval.training.examples import CONTENT, FLOW, PARTS, rated_by_teacher
 from empathy_eval.training.students import settings_of
 from empathy_eval.training.task import RANKING, REFERENCE, REGRESSION, TrainingTask

@@ -48,8 +48,7 @@ from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.vader import PositiveShare
-from empathy_eval.statistics.estimate import SIGNED, Estimate
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import SIGNED, Estimate, wins
 from empathy_eval.training.task import (
     CONTRASTS,
     EQUAL_CLOSENESS,

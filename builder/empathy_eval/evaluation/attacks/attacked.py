@@ -21,8 +21,7 @@ from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, ScoreChange, StanceEffect
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import MetricResult, Pairs, statistics_of
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters, Estimate
 
 Key = tuple[str, str]
 EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released"

@@ -40,7 +40,7 @@ from empathy_eval.design.personas import VOICES
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.metrics.protocol import Context
 from empathy_eval.metrics.scoring import Pairs
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters
 
 
 class ContextChunk(NamedTuple):

@@ -33,9 +33,7 @@ from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.ranking import wins
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters, Estimate, wins
 
 CONFIG = "crossed"
 CONTEXTS = ("context_1", "context_2")

@@ -16,8 +16,7 @@ from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSet
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.estimate import TESTED, Estimate
-from empathy_eval.statistics.resampling import Clusters, studentised
+from empathy_eval.statistics.estimate import TESTED, Clusters, Estimate, studentised
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
 CHANCE = ResamplingSettings(1000, EXCHANGES, 0)

@@ -38,9 +38,7 @@ from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import Pairs, statistics_of
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.ranking import effects, shares_won
-from empathy_eval.statistics.resampling import Clusters, student_p, studentised
+from empathy_eval.statistics.estimate import Clusters, Estimate, effects, shares_won, student_p, studentised
 
 # Fewer dialogues on one side carry no interval: resamples of so few leave out most of what there may be.
 LEAST_DIALOGUES = 5

@@ -40,7 +40,7 @@ from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, MetricResult, Pairs, Scoring, statistics_of
 from empathy_eval.metrics.vader import Vader
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters
 
 
 @dataclass(frozen=True)

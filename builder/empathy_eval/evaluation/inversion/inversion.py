@@ -15,9 +15,19 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
 from empathy_eval.evaluation.inversion.results import PLACES, DetectableEffect, Difference, MetricComparison, MetricRow, corrected
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
-from empathy_eval.statistics.estimate import CONFIDENCE, Estimate
-from empathy_eval.statistics.ranking import PairwiseComparisons, area, effects, shares_won, spreads
-from empathy_eval.statistics.resampling import Clusters, interval, jackknifed, studentised
+from empathy_eval.statistics.estimate import (
+    CONFIDENCE,
+    Clusters,
+    Estimate,
+    PairwiseComparisons,
+    area,
+    effects,
+    interval,
+    jackknifed,
+    shares_won,
+    spreads,
+    studentised,
+)
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
 NORMAL = 1.959964

@@ -11,8 +11,7 @@ from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, STANCE
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.rows import FIGURES, AttackTable, CrossedTable, Failures, FairnessTable, ShortcutAudit
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
-from empathy_eval.statistics.ranking import holm_corrected
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate, holm_corrected
 
 PLACES = 6
 Row = TypeVar("Row")

@@ -17,7 +17,7 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.word_list import UNIT as UNIT
 from empathy_eval.design.word_list import tokens_of
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import wins
 
 Counts = NDArray[np.int64]
 # Runs are hashed into so many bits: two of them may share a place.

@@ -60,7 +60,7 @@ from empathy_eval.evaluation.shortcuts.texts import (
 )
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import wins
 
 
 def first_samples(held: AuditInput) -> AuditInput | None:

@@ -29,7 +29,7 @@ from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Array, Segments
 from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
 from empathy_eval.metrics.vader import Vader
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters
 
 NAME = "embedding"
 LAYER = 6

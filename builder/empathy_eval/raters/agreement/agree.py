@@ -16,9 +16,8 @@ from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, Experts, RaterAgainstMedian, benchmark
 from empathy_eval.raters.agreement.table import RatingTable
-from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
+from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, ItemBootstrap, alpha, fleiss
 from empathy_eval.statistics.estimate import Codes, Estimate, Floats
-from empathy_eval.statistics.resampling import ItemBootstrap
 
 # Column of tags found wrong without a better strategy.
 NOT_SAID = "not said"

@@ -15,9 +15,8 @@ from empathy_eval.design.rubrics import Scale
 from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.panel import Crowd
 from empathy_eval.raters.agreement.table import STEPS, CriterionRatings
-from empathy_eval.statistics.agreement import WEIGHTS, interval_alpha, kappa_measures, kappa_sums, kappas
+from empathy_eval.statistics.agreement import WEIGHTS, ItemBootstrap, interval_alpha, kappa_measures, kappa_sums, kappas, ratio
 from empathy_eval.statistics.estimate import Codes, Estimate, Floats
-from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # Signature of the median.
 MEDIAN = signature_line(median="of-other-experts")

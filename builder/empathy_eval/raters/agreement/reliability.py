@@ -18,9 +18,8 @@ from empathy_eval.raters.agreement.experts import F1, MEDIAN, PANEL, Experts, Ra
 from empathy_eval.raters.agreement.overall import CriterionKappas, Overall, Styles, at_least, distribution, overall, styles
 from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, ItemValues, Panel, crowd_ratings, item_values
 from empathy_eval.raters.agreement.table import CriterionRatings, RatingTable
-from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
+from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, ItemBootstrap, alpha, ratio, share
 from empathy_eval.statistics.estimate import Estimate, Floats
-from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # A variance inflation factor is low up to the first, and high from the second.
 BANDS = (4, 10)

@@ -38,7 +38,7 @@ from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
 from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.raters.review.sheets import text_hash
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import wins
 
 JUDGE, LENGTH = "judge", "length"
 # (pair, empathetic variant): a comparison with the equally close apathetic variant.

@@ -13,10 +13,9 @@ from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder, TextKey, dialogue_of
-from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
+from empathy_eval.statistics.agreement import ItemBootstrap, interval_alpha, kappa_measures, kappa_sums, kappas, ratio
 from empathy_eval.statistics.correlations import midranks
-from empathy_eval.statistics.estimate import Codes, Estimate
-from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
+from empathy_eval.statistics.estimate import Clusters, Codes, Estimate
 
 # A smaller spread is the rounding error of equal values.
 LEAST = 1e-9

@@ -24,10 +24,8 @@ from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy, oriented, text_of
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, RatedScores, of_means, resampled, varies
-from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate
-from empathy_eval.statistics.ranking import holm_corrected
-from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, Pigeonhole, RatedScores, of_means, resampled, varies
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate, holm_corrected, student_p, studentised
 
 # Reason for a missing interval if nothing can be resampled.
 NOTHING_TO_DRAW = "no interval: there is one rater, and all that was rated hangs together"

@@ -26,9 +26,7 @@ from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import Scoring, statistics_of
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.statistics.correlations import of_means
-from empathy_eval.statistics.estimate import PLACES, Codes, Estimate
-from empathy_eval.statistics.ranking import PairwiseComparisons
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import PLACES, Clusters, Codes, Estimate, PairwiseComparisons
 
 _, FITTED_ON, MEASURED_ON = SPLITS
 # Fewer texts define no order.

@@ -22,8 +22,7 @@ from empathy_eval.raters.review import record as records
 from empathy_eval.raters.review.record import CRITERIA, Judgement, rater_count
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
 from empathy_eval.raters.study.by_rater import jackknife_variance
-from empathy_eval.statistics.estimate import CONFIDENCE, TAILS
-from empathy_eval.statistics.resampling import student
+from empathy_eval.statistics.estimate import CONFIDENCE, TAILS, student
 
 # Rated variants of each sample.
 RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}

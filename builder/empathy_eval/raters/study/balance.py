@@ -19,8 +19,7 @@ from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import StudyTable
 from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, Groups, StudyReport
 from empathy_eval.statistics.chi_square import LEAST_EXPECTED, ChiSquaredTest, CountTable, figure, pearson, tested
-from empathy_eval.statistics.estimate import Codes, Floats
-from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.estimate import Codes, Floats, holm
 
 # A cell with fewer raters is neither published nor deducible.
 MINIMUM_CELL = 5

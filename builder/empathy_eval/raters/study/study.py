@@ -28,8 +28,7 @@ from empathy_eval.raters.study.results import (
     StudyReport,
 )
 from empathy_eval.statistics.chi_square import ChiSquaredTest, CountTable, figure, tested
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
-from empathy_eval.statistics.ranking import benjamini_hochberg, holm
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats, benjamini_hochberg, holm
 
 # The category of a test over all categories.
 ALL = -1

@@ -12,7 +12,7 @@ import empathy_eval as ee
 import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.design.dataset import parts_of
-from empathy_eval.statistics.resampling import Clusters, interval
+from empathy_eval.statistics.estimate import Clusters, interval
 
 CONFIGS = ("preferences_near", "preferences_far", "crossed")
 SEEKERS, LETTERS = ("user", "seeker"), ("A", "B")
