@@ -11,8 +11,7 @@ import time
 from collections.abc import Sequence
 
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.crossed.crossed import CrossedItems, CrossedScorer, asked_of, rows_of
-from empathy_eval.evaluation.crossed.shortcuts import shortcuts_of
+from empathy_eval.evaluation.crossed_items import CrossedItems, CrossedScorer, asked_of, rows_of, shortcuts_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.texts import Embedding

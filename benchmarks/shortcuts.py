@@ -30,8 +30,8 @@ from empathy_eval.design.scenarios import Scenario, load_catalogue
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.shortcuts import audited
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
+from empathy_eval.metrics.lexical import Vader
 from empathy_eval.metrics.scoring import statistics_of
-from empathy_eval.metrics.vader import Vader
 
 from benchmarks.memory import measured
 

@@ -24,7 +24,7 @@ from empathy_eval.evaluation.corpus.pairs import contexts_at, read_contexts, rea
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.evaluation.measure import score
-from empathy_eval.metrics.length import Length, RougeL
+from empathy_eval.metrics.lexical import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.releases.verify.report import comparable, disagreements
 from empathy_eval.statistics.estimate import Clusters

@@ -13,23 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.crossed.crossed import (
+from empathy_eval.evaluation.crossed_items import (
+    ECHO_OF_CHANGE,
+    LAST,
     MORE,
-    REFERENCE,
+    NEEDS_REFERENCE,
+    OF_BOTH,
+    OF_REPLY,
+    WHOLE_CONTEXT,
     CrossedItems,
     CrossedScorer,
     CrossedVerdicts,
     asked_of,
     read_items,
     rows_of,
+    shortcuts_of,
 )
-from empathy_eval.evaluation.crossed.shortcuts import ECHO_OF_CHANGE, LAST, OF_BOTH, OF_REPLY, WHOLE, shortcuts_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.texts import Embedding
-from empathy_eval.metrics.length import Echo, Length, RougeL
+from empathy_eval.metrics.lexical import Echo, Length, RougeL, Vader
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -136,7 +140,7 @@ def test_a_metric_that_reads_a_reference_is_not_applicable_and_one_without_a_dir
     items = items_of([("I like tea", "I like coffee", "Tea it is", "Coffee then")] * 3)
     asked, faults = asked_of([RougeL(), Length(), Echo()], items)
     rouge, length, echo = rows_of(asked, items, CHANCE)
-    assert not faults and rouge.why == REFERENCE and "not applicable" in REFERENCE
+    assert not faults and rouge.why == NEEDS_REFERENCE and "not applicable" in NEEDS_REFERENCE
     assert set(rouge.figures.values()) == {None} and (rouge.items, rouge.left_out, rouge.ties) == (0, 3, None)
     assert f"|{MORE}|interval:" in length.signature and f"|{MORE}|interval:" in echo.signature and MORE not in rouge.signature
     assert figures(echo) == (1, 1, 1) and echo.own_ties == 0
@@ -224,9 +228,9 @@ def test_cosines_are_of_the_reply_with_the_last_turn_and_with_the_mean_of_all_tu
         turns = [turn["text"] for turn in items.contexts[side][row]]
         vectors = model.embedded([*(turns[-1:] if name == LAST else turns), items.replies[reply][row]])
         mean = vectors[:-1].mean(axis=0)
-        return round(float(mean @ vectors[-1] / (np.linalg.norm(mean) if name == WHOLE else 1)), 4)
+        return round(float(mean @ vectors[-1] / (np.linalg.norm(mean) if name == WHOLE_CONTEXT else 1)), 4)
 
-    for name in (LAST, WHOLE):
+    for name in (LAST, WHOLE_CONTEXT):
         verdicts = found[name].verdicts
         assert verdicts and "form:ridge" not in found[name].signature and "cosine:" in found[name].signature
         for row in (0, 1):
@@ -244,7 +248,7 @@ def test_no_shortcut_gets_far_on_the_curated_items(seeds: Path) -> None:
     fitting = {name: row.fitting.number for name, row in found.items() if row.fitting}
     assert fitting[OF_REPLY] == fitting["length"] == 0.5
     assert max(fitting["echo"], fitting[ECHO_OF_CHANGE]) <= 0.6 and fitting[OF_BOTH] <= 0.65
-    assert not LONG or max(fitting[LAST], fitting[WHOLE]) <= 0.65
+    assert not LONG or max(fitting[LAST], fitting[WHOLE_CONTEXT]) <= 0.65
     # Nor in telling a reply's own context from the other one.
     assert max(row.own_context.number for row in found.values() if row.own_context) <= 0.65
     text = (Path(__file__).parent.parent.parent / "docs" / "crossed_scores.md").read_text(encoding="utf-8")

@@ -17,8 +17,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.score_tables import score_csv, score_table
 from empathy_eval.design.dataset import SPLITS, files_of, read_manifest, read_tables
-from empathy_eval.evaluation.crossed.crossed import of_crossed, read_crossed_scores, read_items
-from empathy_eval.evaluation.crossed.shortcuts import OF_BOTH, WHOLE_SETS
+from empathy_eval.evaluation.crossed_items import OF_BOTH, WHOLE_SETS, read_items
+from empathy_eval.evaluation.external.score_file import of_crossed, read_crossed_scores
 from empathy_eval.evaluation.inversion.rows import FIGURES, CrossedTable
 from empathy_eval.evaluation.measure import score
 from empathy_eval.releases.verify.report import comparable, disagreements

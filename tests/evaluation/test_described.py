@@ -12,7 +12,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import column
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.metrics.lexical import Vader
 
 SAID = ["I lost my job", "I lost", "Lost your job"]
 ESCONV = [

@@ -11,7 +11,7 @@ from empathy_eval.commands.shortcuts import direction_table, shortcuts
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import FeatureDirection
 from empathy_eval.evaluation.shortcuts.texts import by_voice, directions, shares_of
-from empathy_eval.metrics.empathy_score.plain import word_lists
+from empathy_eval.metrics.lexical import word_lists
 from empathy_eval.statistics.estimate import Clusters
 
 PLAIN, HALF = "stone wall", "lovely wall"

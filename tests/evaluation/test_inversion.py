@@ -12,7 +12,7 @@ import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, measured_rows
 from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Difference, MetricRow, corrected
-from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
 from empathy_eval.statistics.estimate import Clusters, area, holm, student, wins

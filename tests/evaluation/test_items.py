@@ -14,7 +14,7 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.evaluation import measure as stand
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.inversion.text_scores import VERDICTS
+from empathy_eval.evaluation.measure import VERDICTS
 
 # What shortcuts reach has tests of its own.
 score = partial(stand.score, shortcuts=False)

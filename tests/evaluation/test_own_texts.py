@@ -16,7 +16,7 @@ from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_own_
 from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
 from empathy_eval.evaluation.shortcuts.texts import read_texts as read_shortcut_texts
-from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.lexical import Echo, Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import PLAIN

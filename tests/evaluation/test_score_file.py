@@ -14,7 +14,7 @@ from empathy_eval.base import tabular
 from empathy_eval.base.errors import MOST_KNOWN, InputError
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.evaluation.external.score_file import PrecomputedScores, read_scores
-from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.metrics.protocol import Pairs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 

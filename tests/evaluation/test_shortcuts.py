@@ -38,8 +38,9 @@ from empathy_eval.evaluation.shortcuts.linear_classifiers import (
 from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, audit, folds_of
 from empathy_eval.evaluation.shortcuts.shortcuts import audited as audit_held
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
-from empathy_eval.metrics.scoring import Pairs, statistics_of
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.metrics.lexical import Vader
+from empathy_eval.metrics.protocol import Pairs
+from empathy_eval.metrics.scoring import statistics_of
 from empathy_eval.statistics.estimate import Estimate
 from scipy.sparse import vstack
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer

@@ -90,8 +90,9 @@ def test_the_auditors_walk_through_runs_as_written(light: Path, tmp_path: Path) 
 
 
 def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) -> None:
+    from empathy_eval.metrics.protocol import Pairs
     from empathy_eval.metrics.registry import find
-    from empathy_eval.metrics.scoring import Pairs, statistics_of
+    from empathy_eval.metrics.scoring import statistics_of
 
     (code,) = blocks("metrics.md", "python")
     assert len(code.strip().splitlines()) <= 15

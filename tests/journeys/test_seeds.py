@@ -22,7 +22,7 @@ from empathy_eval.evaluation.shortcuts.texts import shares_of
 from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.checks.built_in import description
 from empathy_eval.generation.outcomes import Turn
-from empathy_eval.metrics.empathy_score.plain import Shares, word_lists
+from empathy_eval.metrics.lexical import Shares, word_lists
 from profanity_check import predict_prob
 
 OVERLAP_AT_MOST = 0.30

@@ -14,9 +14,9 @@ import pytest
 from empathy_eval import cli
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.metrics.protocol import Segments
+from empathy_eval.metrics.protocol import Pairs, Segments
 from empathy_eval.metrics.registry import BUILT_IN, default_names, find, known, typed_settings
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.scoring import statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
 

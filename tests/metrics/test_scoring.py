@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.metrics import scoring
-from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics.faults import MetricFault, MetricResult
+from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu
-from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments
-from empathy_eval.metrics.scoring import MetricResult, Pairs, ScoreCache, Scoring, keys_of, statistics_of, user_cache
+from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Pairs, Segments
+from empathy_eval.metrics.scoring import ScoreCache, Scoring, keys_of, statistics_of, user_cache
 from hypothesis import given
 from hypothesis import strategies as st
 

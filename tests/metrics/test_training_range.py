@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import file_of
-from empathy_eval.metrics.empathy_score.model_folder import read_model
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore, TrainingRange
+from empathy_eval.metrics.empathy_score.model import EmpathyScore, TrainingRange, read_model
 from empathy_eval.metrics.protocol import RangeAware, Segments
 
 INSIDE = "You loved her for many years, and I think that the house is quiet now, even in the morning. Would you tell me more?"

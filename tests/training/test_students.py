@@ -19,8 +19,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes, digest_file
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, file_of
-from empathy_eval.metrics.empathy_score.model_folder import CHECKSUMS, CONFIG, WEIGHTS, WORTH
-from empathy_eval.metrics.empathy_score.plain import UNIT
+from empathy_eval.metrics.empathy_score.model import CHECKSUMS, CONFIG, WEIGHTS, WORTH
+from empathy_eval.metrics.lexical import UNIT
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.plain import direction
 from empathy_eval.training.task import PairBatch, TrainingTask, batches_of, task_of

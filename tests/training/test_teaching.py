@@ -21,8 +21,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, OPTIONAL, SPLITS, file_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.metrics.empathy_score.model_folder import CARD, CHECKSUMS, CONFIG, ENCODER, TOKENIZER, WEIGHTS, WORTH
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore
+from empathy_eval.metrics.empathy_score.model import CARD, CHECKSUMS, CONFIG, ENCODER, TOKENIZER, WEIGHTS, WORTH, EmpathyScore
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.examples import lessons_of, read_labelled
 from empathy_eval.training.students import TrainingRecord, combined, ranking, regression
@@ -167,7 +166,7 @@ def test_a_score_is_both_parts_weighed() -> None:
     release = {"name": "x", "version": "1", "data": "0" * 64}
     config: dict[str, Any] = {"kind": "students", "parts": ["content", "flow"], "release": release, "splits": ["train"], "contrasts": []}
     config = config | {"features": None, "settings": {}, "training_range": {"languages": ["en"], "words": [1, 9], "features": {}}}
-    from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
+    from empathy_eval.metrics.empathy_score.model import ModelFolder
 
     metric = EmpathyScore.of(ModelFolder("m", Path("m"), config, {}, "0" * 64), Scripted())
     assert metric.score_all(Segments(["a"], [], [])) == pytest.approx([0.7])

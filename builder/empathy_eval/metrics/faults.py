@@ -1,16 +1,17 @@
-"""Faults of metrics: a failing metric is named with the text; other scores and metrics are not affected."""
+"""Faults of metrics: a metric that fails on a text, or gives one text two scores. Other scores and metrics are not affected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import raised_at, shortened, traceback_text
-from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
+from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Pairs, Segments, with_count
 
 Result = TypeVar("Result")
 NOTHING: Array = np.zeros((1, 0))
@@ -33,6 +34,17 @@ class MetricFault:
     def __str__(self) -> str:
         failed = f"{self.texts} of {self.of} texts, first " if self.texts else ""
         return f"metric {self.metric}: {failed}{self.where}: {self.what}\n  Fix: mend the metric, or leave it out"
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """The result of a metric: by variant its statistics, shape (pairs, k), with rows of nan for texts without a score.
+
+    ``rows`` is empty if the metric failed as a whole; ``fault`` says why.
+    """
+
+    rows: Mapping[str, Array] = field(default_factory=dict)
+    fault: MetricFault | None = None
 
 
 # The statistics of some texts, rows of nan (of no width where none has a score) for those that failed, and the fault of the first of these.
@@ -218,3 +230,103 @@ def _failure(error: Exception, failed: Mapping[int, TextFailure]) -> TextFailure
 
 def _raised(error: Exception) -> str:
     return f'raised {type(error).__name__}: "{error}"{raised_at(error)}'
+
+
+# Scores that differ by less than this share of their standard deviation are equal: batches of a model round differently.
+SAME_WITHIN = 0.01
+
+
+def find_contradictions(metrics: Sequence[Metric], scored: Sequence[tuple[Pairs, Mapping[str, MetricResult]]]) -> dict[str, MetricFault]:
+    """Returns the fault of each metric that gave one text two scores, in or across sets of pairs with their results.
+
+    Texts are equal if all that the metric reads is equal.
+    """
+    repeats = cache(lambda reads: Repeats.of([pairs for pairs, _ in scored], reads))
+    faults: dict[str, MetricFault] = {}
+    for metric in metrics:
+        rows = [(pairs, results[metric.name].rows if metric.name in results else {}) for pairs, results in scored]
+        statistics = [by_variant.get(variant, np.zeros((len(pairs.ids), 0))) for pairs, by_variant in rows for variant in pairs.variants]
+        fault = _contradiction(metric, repeats(tuple(sorted(metric.reads))), statistics)
+        faults |= {metric.name: fault} if fault else {}
+    return faults
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Texts that occur more than once: their positions, and where each came first.
+
+    Positions count through the ``columns``, the variants of all sets end to end, which begin at ``starts``.
+    """
+
+    columns: Sequence[tuple[Pairs, str]]
+    starts: NDArray[np.int64]
+    reads: tuple[str, ...]
+    places: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sets: Sequence[Pairs], reads: tuple[str, ...]) -> Repeats:
+        """Finds repeats by a hash, which may confuse two texts: ``same`` decides."""
+        columns = [(pairs, variant) for pairs in sets for variant in pairs.variants]
+        starts = np.cumsum([0, *(len(pairs.ids) for pairs, _ in columns)])
+        hashes = np.concatenate([_hashes(pairs, variant, reads) for pairs, variant in columns])
+        _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
+        came_first = first[of]
+        later = np.flatnonzero(came_first != np.arange(len(hashes)))
+        return cls(columns, starts, reads, later, came_first[later])
+
+    def at(self, position: int) -> tuple[Pairs, str, int]:
+        """The set, variant and row of a position."""
+        number = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return *self.columns[number], position - int(self.starts[number])
+
+    def same(self, first: int, other: int) -> bool:
+        """Whether two positions hold the same text, with everything that is read."""
+        (pairs, variant, row), (others, its, at) = self.at(first), self.at(other)
+        return [column[row] for column in _read(pairs, variant, self.reads)] == [column[at] for column in _read(others, its, self.reads)]
+
+
+def _read(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> list[Sequence[str]]:
+    """What identifies a text for a metric. A context is identified by its pair, because reading all contexts takes longer than scoring."""
+    beside = {"reference": pairs.references, "context": pairs.ids}
+    return [pairs.variants[variant], *(beside[name] for name in reads)]
+
+
+def _hashes(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> NDArray[np.int64]:
+    """A hash of each text with what is read, valid in this process only."""
+    hashes = np.zeros(len(pairs.ids), dtype=np.int64)
+    for column in _read(pairs, variant, reads):
+        hashes = hashes * 1_000_003 + np.fromiter(map(hash, column), dtype=np.int64, count=len(hashes))
+    return hashes
+
+
+def _contradiction(metric: Metric, repeats: Repeats, statistics: Sequence[Array]) -> MetricFault | None:
+    """The fault of a metric that gave a text two scores, at the first such text; None if each has one."""
+    earlier, other = (_scores(metric, repeats, statistics, places) for places in (repeats.first, repeats.places))
+    suspects = np.flatnonzero(np.abs(earlier - other) > 10.0**-metric.places)
+    if not len(suspects):
+        return None
+    everything = _scores(metric, repeats, statistics, np.arange(repeats.starts[1]))
+    within = SAME_WITHIN * float(np.nanstd(everything))
+    for row in suspects[np.abs(earlier - other)[suspects] > within].tolist():
+        first, later = int(repeats.first[row]), int(repeats.places[row])
+        if repeats.same(first, later):
+            names = [f"{pairs.ids[at]}, {variant}" for pairs, variant, at in map(repeats.at, (first, later))]
+            values = [f"{value:.{max(metric.places, 0)}f}" for value in (earlier[row], other[row])]
+            again = "beside other texts" if names[0] == names[1] else f"as {names[1]}"
+            rule = "a score depends on the text and on what the metric reads, not on the texts beside it"
+            return MetricFault(metric.name, names[0], f"gave one text two scores, {values[0]}, and {values[1]} {again}: {rule}")
+    return None
+
+
+def _scores(metric: Metric, repeats: Repeats, statistics: Sequence[Array], places: NDArray[np.int64]) -> Array:
+    """The scores at positions, nan if missing."""
+    values = np.full(len(places), np.nan)
+    which = np.searchsorted(repeats.starts, places, side="right") - 1
+    for number, part in enumerate(statistics):
+        rows = np.flatnonzero(which == number)
+        chosen = part[places[rows] - repeats.starts[number]]
+        has = ~np.isnan(chosen[:, 0]) if chosen.shape[1] else np.zeros(len(rows), dtype=bool)
+        if has.any():
+            values[rows[has]] = metric.scores(chosen[has])
+    return values

@@ -9,7 +9,7 @@ import pickle
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,21 @@ from empathy_eval.base.files import room_for
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.stages import advance, count
 from empathy_eval.base.workers import ParallelMap, map_in_processes, map_serially
-from empathy_eval.metrics.faults import NOTHING, InvalidStatistics, MetricFault, Part, safe_statistics, scores_single_texts, stacked, uneven
-from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
+from empathy_eval.metrics.faults import (
+    NOTHING,
+    InvalidStatistics,
+    MetricFault,
+    MetricResult,
+    Part,
+    find_contradictions,
+    safe_statistics,
+    scores_single_texts,
+    stacked,
+    uneven,
+)
+from empathy_eval.metrics.protocol import Array, Chunk, Metric, Pairs, Segments
 
 AT_ONCE = 500
-# Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
-CHUNK = 512
 
 
 class ScoreCache:
@@ -101,43 +110,6 @@ def user_cache() -> Path:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Pairs to score, by column; ``contexts`` may be omitted if no metric reads them."""
-
-    ids: Sequence[str]
-    references: Sequence[str]
-    variants: Mapping[str, Sequence[str]]
-    contexts: Sequence[Context] = ()
-
-    def chunks(self, reads: set[str]) -> Iterator[Chunk]:
-        """Chunks of pairs, the variants of one pair side by side, so that work on a reference serves all."""
-        for start in range(0, len(self.ids), CHUNK):
-            rows = range(start, min(start + CHUNK, len(self.ids)))
-            of_cells = [row for row in rows for _ in self.variants]
-            # Made once a pair, as they may be read from elsewhere.
-            contexts = [self.contexts[row] for row in rows] if "context" in reads else []
-            segments = Segments(
-                [self.variants[name][row] for row in rows for name in self.variants],
-                [self.references[row] for row in of_cells],
-                [context for context in contexts for _ in self.variants],
-            )
-            yield Chunk(segments, self.ids[start : rows.stop], list(self.variants))
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some pairs: the segments of all their variants, and their names."""
-
-    segments: Segments
-    ids: Sequence[str]
-    variants: Sequence[str]
-
-    def name_of(self, row: int) -> str:
-        """The pair and variant of a row of the segments."""
-        return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"
-
-
-@dataclass(frozen=True)
 class Scoring:
     """How texts are scored: where, and with which cache and progress. None of it changes a value.
 
@@ -152,17 +124,6 @@ class Scoring:
 
 # Here, with nothing kept and nothing told.
 PLAIN = Scoring()
-
-
-@dataclass(frozen=True)
-class MetricResult:
-    """The result of a metric: by variant its statistics, shape (pairs, k), with rows of nan for texts without a score.
-
-    ``rows`` is empty if the metric failed as a whole; ``fault`` says why.
-    """
-
-    rows: Mapping[str, Array] = field(default_factory=dict)
-    fault: MetricFault | None = None
 
 
 def statistics_of(
@@ -189,6 +150,41 @@ def statistics_of(
             if not tables[metric.name].add(result):
                 break
     return {name: table.scored() for name, table in tables.items()}
+
+
+# Texts that are scored a second time, beside other texts.
+TRIED = 8
+
+
+def consistent_statistics(metrics: Sequence[Metric], sets: Sequence[Pairs], scoring: Scoring = PLAIN) -> list[dict[str, MetricResult]]:
+    """The results of metrics for each set of pairs; a metric that gave one text two scores has a fault instead of all its scores.
+
+    Texts repeat where sets share them. To have repeats always, a few texts of the first set are scored again alone; not by metrics that
+    score single texts, and cached scores are reused.
+    """
+    scored = [(pairs, statistics_of(metrics, pairs, scoring)) for pairs in sets]
+    faults = find_contradictions(metrics, [*scored, *(_rescored(metrics, *scored[0], scoring) if scored else ())])
+    return [{name: MetricResult({}, faults[name]) if name in faults else one for name, one in results.items()} for _, results in scored]
+
+
+def _rescored(
+    metrics: Sequence[Metric], pairs: Pairs, results: Mapping[str, MetricResult], scoring: Scoring
+) -> list[tuple[Pairs, dict[str, MetricResult]]]:
+    """A few texts of one variant, scored alone."""
+    batched = [metric for metric in metrics if not scores_single_texts(metric) and results[metric.name].rows]
+    if not batched or not pairs.ids:
+        return []
+    # Fewer than all texts: else they would be beside the same texts again.
+    many = min(TRIED, max(1, len(pairs.ids) * len(pairs.variants) // 2), len(pairs.ids))
+    rows = [number * len(pairs.ids) // many for number in range(many)]
+    variant = next(iter(pairs.variants))
+    few = Pairs(
+        [pairs.ids[row] for row in rows],
+        [pairs.references[row] for row in rows],
+        {variant: [pairs.variants[variant][row] for row in rows]},
+        [pairs.contexts[row] for row in rows] if any("context" in metric.reads for metric in batched) else (),
+    )
+    return [(few, statistics_of(batched, few, replace(scoring, progress=lambda texts: None)))]
 
 
 class StatisticsTable:

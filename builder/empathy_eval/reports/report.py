@@ -31,11 +31,19 @@ from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import CrossedTable
-from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
-from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
+from empathy_eval.evaluation.measure import (
+    ITEMS,
+    ExtraMeasurements,
+    TextScores,
+    of_references,
+    of_scores,
+    of_texts,
+    text_scores,
+    write_text_scores,
+)
 from empathy_eval.evaluation.shortcuts.texts import Embedding, embedding_of
 from empathy_eval.metrics.bertscore import is_listed, published
-from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
+from empathy_eval.metrics.empathy_score.model import is_packaged, published_model
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.registry import NEEDS_MODEL, MetricSelection, default_names, find, manifest_metrics, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring

@@ -1,4 +1,4 @@
-"""Estimates: a number with its interval, its p-values and its settings."""
+"""Estimates: a number with its interval and settings; resampling over dialogues; pairwise comparisons; corrections of p-values."""
 
 from __future__ import annotations
 

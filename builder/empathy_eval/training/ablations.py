@@ -24,8 +24,7 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, NEAR, PAIR_VARIA
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import KEYS, LongForm, Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.metrics.empathy_score.model_folder import WORTH, is_model, read_model
-from empathy_eval.metrics.empathy_score.scores import scorer_of
+from empathy_eval.metrics.empathy_score.model import WORTH, is_model, read_model, scorer_of
 from empathy_eval.metrics.protocol import Array, Context, Segments
 from empathy_eval.raters.judges.estimator import Estimator, chance_of
 from empathy_eval.raters.people.human_correlation import mean_ratings

@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 
 from empathy_eval.metrics import bertscore
 from empathy_eval.metrics.empathy_score.encoders import EncoderFeatures, encoder_named
-from empathy_eval.metrics.empathy_score.plain import UNIT, FeatureCounter, LinearModel, Shares, sentences, word_lists
+from empathy_eval.metrics.empathy_score.model import LinearModel
+from empathy_eval.metrics.lexical import UNIT, FeatureCounter, Shares, sentences, word_lists
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.task import ReleaseReader, TrainedArrays, TrainingTask, batches_of
 

@@ -26,7 +26,7 @@ from empathy_eval.design.dataset import column, files_of
 from empathy_eval.metrics.bertscore import TOKENS, batches, device, places_of
 from empathy_eval.metrics.empathy_score.encoders import TOKENIZER as OF_ENCODER
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
-from empathy_eval.metrics.empathy_score.model_folder import ENCODER, TOKENIZER
+from empathy_eval.metrics.empathy_score.model import ENCODER, TOKENIZER
 from empathy_eval.metrics.empathy_score.students import (
     Ids,
     NetworkDesign,

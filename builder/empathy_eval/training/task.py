@@ -13,13 +13,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from empathy_eval.base.array_files import Arrays
 from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.hashing import canonical_json, derived_random, digest_bytes, digest_file
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, file_of
 from empathy_eval.metrics.bertscore import PACKAGED
-from empathy_eval.metrics.empathy_score.model_folder import Arrays
 from empathy_eval.metrics.protocol import Segments
 
 BOTH, REGRESSION, RANKING = "both", "regression", "ranking"
@@ -235,7 +235,7 @@ def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
 
 
 # Kind: the function that trains it from a Task. It is imported when a student of the kind is trained; what scores with it is a row of
-# ``metrics/empathy_score/scores``.
+# ``metrics/empathy_score/model``.
 TRAINERS = {
     "plain": "empathy_eval.training.plain:train",
     "encoder": "empathy_eval.training.plain:train_over_encoder",

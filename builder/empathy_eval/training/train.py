@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from empathy_eval.base.array_files import tensor_bytes
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder
 from empathy_eval.base.hashing import signature_line
@@ -24,30 +25,28 @@ from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR
 from empathy_eval.design.dataset import column, files_of, read_manifest
 from empathy_eval.design.provenance import Provenance, Result, file_of
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
-from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
+from empathy_eval.evaluation.crossed_items import asked_of, read_items, rows_of
+from empathy_eval.evaluation.external.score_file import CROSSED
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, accuracies
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, TrainingSums, log_odds
-from empathy_eval.metrics.empathy_score.model_folder import (
+from empathy_eval.metrics.empathy_score.model import (
     CARD,
     CHECKSUMS,
     CONFIG,
     WEIGHTS,
     WORTH,
+    EmpathyScore,
     ModelFolder,
     checksums_text,
     identity,
     is_model,
     is_packaged,
-    tensor_bytes,
 )
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.lexical import Length, PositiveShare
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import MetricSelection
-from empathy_eval.metrics.vader import PositiveShare
 from empathy_eval.statistics.estimate import SIGNED, Estimate, wins
 from empathy_eval.training.task import (
     CONTRASTS,

@@ -19,8 +19,9 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, Rows
 from empathy_eval.evaluation.inversion.inversion import Scores as MetricScores
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, ScoreChange, StanceEffect
-from empathy_eval.metrics.protocol import Array, Context, Metric
-from empathy_eval.metrics.scoring import MetricResult, Pairs, statistics_of
+from empathy_eval.metrics.faults import MetricResult
+from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
+from empathy_eval.metrics.scoring import statistics_of
 from empathy_eval.statistics.estimate import Clusters, Estimate
 
 Key = tuple[str, str]

@@ -20,7 +20,7 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.design.provenance import KEYS, LongForm, Provenance, file_of
 from empathy_eval.evaluation.corpus.dialogues import ROLES, Source, source_of
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.metrics.lexical import Vader
 
 # Distinct n-grams fall as texts grow: all roles of all data sets are measured on as many words, at most so many.
 MOST_WORDS = 20_000

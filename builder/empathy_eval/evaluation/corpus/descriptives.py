@@ -22,9 +22,8 @@ from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
 from empathy_eval.design.dataset import FAR_WAY, WAYS, cells, column, files_of, pair_id
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.corpus.groupings import in_order
-from empathy_eval.evaluation.corpus.pairs import APART, Corpus
-from empathy_eval.metrics.length import Length
+from empathy_eval.evaluation.corpus.pairs import APART, Corpus, in_order
+from empathy_eval.metrics.lexical import Length
 
 # Lengths are counted in bins of so many words, a dialogue is cut into so many equal parts.
 BIN, PARTS = 5, 10

@@ -38,8 +38,7 @@ from empathy_eval.design.dataset import (
 from empathy_eval.design.dataset import pair_id as id_of
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.word_list import NOT_CHOSEN
-from empathy_eval.metrics.protocol import Context
-from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.metrics.protocol import Context, Pairs
 from empathy_eval.statistics.estimate import Clusters
 
 
@@ -373,3 +372,9 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
                     if place >= len(row["turns"] or ()):
                         raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
                     yield id_of(row["dialogue_id"], place), row, place
+
+
+def in_order(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
+    """The different labels: those ``known`` in their order, others by name, and last those of texts without a way."""
+    place = {name: number for number, name in enumerate(known)}
+    return sorted(set(labels), key=lambda one: (one in APART, place.get(one, len(place)), one))

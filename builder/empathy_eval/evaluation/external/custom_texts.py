@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import Problem, input_error, nearest_column, refuse
+from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest, digest_file, signature_line
-from empathy_eval.base.tabular import json_rows
+from empathy_eval.base.tabular import json_rows, write_rows
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score_file import PrecomputedScores, meant, number_in, raise_at_most, row_problems, table_rows
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, raise_at_most, read_scores_by, row_problems
 from empathy_eval.evaluation.inversion.inversion import scores_of
-from empathy_eval.evaluation.inversion.text_scores import write_rows
-from empathy_eval.metrics.consistency import check_consistency
 from empathy_eval.metrics.faults import MetricFault, attempt
-from empathy_eval.metrics.protocol import Array, Context, Metric, RangeAware, Segments, context_of, reply_of, with_count
+from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs, RangeAware, Segments, context_of, reply_of, with_count
 from empathy_eval.metrics.registry import MetricSelection
-from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, Scoring, consistent_statistics
 
 SUFFIX = ".jsonl"
 # What a file of texts calls the text of an item, where a release has variants.
@@ -162,7 +160,6 @@ def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequenc
     return CustomTexts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)
 
 
-Key = TypeVar("Key", bound=Hashable)
 COLUMNS = pa.schema([*((name, pa.string()) for name in ("metric", "item", "system")), ("score", pa.float64()), ("signature", pa.string())])
 # Of texts that a metric warns of, so many are named.
 SHOWN = 3
@@ -222,7 +219,7 @@ def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[Precomput
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
     """
     _refuse_unfit(texts, found)
-    (made,) = check_consistency(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
+    (made,) = consistent_statistics(found.metrics, [texts.pairs], scoring)
     columns = [MetricColumn(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
     faults = [one.fault for one in made.values() if one.fault]
     outside = list[DomainWarning]()
@@ -273,49 +270,6 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
         problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
     raise_at_most(problems, path)
     return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
-
-
-def read_scores_by(
-    path: Path, columns: Sequence[str], schema: str, known: Collection[str], key_of: Callable[[dict[str, Any]], tuple[Key, str]],
-    unknown: tuple[str, str],
-) -> tuple[dict[Key, float], list[Problem]]:  # fmt: skip
-    """The scores of a CSV, TSV or JSONL file by its suffix, by what they are of, and all that is wrong with it.
-
-    The first of the columns is a name, which is ``known``; the others are numbers, and the last is the score. ``key_of`` gives of a valid
-    row what it is of, and how that is called after its name; ``unknown`` says what is wrong with an unknown name, and how to fix it.
-
-    Raises:
-        InputError: for another suffix, and a table that has not each column once.
-    """
-    problems, scores = list[Problem](), dict[Key, float]()
-    for where, row in _score_rows(path, columns):
-        found = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
-        if not found and not isinstance(row, Problem):
-            name, (key, called) = row[columns[0]], key_of(row)
-            if name not in known:
-                found.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
-            elif key in scores:
-                found.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
-            else:
-                scores[key] = float(row["score"])
-        problems += found
-    return scores, problems
-
-
-def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, the named columns) of each row, or what is wrong with it."""
-
-    def check(names: Sequence[str]) -> None:
-        if odd := [name for name in columns if names.count(name) != 1]:
-            near = nearest_column(names, [one for one in odd if one not in names])
-            fix = f"name the columns in the first line: {','.join(columns)}{near}"
-            raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
-
-    def value(name: str, text: str) -> float | str:
-        return text if name == columns[0] else number_in(text)
-
-    for where, row in table_rows(path, check, value, "quote cells that hold commas"):
-        yield where, row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
 
 
 def write_own_items(path: Path, scores: CustomScores) -> None:

@@ -20,7 +20,7 @@ from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import FailureCase, FailureGroup, Failures
-from empathy_eval.evaluation.inversion.text_scores import SCORES
+from empathy_eval.evaluation.measure import SCORES
 from empathy_eval.metrics.protocol import last_turns
 from empathy_eval.statistics.correlations import midranks
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product, zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import headed_rows, json_rows
+from empathy_eval.base.tabular import DELIMITERS, headed_rows, json_rows
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
-from empathy_eval.metrics.protocol import Array, MeanMetric, with_count
-from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.design.dataset import column, files_of
+from empathy_eval.metrics.protocol import Array, MeanMetric, Pairs, with_count
 
 # A row a score, or a row a pair with a column for each of these.
 LONG, VARIANTS = ("pair_id", "variant", "score"), (*PAIR_VARIANTS, *CONTROLS, "reference")
@@ -183,3 +184,125 @@ def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Probl
         wanted = CELLS if set(has) & set(CONTROLS) else PAIR_VARIANTS
         if lacking := [cell for cell in wanted if cell not in has]:
             yield Problem(str(path), f'"{pair_id}" has no score of {" and ".join(lacking)}', "score every variant of a pair")
+
+
+CROSSED = "crossed"
+CROSSED_COLUMNS = ("crossed_id", "context", "reply", "score")
+
+
+# A context and a reply, each by its number.
+CROSSED_CELLS = tuple(product((1, 2), repeat=2))
+
+
+@dataclass(frozen=True)
+class PrecomputedCrossedScores:
+    """Scores of crossed items by item, context and reply."""
+
+    path: Path
+    signature: str
+    scores: Mapping[tuple[str, int, int], float]
+    higher_is_better: bool
+
+    @property
+    def ids(self) -> set[str]:
+        """The items that are scored."""
+        return {name for name, _, _ in self.scores}
+
+
+def of_crossed(path: Path) -> bool:
+    """Whether a file of scores is of crossed items: its first line names the column ``crossed_id``.
+
+    Raises:
+        InputError: if it cannot be read.
+    """
+    if path.suffix.lower() == ".jsonl":
+        _, row = next(json_rows(path), (0, dict[str, object]()))
+        return not isinstance(row, Problem) and CROSSED_COLUMNS[0] in row
+    return path.suffix.lower() in DELIMITERS and CROSSED_COLUMNS[0] in headed_rows(path)[0]
+
+
+def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedCrossedScores:
+    """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``crossed_id``, ``context`` and ``reply`` (each 1 or 2) and
+    ``score``; other columns are passed over. An item may be left out, but one that is there has both replies in both contexts.
+
+    Raises:
+        InputError: for another suffix, unknown items, missing scores, scores given twice and what is no number; all at once.
+    """
+
+    def key_of(row: dict[str, Any]) -> tuple[tuple[str, int, int], str]:
+        context, reply = int(row["context"]), int(row["reply"])
+        return (row["crossed_id"], context, reply), f", reply {reply} in context {context}"
+
+    unknown = "is not a crossed item of this release", "use the ids of the named release"
+    scores, problems = read_scores_by(path, CROSSED_COLUMNS, "crossed_scores_row", set(ids), key_of, unknown)
+    for name in dict.fromkeys(name for name, _, _ in scores):
+        if lacking := [f"reply {reply} in context {context}" for context, reply in CROSSED_CELLS if (name, context, reply) not in scores]:
+            problems.append(Problem(str(path), f'"{name}" has no score of {" and ".join(lacking)}', "score both replies in both contexts"))
+    if not scores and not problems:
+        problems.append(Problem(str(path), "holds no scores", "write a line for each reply in each context"))
+    raise_at_most(problems, path)
+    return PrecomputedCrossedScores(path, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+
+
+def read_given(
+    release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool = True
+) -> tuple[Sequence[Path], list[PrecomputedCrossedScores]]:
+    """The files of scores that are of pairs, and the scores of the others, which are of crossed items.
+
+    Raises:
+        InputError: if the release has no such items, or as :func:`empathy_eval.evaluation.crossed_items.read_crossed_scores`.
+    """
+    files = [path for path in scores if of_crossed(path)]
+    if not files:
+        return scores, []
+    if not any(path.is_file() for path in files_of(release_dir, CROSSED)):
+        raise input_error(release_dir, f"has no crossed items, but {files[0]} holds scores of them", "score a release that has them")
+    known = column(release_dir, CROSSED, "crossed_id")
+    given = [read_crossed_scores(path, known, higher_is_better=higher_is_better) for path in files]
+    return [path for path in scores if path not in files], given
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def read_scores_by(
+    path: Path, columns: Sequence[str], schema: str, known: Collection[str], key_of: Callable[[dict[str, Any]], tuple[Key, str]],
+    unknown: tuple[str, str],
+) -> tuple[dict[Key, float], list[Problem]]:  # fmt: skip
+    """The scores of a CSV, TSV or JSONL file by its suffix, by what they are of, and all that is wrong with it.
+
+    The first of the columns is a name, which is ``known``; the others are numbers, and the last is the score. ``key_of`` gives of a valid
+    row what it is of, and how that is called after its name; ``unknown`` says what is wrong with an unknown name, and how to fix it.
+
+    Raises:
+        InputError: for another suffix, and a table that has not each column once.
+    """
+    problems, scores = list[Problem](), dict[Key, float]()
+    for where, row in _score_rows(path, columns):
+        found = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
+        if not found and not isinstance(row, Problem):
+            name, (key, called) = row[columns[0]], key_of(row)
+            if name not in known:
+                found.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
+            elif key in scores:
+                found.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
+            else:
+                scores[key] = float(row["score"])
+        problems += found
+    return scores, problems
+
+
+def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
+    """(place, the named columns) of each row, or what is wrong with it."""
+
+    def check(names: Sequence[str]) -> None:
+        if odd := [name for name in columns if names.count(name) != 1]:
+            near = nearest_column(names, [one for one in odd if one not in names])
+            fix = f"name the columns in the first line: {','.join(columns)}{near}"
+            raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
+
+    def value(name: str, text: str) -> float | str:
+        return text if name == columns[0] else number_in(text)
+
+    for where, row in table_rows(path, check, value, "quote cells that hold commas"):
+        yield where, row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}

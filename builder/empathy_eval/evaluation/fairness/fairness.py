@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, digest, signature_line
 from empathy_eval.base.stages import stage
+from empathy_eval.base.text import counted
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.language import BRING
 from empathy_eval.design.scenarios import ScenarioGroups, load_groups
@@ -34,10 +35,9 @@ from empathy_eval.evaluation.inversion.inversion import (
 )
 from empathy_eval.evaluation.inversion.results import PLACES, corrected
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
-from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.metrics.protocol import Array, Context, Metric
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
+from empathy_eval.metrics.scoring import statistics_of
 from empathy_eval.statistics.estimate import Clusters, Estimate, effects, shares_won, student_p, studentised
 
 # Fewer dialogues on one side carry no interval: resamples of so few leave out most of what there may be.

@@ -24,11 +24,9 @@ from empathy_eval.evaluation.inversion.rows import FeatureDirection
 from empathy_eval.evaluation.shortcuts.linear_classifiers import Counts, Lexicon, TokenizedTexts
 from empathy_eval.metrics.bertscore import FILE, PACKAGED, Embedder, folder_of
 from empathy_eval.metrics.bertscore import PLACES as VECTOR_PLACES
-from empathy_eval.metrics.empathy_score.plain import UNIT, FeatureCounter, Shares, word_lists
-from empathy_eval.metrics.length import Echo, Length
-from empathy_eval.metrics.protocol import Array, Segments
-from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.metrics.lexical import UNIT, Echo, FeatureCounter, Length, Shares, Vader, word_lists
+from empathy_eval.metrics.protocol import Array, Pairs, Segments
+from empathy_eval.metrics.scoring import Scoring, statistics_of
 from empathy_eval.statistics.estimate import Clusters
 
 NAME = "embedding"

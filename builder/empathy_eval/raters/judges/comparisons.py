@@ -21,7 +21,7 @@ from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus, read_dialo
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon, PairSides, WordFeatures
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, words_alone
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges.annotations import (

@@ -20,7 +20,7 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import Failures
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy, oriented, text_of

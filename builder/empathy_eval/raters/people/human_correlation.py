@@ -29,13 +29,11 @@ from empathy_eval.evaluation.external.failures import Truth
 from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.evaluation.inversion.text_scores import check_items
-from empathy_eval.evaluation.measure import given_in, named_apart, splits_measured
-from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.evaluation.measure import check_items, given_in, named_apart, splits_measured
+from empathy_eval.metrics.lexical import Echo, Length, PositiveShare, Vader
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import Scoring
-from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.panel import item_values
 from empathy_eval.raters.agreement.table import RatingTable

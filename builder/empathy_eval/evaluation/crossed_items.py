@@ -1,0 +1,374 @@
+"""Crossed items: whether a scorer prefers the reply that fits where two contexts differ in what the seeker said last alone.
+
+Each of the two replies fits one context and passes the other by, so what scores a reply without its context is right exactly half of
+the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.stages import stage
+from empathy_eval.base.tabular import WHOLE
+from empathy_eval.base.text import ENGLISH, counted, words
+from empathy_eval.design.dataset import SPLITS, column, files_of
+from empathy_eval.evaluation.corpus.pairs import read_contexts
+from empathy_eval.evaluation.external.score_file import CROSSED, PrecomputedCrossedScores, PrecomputedScores
+from empathy_eval.evaluation.inversion.evaluation import Evaluation
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies, by_rows, merits_of
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import CrossedRow, CrossedTable
+from empathy_eval.evaluation.shortcuts.linear_classifiers import (
+    BITS,
+    FORMS,
+    MULTIPLIER,
+    Bag,
+    Counts,
+    FeatureClassifier,
+    Features,
+    Lexicon,
+    PairSides,
+    TokenizedTexts,
+    WordFeatures,
+    hashes_of,
+)
+from empathy_eval.evaluation.shortcuts.shortcuts import folds_of
+from empathy_eval.evaluation.shortcuts.texts import Embedding, sampled
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.lexical import Echo, Length
+from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
+from empathy_eval.metrics.scoring import PLAIN, Scoring, statistics_of
+from empathy_eval.statistics.estimate import Clusters, Estimate, wins
+
+CONTEXTS = ("context_1", "context_2")
+REPLIES = ("reply_1", "reply_2")
+NEEDS_REFERENCE = "not applicable: a reference is read, and crossed items have none"
+# What a scorer without a better direction is taken for.
+MORE = "right:more-is-fitting"
+
+
+@dataclass(frozen=True)
+class CrossedItems:
+    """Crossed items column by column, all of one length: the first context and reply of each, and the second."""
+
+    ids: Sequence[str]
+    dialogues: Sequence[str]
+    scenario_ids: Sequence[int]
+    contexts: tuple[Sequence[Context], Sequence[Context]]
+    replies: tuple[Sequence[str], Sequence[str]]
+    sources: Sequence[str]
+    language: str = ENGLISH
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The dialogues of the items."""
+        return Clusters.of(self.dialogues, self.scenario_ids)
+
+    def pairs(self, side: int) -> Pairs:
+        """Both replies in the first context (0) or in the second (1), for a metric."""
+        names = [f"{one}, context {side + 1}" for one in self.ids]
+        return Pairs(names, [""] * len(self), dict(zip(REPLIES, self.replies, strict=True)), self.contexts[side])
+
+
+def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> CrossedItems | None:
+    """The crossed items of a release; None where it has none.
+
+    Raises:
+        InputError: if a file is missing or damaged, or a context does not end with a turn of the seeker.
+    """
+    if not any(path.is_file() for path in files_of(release_dir, CROSSED)):
+        return None
+    names = ("crossed_id", "dialogue_id", "scenario_id", *REPLIES, "source")
+    table = {name: column(release_dir, CROSSED, name, splits) for name in names}
+    first, second = (read_contexts(release_dir, CROSSED, splits, name) for name in CONTEXTS)
+    ends = zip(table["crossed_id"], first.last_roles, second.last_roles, strict=True)
+    if odd := [name for name, *roles in ends if roles != ["seeker", "seeker"]]:
+        what = f'crossed item "{odd[0]}": a context does not end with a turn of the seeker ({counted(len(odd), "such item")})'
+        raise input_error(release_dir, what, WHOLE)
+    replies = table[REPLIES[0]], table[REPLIES[1]]
+    return CrossedItems(
+        table["crossed_id"], table["dialogue_id"], table["scenario_id"], (first, second), replies, table["source"], language
+    )
+
+
+@dataclass(frozen=True)
+class CrossedVerdicts:
+    """What a scorer decided, by item 1 where it is right, 0 where it is wrong, one half for a tie and nan without scores.
+
+    ``fitting``: the first reply beside the second in the first context, and the second beside the first in the second. ``own``: the first
+    reply in the first context beside the second, and the second reply in the second beside the first.
+    """
+
+    fitting: tuple[Array, Array]
+    own: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, first: Sequence[Array] | Array, second: Sequence[Array] | Array) -> CrossedVerdicts:
+        """From the scores of both replies in the first context, and in the second; higher is better."""
+        (a, b), (c, d) = first, second
+        return cls((wins(a, b), wins(d, c)), (wins(a, c), wins(d, b)))
+
+    @property
+    def figures(self) -> tuple[Array, Array, Array]:
+        """By item how often it preferred the reply that fits, whether it did so twice, and how often the reply's own context."""
+        one, other = self.fitting
+        both = np.where(np.isnan(one + other), np.nan, (one == 1) & (other == 1))
+        return (one + other) / 2, both, (self.own[0] + self.own[1]) / 2
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which items have all scores."""
+        return np.asarray(~np.isnan(np.array(self.figures)).any(axis=0))
+
+    @property
+    def ties(self) -> tuple[Array, Array]:
+        """By item the share of equal scores between replies, and between contexts."""
+        (one, other), (first, second) = ((a == 0.5, b == 0.5) for a, b in (self.fitting, self.own))
+        return (one + other * 1.0) / 2, (first + second * 1.0) / 2
+
+
+@dataclass(frozen=True)
+class CrossedScorer:
+    """A scorer and what it decided; None where it cannot be asked, and ``why`` says why. With ``strict`` items without scores are wrong."""
+
+    name: str
+    signature: str
+    verdicts: CrossedVerdicts | None
+    why: str | None = None
+    strict: bool = False
+
+
+def rows_of(asked: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
+    """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
+    scored = {number: (one, one.verdicts) for number, one in enumerate(asked) if one.verdicts and one.verdicts.scored.any()}
+    made = {
+        number: CrossedRow(one.name, 0, len(items), *(None,) * 5, one.why or "it has no score of these items", one.signature)
+        for number, one in enumerate(asked)
+    }
+    for rows, numbers in by_rows({number: verdicts.scored | one.strict for number, (one, verdicts) in scored.items()}):
+        clusters = items.clusters if rows.all() else items.clusters.take(rows)
+        figures = [np.nan_to_num(figure[rows]) for number in numbers for figure in scored[number][1].figures]
+        found = iter(accuracies(figures, clusters, chance))
+        for number in numbers:
+            made[number] = _row(*scored[number], [next(found) for _ in range(3)], chance.of_intervals(clusters))
+    return list(made.values())
+
+
+def _row(one: CrossedScorer, verdicts: CrossedVerdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
+    scored, (fitting, both, own) = verdicts.scored, found
+    ties, own_ties = (round(float(each[scored].mean()), PLACES) for each in verdicts.ties)
+    missing = "|missing:wrong" if one.strict and not scored.all() else ""
+    count, signature = int(scored.sum()), f"{one.signature}{missing}|{interval}"
+    return CrossedRow(one.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
+
+
+def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = PLAIN) -> tuple[list[CrossedScorer], list[MetricFault]]:
+    """What these metrics decide, and what kept some from scoring; each text is scored once by what reads it alone."""
+    fit = [one for one in metrics if "reference" not in one.reads]
+    alone, both = ([one for one in fit if bool(one.reads) is reads] for reads in (False, True))
+    first = statistics_of(fit, items.pairs(0), scoring)
+    second = {one.name: first[one.name] for one in alone} | statistics_of(both, items.pairs(1), scoring)
+    asked, faults = list[CrossedScorer](), list[MetricFault]()
+    for one in metrics:
+        signature = one.signature if one.higher_is_better is not None else f"{one.signature}|{MORE}"
+        if one not in fit:
+            asked.append(CrossedScorer(one.name, signature, None, NEEDS_REFERENCE))
+            continue
+        sides = first[one.name], second[one.name]
+        faults += [side.fault for side in sides if side.fault][:1]
+        broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
+        scores = [] if broken else [(merits_of(one, side.rows[REPLIES[0]]), merits_of(one, side.rows[REPLIES[1]])) for side in sides]
+        asked.append(CrossedScorer(one.name, signature, None if broken else CrossedVerdicts.of(*scores), broken and f"it failed: {broken}"))
+    return asked, faults
+
+
+def crossed_of(
+    items: CrossedItems, asked: Sequence[CrossedScorer], shortcuts: Sequence[CrossedScorer], chance: ResamplingSettings
+) -> CrossedTable:
+    """The rows of metrics and shortcuts, and what they are over."""
+    rows = [tuple(rows_of(some, items, chance)) for some in (asked, shortcuts)]
+    return CrossedTable(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows)
+
+
+def scorer_of_file(given: PrecomputedCrossedScores, items: CrossedItems, *, strict: bool = False) -> CrossedScorer:
+    """Returns what the scores of a file decide; with ``strict`` items without scores count as wrong."""
+    sign = 1 if given.higher_is_better else -1
+
+    def scores(context: int, reply: int) -> Array:
+        return sign * np.array([given.scores.get((name, context, reply), math.nan) for name in items.ids], dtype=np.float64)
+
+    verdicts = CrossedVerdicts.of((scores(1, 1), scores(1, 2)), (scores(2, 1), scores(2, 2)))
+    return CrossedScorer(given.path.stem, given.signature, verdicts, strict=strict)
+
+
+OF_REPLY, OF_BOTH = "words of the reply", "words of the last turn with words of the reply"
+ECHO_OF_CHANGE, LAST, WHOLE_CONTEXT = "echo of what differs", "cosine, last turn", "cosine, whole context"
+FORM = "log-odds"
+# Cosines are cut to so many places, which most machines agree on.
+COSINE_PLACES = 4
+ONE_SCENARIO = "all items are of one scenario: there is no other to learn from"
+
+
+def shortcuts_of(items: CrossedItems, seed: int, embedding: Embedding | None = None) -> list[CrossedScorer]:
+    """What each shortcut decides, those that learn out of fold by scenario; cosines where there is an embedding, of a sample at most."""
+    found = [*_learned(items, seed), *_counted(items)]
+    return [*found, *_alike(items, seed, embedding)] if embedding else found
+
+
+@dataclass(frozen=True)
+class ReplyInContext(TokenizedTexts):
+    """Replies, and beside each the last turn before it."""
+
+    before: TokenizedTexts
+
+    @classmethod
+    def of(cls, replies: TokenizedTexts, before: TokenizedTexts) -> ReplyInContext:
+        """From the readings of both."""
+        return cls(replies.texts, replies.codes, replies.starts, before)
+
+    def take(self, rows: Counts) -> ReplyInContext:
+        """The replies of those rows, each with its turn."""
+        return self.of(super().take(rows), self.before.take(rows))
+
+
+class ContextWordPairs(Features):
+    """Each word of a last turn with each word of the reply to it, once however often they come; hashed."""
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        self.signature = f"words-of-the-last-turn-by-words-of-the-reply,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
+        self._hashes = hashes_of(lexicon)
+
+    def bag(self, texts: TokenizedTexts) -> Bag:
+        """One count two words."""
+        if not isinstance(texts, ReplyInContext):
+            raise TypeError("replies without the turns before them")
+        found, rows = list[Counts](), list[int]()
+        for row in range(len(texts.texts)):
+            turn, reply = (self._hashes[one] for one in (_own(texts.before, row), _own(texts, row)))
+            value = (turn * MULTIPLIER)[:, None] ^ reply[None, :]
+            value *= MULTIPLIER
+            found.append(((value >> np.uint64(64 - BITS)).ravel()).astype(np.int64))
+            rows.append(value.size)
+        places = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        return Bag(np.repeat(np.arange(len(rows)), rows), places, np.ones(len(places), dtype=np.int64))
+
+
+def _own(texts: TokenizedTexts, row: int) -> NDArray[np.int32]:
+    """The different words of a text."""
+    return np.unique(texts.codes[texts.starts[row] : texts.starts[row + 1]])
+
+
+def _learned(items: CrossedItems, seed: int) -> list[CrossedScorer]:
+    lexicon, count = Lexicon(items.language), len(items)
+    replies = lexicon.read([*items.replies[0], *items.replies[1]])
+    turns = lexicon.read([context[-1]["text"] for side in items.contexts for context in side])
+    other = np.roll(np.arange(2 * count), count)
+    fits, passes = ReplyInContext.of(replies, turns), ReplyInContext.of(replies.take(other), turns)
+    away = ReplyInContext.of(replies, turns.take(other))
+    folds = folds_of([str(one) for one in items.scenario_ids], seed)
+    how = signature_line(scored="out-of-fold", folds=int(folds.max(initial=-1)) + 1, by="scenario", dealt="sha256")
+    asked = list[CrossedScorer]()
+    kinds: dict[str, Features] = {OF_REPLY: WordFeatures(lexicon), OF_BOTH: ContextWordPairs(lexicon)}
+    for name, features in kinds.items():
+        learner = FeatureClassifier(features, (FORM,))
+        signature = f"{signature_line(counts=features.signature, form=FORMS[FORM].signature)}|{how}"
+        if folds.max(initial=0) == 0:
+            asked.append(CrossedScorer(name, signature, None, ONE_SCENARIO))
+            continue
+        won = [learner.learn(PairSides(fits, cold, np.tile(folds, 2))).won for cold in (passes, away)]
+        (one, two), (three, four) = (np.split(each, 2) for each in won)
+        asked.append(CrossedScorer(name, signature, CrossedVerdicts((one, two), (three, four))))
+    return asked
+
+
+def _counted(items: CrossedItems) -> list[CrossedScorer]:
+    """Length, and two echoes: the share of a reply's words that the seeker has said, and that one last turn has and the other has not."""
+    language, count = items.language, len(items)
+    length, echo = Length(language), Echo(language)
+    lengths, echoes, changes = (np.zeros((2, 2, count)) for _ in range(3))
+    for row in range(count):
+        both = [items.contexts[side][row] for side in (0, 1)]
+        last = [{*words(context[-1]["text"], language)} for context in both]
+        own = [words(replies[row], language) for replies in items.replies]
+        lengths[:, :, row] = [len(reply) for reply in own]
+        for side, context in enumerate(both):
+            said = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], language)}
+            echoes[side, :, row] = [_share(reply, said) for reply in own]
+            changes[side, :, row] = [_share(reply, last[side] - last[1 - side]) for reply in own]
+    of_change = signature_line(share="words-of-the-reply-in-this-last-turn-and-not-in-the-other", tok=Lexicon(language).tokens)
+    named = (("length", length.signature, lengths), ("echo", echo.signature, echoes), (ECHO_OF_CHANGE, of_change, changes))
+    return [CrossedScorer(name, f"{signature}|{MORE}", CrossedVerdicts.of(*np.round(scores, PLACES))) for name, signature, scores in named]
+
+
+def _share(own: Sequence[str], said: set[str]) -> float:
+    return sum(word in said for word in own) / len(own) if own else 0.0
+
+
+def _alike(items: CrossedItems, seed: int, embedding: Embedding) -> list[CrossedScorer]:
+    """The cosine of a reply with the last turn, and with the mean of all turns."""
+    rows = sampled(items.ids, seed).tolist()
+    texts = dict.fromkeys(text for some in items.replies for text in (some[row] for row in rows))
+    contexts = [[[turn["text"] for turn in items.contexts[side][row]] for row in rows] for side in (0, 1)]
+    texts |= dict.fromkeys(text for side in contexts for turns in side for text in turns)
+    vectors = dict(zip(texts, embedding.embedded(list(texts)), strict=True))
+    last, whole = (np.full((2, 2, len(items)), np.nan) for _ in range(2))
+    for side, each in enumerate(contexts):
+        for row, turns in zip(rows, each, strict=True):
+            for place, replies in enumerate(items.replies):
+                last[side, place, row] = vectors[turns[-1]] @ vectors[replies[row]]
+                mean = np.mean([vectors[text] for text in turns], axis=0)
+                whole[side, place, row] = mean @ vectors[replies[row]] / np.linalg.norm(mean)
+    return [
+        CrossedScorer(
+            name,
+            f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}",
+            CrossedVerdicts.of(*np.round(found, COSINE_PLACES)),
+        )
+        for name, beside, found in ((LAST, "last-turn", last), (WHOLE_CONTEXT, "mean-of-turns", whole))
+    ]
+
+
+WHOLE_SETS = "not applicable: whole sets of texts are measured"
+
+
+def crossed_tables(
+    stand: Evaluation, known: Sequence[MetricFault], given: Sequence[PrecomputedCrossedScores] = (), *, shortcuts: bool = True,
+    embedding: Embedding | None = None,
+) -> tuple[CrossedTable | None, list[MetricFault]]:  # fmt: skip
+    """What is made of crossed items, where the release has some in the splits that are measured; and new faults. ``known`` are those over
+    pairs.
+
+    Raises:
+        InputError: if a file holds no score of these splits.
+    """
+    items = read_items(stand.folder, stand.splits, stand.found.language)
+    there = set(items.ids) if items else set[str]()
+    if stray := [one for one in given if one.ids.isdisjoint(there)]:
+        what, fix = f"holds no score of a crossed item in {', '.join(stand.splits)}", "leave --split out, or name another"
+        raise InputError([Problem(str(one.path), what, fix) for one in stray])
+    if not items:
+        return None, []
+    stage("crossed items")
+    # Scores that are given of pairs are of no crossed item.
+    metrics = [one for one in stand.found.metrics if not isinstance(one, PrecomputedScores)]
+    # No score of a metric is believed that failed as a whole over pairs.
+    broken = {one.metric: one.what for one in known if not one.texts}
+    asked, faults = asked_of([one for one in metrics if one.name not in broken], items, stand.scoring)
+    asked += [CrossedScorer(one.name, one.signature, None, f"it failed: {broken[one.name]}") for one in metrics if one.name in broken]
+    asked += [CrossedScorer(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
+    asked += [scorer_of_file(one, items, strict=stand.strict) for one in given]
+    simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []
+    return crossed_of(items, asked, simple, stand.chance), faults
