@@ -20,7 +20,7 @@ from empathy_eval.commands.agree import agreement_table
 from empathy_eval.design.provenance import KEYS
 from empathy_eval.raters.agreement import Agreement, Estimate, RatingTable, agree
 from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, CriterionAgreement, inflation_factors
-from empathy_eval.statistics import estimate as bootstrap
+from empathy_eval.statistics import agreement as bootstrap
 from empathy_eval.statistics.agreement import ItemBootstrap, alpha, interval_alpha
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -182,16 +182,18 @@ def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = 
     first = statistics_of(fit, items.pairs(0), scoring)
     second = {one.name: first[one.name] for one in alone} | statistics_of(both, items.pairs(1), scoring)
     asked, faults = list[CrossedScorer](), list[MetricFault]()
-    for one in metrics:
-        signature = one.signature if one.higher_is_better is not None else f"{one.signature}|{MORE}"
-        if one not in fit:
-            asked.append(CrossedScorer(one.name, signature, None, NEEDS_REFERENCE))
+    for metric in metrics:
+        signature = metric.signature if metric.higher_is_better is not None else f"{metric.signature}|{MORE}"
+        if metric not in fit:
+            asked.append(CrossedScorer(metric.name, signature, None, NEEDS_REFERENCE))
             continue
-        sides = first[one.name], second[one.name]
+        sides = first[metric.name], second[metric.name]
         faults += [side.fault for side in sides if side.fault][:1]
         broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
-        scores = [] if broken else [(merits_of(one, side.rows[REPLIES[0]]), merits_of(one, side.rows[REPLIES[1]])) for side in sides]
-        asked.append(CrossedScorer(one.name, signature, None if broken else CrossedVerdicts.of(*scores), broken and f"it failed: {broken}"))
+        scores = [] if broken else [(merits_of(metric, side.rows[REPLIES[0]]), merits_of(metric, side.rows[REPLIES[1]])) for side in sides]
+        asked.append(
+            CrossedScorer(metric.name, signature, None if broken else CrossedVerdicts.of(*scores), broken and f"it failed: {broken}")
+        )
     return asked, faults
 
 
@@ -363,12 +365,16 @@ def crossed_tables(
         return None, []
     stage("crossed items")
     # Scores that are given of pairs are of no crossed item.
-    metrics = [one for one in stand.found.metrics if not isinstance(one, PrecomputedScores)]
+    metrics = [metric for metric in stand.found.metrics if not isinstance(metric, PrecomputedScores)]
     # No score of a metric is believed that failed as a whole over pairs.
     broken = {one.metric: one.what for one in known if not one.texts}
-    asked, faults = asked_of([one for one in metrics if one.name not in broken], items, stand.scoring)
-    asked += [CrossedScorer(one.name, one.signature, None, f"it failed: {broken[one.name]}") for one in metrics if one.name in broken]
-    asked += [CrossedScorer(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
+    asked, faults = asked_of([metric for metric in metrics if metric.name not in broken], items, stand.scoring)
+    asked += [
+        CrossedScorer(metric.name, metric.signature, None, f"it failed: {broken[metric.name]}")
+        for metric in metrics
+        if metric.name in broken
+    ]
+    asked += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in stand.found.diversities]
     asked += [scorer_of_file(one, items, strict=stand.strict) for one in given]
     simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []
     return crossed_of(items, asked, simple, stand.chance), faults

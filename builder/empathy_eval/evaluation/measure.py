@@ -82,7 +82,7 @@ def of_references(stand: Evaluation) -> dict[str, Array]:
 
     A reference that a metric fails on has no score, which is no fault of the report: none of its tables is made of it.
     """
-    alone = [one for one in stand.found.metrics if REFERENCE not in one.reads]
+    alone = [metric for metric in stand.found.metrics if REFERENCE not in metric.reads]
     pairs = Pairs(stand.pairs.pair_ids, stand.pairs.references, {REFERENCE: stand.pairs.references}, stand.pairs.contexts)
     made = {name: one.rows for name, one in statistics_of(alone, pairs, stand.scoring).items() if one.rows}
     if Vader.name in made:
@@ -169,9 +169,9 @@ def _columns(metric: Metric, released: Statistics, cells: Statistics, at: Any) -
         return np.where(at >= 0, np.append(values, np.nan)[at], np.nan)
 
     known = {name: scores_of(metric, one) for name, one in released.items()}
-    known |= {name: spread(scores_of(metric, one)) for name, one in cells.items() if name not in known}
+    known |= {name: spread(scores_of(metric, cell)) for name, cell in cells.items() if name not in known}
     missing = np.full(len(at), np.nan)
-    verdicts = {one.name: duels_of(metric, released, one).won() for one in PAIRS}
+    verdicts = {pair.name: duels_of(metric, released, pair).won() for pair in PAIRS}
     verdicts |= {one.name: spread(duels_of(metric, cells, one).won()) for one in TWO_BY_TWO if one.sides and cells}
     return {column: known.get(name, missing) for name, column in SCORES.items()} | {
         column: verdicts.get(name, missing) for name, column in VERDICTS.items()
@@ -251,11 +251,13 @@ def score(
     found = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
     chosen, found_judges = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
-    ruled, wholes = ([one for one in found_judges if one.whole is whole] for whole in (False, True))
+    ruled, wholes = ([judge for judge in found_judges if judge.whole is whole] for whole in (False, True))
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
     _refuse_items(of_items if limit is not None else ())
-    for some in (scores, [one.path for one in of_items]):
-        named_apart([*(one.name for one in (*found.metrics, *ruled, *wholes)), *(one.name for one in found.diversities)], some)
+    for some in (scores, [item.path for item in of_items]):
+        named_apart(
+            [*(metric.name for metric in (*found.metrics, *ruled, *wholes)), *(diversity.name for diversity in found.diversities)], some
+        )
     given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
     stand = Evaluation(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
@@ -269,7 +271,7 @@ def score(
 
 def _named(wholes: Sequence[PrecomputedScores]) -> dict[str, list[str]]:
     """What a provenance says of judges of whole dialogues, where there are any."""
-    return {"judges_of_dialogues": [one.name for one in wholes]} if wholes else {}
+    return {"judges_of_dialogues": [whole.name for whole in wholes]} if wholes else {}
 
 
 def _refuse_items(scores: Sequence[PrecomputedCrossedScores]) -> None:
@@ -322,8 +324,8 @@ def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
     told: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, TrainedMetric) else {}
     found = set(told.get(name, ()))
     if seeds := [one for one in told.get(SEEDS, ()) if one not in found]:
-        found |= {one for one in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [one]))}
-    return [one for one in SPLITS if one in found]
+        found |= {seed for seed in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [seed]))}
+    return [split for split in SPLITS if split in found]
 
 
 def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[PrecomputedScores]:
@@ -338,9 +340,12 @@ def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: boo
 
 def _provenance(stand: Evaluation, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
     """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
-    found, of_files = stand.found, {one.stem for one in files}
-    metrics = [*(one.name for one in found.metrics if not isinstance(one, PrecomputedScores)), *(one.name for one in found.diversities)]
-    judges = [one.name for one in found.metrics if isinstance(one, PrecomputedScores) and one.name not in of_files]
+    found, of_files = stand.found, {file.stem for file in files}
+    metrics = [
+        *(metric.name for metric in found.metrics if not isinstance(metric, PrecomputedScores)),
+        *(diversity.name for diversity in found.diversities),
+    ]
+    judges = [metric.name for metric in found.metrics if isinstance(metric, PrecomputedScores) and metric.name not in of_files]
     attacks = [one.name for one in chosen.some] if chosen else []
     how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
     return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)

@@ -74,7 +74,7 @@ class Nll(MeanMetric):
             raise ValueError(f"the reply has {most} tokens, but the model reads {lm.longest}")
         # Of a long context the end counts.
         prompt = self._prompt(lm, turns)[-(lm.longest - most) :]
-        return [-one for one in lm.log_likelihoods(prompt, texts)]
+        return [-likelihood for likelihood in lm.log_likelihoods(prompt, texts)]
 
     def _prompt(self, lm: CausalLM, turns: Sequence[tuple[str, str]]) -> list[int]:
         if lm.tokenizer.chat_template and turns:

@@ -80,11 +80,11 @@ def distances(scale: Floats) -> Floats:
     return np.stack([gap > 0, gap, gap**2])
 
 
-def kappa_sums(items: Codes, one: Codes, other: Codes, scale: Floats, sample: ItemBootstrap, shares: Floats | None = None) -> Floats:
+def kappa_sums(items: Codes, first: Codes, second: Codes, scale: Floats, sample: ItemBootstrap, shares: Floats | None = None) -> Floats:
     """By unit: the disagreement by weight, then how often each of the two gave each value; shape (units, 3 + 2 steps)."""
-    apart = distances(scale)[:, one, other]
-    seen = sample.total(items, apart if shares is None else apart * shares)
-    return np.hstack([seen, *(sample.tally(items, column, len(scale), shares) for column in (one, other))])
+    apart = distances(scale)[:, first, second]
+    disagreement = sample.total(items, apart if shares is None else apart * shares)
+    return np.hstack([disagreement, *(sample.tally(items, column, len(scale), shares) for column in (first, second))])
 
 
 def kappas(sums: Floats, scale: Floats) -> Floats:
@@ -95,9 +95,9 @@ def kappas(sums: Floats, scale: Floats) -> Floats:
     NaN where the expected disagreement is 0.
     """
     steps = len(scale)
-    one, other = sums[:, 3 : 3 + steps], sums[:, 3 + steps : 3 + 2 * steps]
-    expected = np.sum(one @ distances(scale) * other, axis=2)
-    return 1 - ratio(one.sum(axis=1) * sums[:, :3].T, expected)
+    first, second = sums[:, 3 : 3 + steps], sums[:, 3 + steps : 3 + 2 * steps]
+    expected = np.sum(first @ distances(scale) * second, axis=2)
+    return 1 - ratio(first.sum(axis=1) * sums[:, :3].T, expected)
 
 
 def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Estimate]:
@@ -119,14 +119,14 @@ def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Esti
     drawing items (Zapf et al. 2016).
     """
     items = np.flatnonzero(counts.sum(axis=1) >= 2)
-    kept = counts[items]
-    share = 1 / (kept.sum(axis=1) - 1)
-    one, other = np.triu_indices(len(scale))
-    sums = sample.totals(items, (kept[:, c] * (kept[:, d] - (c == d)) * share for c, d in zip(one, other, strict=True)))
+    rated = counts[items]
+    share = 1 / (rated.sum(axis=1) - 1)
+    first, second = np.triu_indices(len(scale))
+    sums = sample.totals(items, (rated[:, i] * (rated[:, j] - (i == j)) * share for i, j in zip(first, second, strict=True)))
     pairs = np.zeros((len(sums), len(scale), len(scale)))
-    pairs[:, one, other] = pairs[:, other, one] = sums
-    found = zip(LEVELS, alphas(pairs, scale), strict=True)
-    return {level: _of_ratings(values, items, sample.line(alpha="krippendorff", level=level)) for level, values in found}
+    pairs[:, first, second] = pairs[:, second, first] = sums
+    by_level = zip(LEVELS, alphas(pairs, scale), strict=True)
+    return {level: _of_ratings(values, items, sample.line(alpha="krippendorff", level=level)) for level, values in by_level}
 
 
 def _of_ratings(values: Floats, items: Codes, line: str) -> Estimate:
@@ -138,14 +138,14 @@ def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Estimat
 
     ``item`` and ``values`` have one entry a rating; values are whole, so that a spread of 0 is found as 0.
     """
-    found = values.astype(np.float64)
-    sums = sums_by(item, [np.ones(len(item)), found, found**2], int(item.max(initial=-1)) + 1)
+    numbers = values.astype(np.float64)
+    sums = sums_by(item, [np.ones(len(item)), numbers, numbers**2], int(item.max(initial=-1)) + 1)
     items = np.flatnonzero(sums[:, 0] >= 2)
     number, total, squares = sums[items].T
     apart = (number * squares - total**2) / (number - 1)
     apart, number, total, squares = sample.totals(items, [apart, number, total, squares]).T
-    found = 1 - ratio((number - 1) * apart, number * squares - total**2)
-    return _of_ratings(found, items, sample.line(alpha="krippendorff", level="interval"))
+    numbers = 1 - ratio((number - 1) * apart, number * squares - total**2)
+    return _of_ratings(numbers, items, sample.line(alpha="krippendorff", level="interval"))
 
 
 def alphas(pairs: Floats, scale: Floats) -> Floats:
@@ -157,11 +157,11 @@ def alphas(pairs: Floats, scale: Floats) -> Floats:
     total = each.sum(axis=1)
     ranks = np.cumsum(each, axis=1) - each / 2
     nominal, _, interval = distances(scale)
-    found = [
+    by_level = [
         ratio((total - 1) * np.sum(pairs * apart, axis=(1, 2)), np.sum(each[:, :, None] * each[:, None] * apart, axis=(1, 2)))
         for apart in (nominal, (ranks[:, :, None] - ranks[:, None]) ** 2, interval)
     ]
-    return 1 - np.stack(found)
+    return 1 - np.stack(by_level)
 
 
 def fleiss(counts: Codes, sample: ItemBootstrap) -> Estimate:
@@ -174,9 +174,9 @@ def fleiss(counts: Codes, sample: ItemBootstrap) -> Estimate:
     frequent = np.bincount(numbers, minlength=3)[2:]
     raters = int(len(frequent) + 1 - np.argmax(frequent[::-1]))
     items = np.flatnonzero(numbers == raters)
-    kept = counts[items]
-    agreeing = np.sum(kept * (kept - 1), axis=1) / (raters * (raters - 1))
-    sums = sample.totals(items, [agreeing, *kept.T])
+    rated = counts[items]
+    agreeing = np.sum(rated * (rated - 1), axis=1) / (raters * (raters - 1))
+    sums = sample.totals(items, [agreeing, *rated.T])
     ratings = sums[:, 1:].sum(axis=1)
     observed = ratio(sums[:, 0] * raters, ratings)
     expected = np.sum(ratio(sums[:, 1:], ratings[:, None]) ** 2, axis=1)
@@ -191,8 +191,8 @@ def share(count: int, of: int, none: str, **settings: object) -> Estimate:
     line = signature_line(**settings, interval="Wilson", level=CONFIDENCE, unit="item")
     if not of:
         return Estimate.undefined(none, line)
-    found, spread = count / of, Z * Z / of
-    middle = (found + spread / 2) / (1 + spread)
-    half = math.sqrt(found * (1 - found) * spread + spread * spread / 4) / (1 + spread)
-    low, high = (min(max(rounded(one), 0.0), 1.0) for one in (middle - half, middle + half))
-    return Estimate(rounded(found), low, high, n=of, signature=line)
+    proportion, spread = count / of, Z * Z / of
+    middle = (proportion + spread / 2) / (1 + spread)
+    half = math.sqrt(proportion * (1 - proportion) * spread + spread * spread / 4) / (1 + spread)
+    low, high = (min(max(rounded(end), 0.0), 1.0) for end in (middle - half, middle + half))
+    return Estimate(rounded(proportion), low, high, n=of, signature=line)

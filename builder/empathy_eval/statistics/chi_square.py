@@ -42,8 +42,8 @@ class CountTable:
 
 def one_and_rest(counts: NDArray[Count], category: int) -> NDArray[Count]:
     """Counts by category, shape (..., categories), as those of one and of the rest."""
-    one = counts[..., category]
-    return np.stack([one, counts.sum(axis=-1) - one], axis=-1)
+    chosen = counts[..., category]
+    return np.stack([chosen, counts.sum(axis=-1) - chosen], axis=-1)
 
 
 def expected(counts: Codes) -> Floats:
@@ -76,14 +76,14 @@ def tested(table: CountTable, permutation: float | None, settings: str, *, yates
     statistic, least = pearson(counts, yates=yates), float(expected(counts).min())
     v = math.sqrt(pearson(counts) / (n * (min(counts.shape) - 1)))
     small = least < LEAST_EXPECTED
-    said = [table.gaps] if table.gaps else []
+    notes = [table.gaps] if table.gaps else []
     if small:
         used = "no permutation test was run" if permutation is None else "the p-value of the permutation test is used"
-        said.append(f"an expected count is {least:.3g}, but chi-squared needs {LEAST_EXPECTED}: {used}")
+        notes.append(f"an expected count is {least:.3g}, but chi-squared needs {LEAST_EXPECTED}: {used}")
     by_raters = small and permutation is not None
     return ChiSquaredTest(
         figure(statistic), df, figure(float(chdtrc(df, statistic))), figure(v), n, figure(least), permutation,
-        "permutation" if by_raters else "chi-square", "; ".join(said) or None, signature,
+        "permutation" if by_raters else "chi-square", "; ".join(notes) or None, signature,
     )  # fmt: skip
 
 

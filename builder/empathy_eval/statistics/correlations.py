@@ -47,7 +47,7 @@ class RowSpans:
         new_tie = new_group | (np.diff(ordered, prepend=np.nan) != 0)
         ends = (_ends(new_tie), _ends(new_group))
         spans = np.empty((4, len(order)), dtype=np.int64)
-        spans[:, order] = np.stack([one for pair in ends for one in pair])
+        spans[:, order] = np.stack([bounds for pair in ends for bounds in pair])
         return cls(order, *spans)
 
 
@@ -112,14 +112,14 @@ class Concordance:
     higher one, so that a pair counts at one digit, among rows that are alike before it. The work grows with the number of digits.
     """
 
-    def __init__(self, one: Variable, other: Variable, groups: Codes) -> None:
-        digits = int(other.classes.max(initial=0)).bit_length()
-        self._digits = [self._digit(one, other.classes >> digit, groups) for digit in range(digits)]
+    def __init__(self, first: Variable, second: Variable, groups: Codes) -> None:
+        digits = int(second.classes.max(initial=0)).bit_length()
+        self._digits = [self._digit(first, second.classes >> digit, groups) for digit in range(digits)]
 
     @staticmethod
-    def _digit(one: Variable, classes: Codes, groups: Codes) -> tuple[Codes, Codes, Codes]:
+    def _digit(first: Variable, classes: Codes, groups: Codes) -> tuple[Codes, Codes, Codes]:
         alike = groups * (int(classes.max()) // 2 + 1) + classes // 2
-        spans = RowSpans.of(one.values, alike)
+        spans = RowSpans.of(first.values, alike)
         lower = classes[spans.order] % 2 == 0
         before = np.append(0, np.cumsum(lower))
         higher = np.flatnonzero(classes % 2)
@@ -139,31 +139,31 @@ class Concordance:
         return surplus
 
 
-def coefficients(one: WeightedVariable, other: WeightedVariable, surplus: Floats) -> Floats:
+def coefficients(first: WeightedVariable, second: WeightedVariable, surplus: Floats) -> Floats:
     """r, rho and tau-b, shape (weightings, 3); nan where one of the two does not vary within groups."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = _quotient(one.weighted, one.centred, other.weighted, other.centred)
-        rho = _quotient(one.weighted_ranks, one.ranks, other.weighted_ranks, other.ranks)
-        tau = 2 * surplus / np.sqrt(one.untied * other.untied)
-    found: Floats = np.column_stack([r, rho, np.where((one.untied > 0) & (other.untied > 0), tau, np.nan)])
-    return found.clip(-1.0, 1.0)
+        r = _quotient(first.weighted, first.centred, second.weighted, second.centred)
+        rho = _quotient(first.weighted_ranks, first.ranks, second.weighted_ranks, second.ranks)
+        tau = 2 * surplus / np.sqrt(first.untied * second.untied)
+    result: Floats = np.column_stack([r, rho, np.where((first.untied > 0) & (second.untied > 0), tau, np.nan)])
+    return result.clip(-1.0, 1.0)
 
 
-def _quotient(weighted: Floats, values: Floats, others_weighted: Floats, others: Floats) -> Floats:
-    of_one, of_other = np.einsum("ij,ij->i", weighted, values), np.einsum("ij,ij->i", others_weighted, others)
-    common = np.einsum("ij,ij->i", weighted, others)
+def _quotient(weighted: Floats, values: Floats, other_weighted: Floats, other_values: Floats) -> Floats:
+    squares, other_squares = np.einsum("ij,ij->i", weighted, values), np.einsum("ij,ij->i", other_weighted, other_values)
+    common = np.einsum("ij,ij->i", weighted, other_values)
     # Values are in units of their spread, and ranks are parts of one: so many squares are rounding.
     least = LEAST * np.maximum(values.shape[1], 1)
-    return np.asarray(np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan))
+    return np.asarray(np.where((squares > least) & (other_squares > least), common / np.sqrt(squares * other_squares), np.nan))
 
 
-def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats:
+def partial(first_second: Floats, first_third: Floats, second_third: Floats) -> Floats:
     """A coefficient of two variables given a third, by the three coefficients; nan where the third is one of them all over again."""
-    free_one, free_other = 1 - one_third**2, 1 - other_third**2
-    defined = (free_one > LEAST) & (free_other > LEAST)
+    free_first, free_second = 1 - first_third**2, 1 - second_third**2
+    defined = (free_first > LEAST) & (free_second > LEAST)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (one_other - one_third * other_third) / np.sqrt(free_one * free_other)
-    return np.asarray(np.where(defined, np.clip(found, -1.0, 1.0), np.nan))
+        result = (first_second - first_third * second_third) / np.sqrt(free_first * free_second)
+    return np.asarray(np.where(defined, np.clip(result, -1.0, 1.0), np.nan))
 
 
 RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "within context", "given length")
@@ -204,21 +204,21 @@ class GroupedRatings:
         self._starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self._ratings = Variable(self._rated.rating, groups)
         # Lengths come last.
-        self._scores = [Variable(one[self._rated.text], groups) for one in (*scores, *([] if lengths is None else [lengths]))]
-        self._with_ratings = [Concordance(one, self._ratings, groups) for one in self._scores]
-        *rest, last = self._scores
-        self._with_length = [] if lengths is None else [Concordance(one, last, groups) for one in rest]
+        self._scores = [Variable(score[self._rated.text], groups) for score in (*scores, *([] if lengths is None else [lengths]))]
+        self._with_ratings = [Concordance(score, self._ratings, groups) for score in self._scores]
+        *others, last = self._scores
+        self._with_length = [] if lengths is None else [Concordance(variable, last, groups) for variable in others]
 
     def coefficients(self, of_raters: Floats, of_units: Floats) -> list[Floats]:
         """By form (its own, then given length) the coefficients of every row of scores, shape (rows, weightings, 3)."""
         raters, units = of_raters[:, self._rated.rater], of_units[:, self._rated.unit]
         weighting = Weighting(whole := raters * units, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
-        ratings, *seen = (one.seen(weighting, self._starts) for one in (self._ratings, *self._scores))
-        found = np.stack([coefficients(one, ratings, pairs.of(weighting)) for one, pairs in zip(seen, self._with_ratings, strict=True)])
+        ratings, *weighted = (variable.seen(weighting, self._starts) for variable in (self._ratings, *self._scores))
+        result = np.stack([coefficients(variable, ratings, pairs.of(weighting)) for variable, pairs in zip(weighted, self._with_ratings, strict=True)])
         if not self._with_length:
-            return [found]
-        with_length = [coefficients(one, seen[-1], pairs.of(weighting)) for one, pairs in zip(seen, self._with_length, strict=False)]
-        return [found[:-1], partial(found[:-1], np.stack(with_length), found[-1])]
+            return [result]
+        with_length = [coefficients(variable, weighted[-1], pairs.of(weighting)) for variable, pairs in zip(weighted, self._with_length, strict=False)]
+        return [result[:-1], partial(result[:-1], np.stack(with_length), result[-1])]
 
 
 def resampled(rated: RatedScores, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
@@ -230,9 +230,9 @@ def resampled(rated: RatedScores, scores: Sequence[Floats], lengths: Floats, dra
     ]
     parts: list[list[Floats]] = [[] for _ in range(len(FORMS))]
     for weights in draws.weights():
-        (raw, given), (by_rater,), (in_context,) = (one.coefficients(*weights) for one in forms)
-        for part, found in zip(parts, (raw, by_rater, in_context, given), strict=True):
-            part.append(found)
+        (raw, given_length), (by_rater,), (in_context,) = (form.coefficients(*weights) for form in forms)
+        for part, values in zip(parts, (raw, by_rater, in_context, given_length), strict=True):
+            part.append(values)
     return {name: np.concatenate(part, axis=1) for name, part in zip(FORMS, parts, strict=True)}
 
 
@@ -246,8 +246,8 @@ def of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
 def midranks(values: Floats) -> Floats:
     """The rank of each value from 1, equal values sharing the middle of theirs; shape (values,)."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    found: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
-    return found
+    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
+    return ranks
 
 
 def varies(values: Floats | Codes, groups: Codes) -> bool:

@@ -130,9 +130,9 @@ def format_p(value: float, draws: int = 0, of: float | None = None) -> tuple[str
 LEAST_SPREAD = 1e-9
 
 
-def wins(one: Floats, other: Floats) -> Floats:
+def wins(first: Floats, second: Floats) -> Floats:
     """1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
-    return np.asarray((np.sign(one - other) + 1) / 2)
+    return np.asarray((np.sign(first - second) + 1) / 2)
 
 
 @dataclass(frozen=True)
@@ -143,17 +143,17 @@ class PairwiseComparisons:
 
     def won(self, missing: float = math.nan) -> Floats:
         """By pair the share of its duels that the kind text won, ties half; ``missing`` is what a duel without scores counts."""
-        return np.asarray(np.mean([np.nan_to_num(wins(*one), nan=missing) for one in self.sides], axis=0))
+        return np.asarray(np.mean([np.nan_to_num(wins(*side), nan=missing) for side in self.sides], axis=0))
 
     @property
     def ties(self) -> float:
         """The share of duels whose two scores are equal."""
-        return float(np.mean([one == other for one, other in self.sides]))
+        return float(np.mean([first == second for first, second in self.sides]))
 
     @property
     def pull(self) -> Floats:
         """By pair the mean of kind minus cold score over its duels."""
-        return np.asarray(np.mean([one - other for one, other in self.sides], axis=0))
+        return np.asarray(np.mean([first - second for first, second in self.sides], axis=0))
 
     def sums(self) -> Floats:
         """By pair what :func:`shares_won` and :func:`effects` are made of, so that sums of rows are enough for them.
@@ -187,30 +187,30 @@ def spreads(sums: Floats) -> Floats:
     return np.asarray(np.where(spread > LEAST_SPREAD, spread, np.nan))
 
 
-def area(one: Floats, other: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
+def area(first: Floats, second: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
     """The area under the ROC curve and its standard error.
 
     The area is the chance that a text of the first variant scores higher than one of the second, drawn anywhere, ties half. The error
     is that of Obuchowski (1997) for clustered data: pairs of one dialogue (``members``) are not independent. None for one cluster.
     """
-    here, there = _placements(one, other), 1 - _placements(other, one)
-    value, count = float(here.mean()), len(one)
+    above, below = _placements(first, second), 1 - _placements(second, first)
+    value, count = float(above.mean()), len(first)
     clusters = int(members.max()) + 1
     if clusters < 2:
         return value, None
     sizes = np.bincount(members, minlength=clusters)
-    first = np.bincount(members, here, clusters) - sizes * value
-    second = np.bincount(members, there, clusters) - sizes * value
+    first_sums = np.bincount(members, above, clusters) - sizes * value
+    second_sums = np.bincount(members, below, clusters) - sizes * value
     factor = clusters / (clusters - 1) / count**2
-    variance = factor * float(first @ first + second @ second + 2 * first @ second)
+    variance = factor * float(first_sums @ first_sums + second_sums @ second_sums + 2 * first_sums @ second_sums)
     return value, math.sqrt(max(variance, 0.0))
 
 
-def _placements(one: Floats, other: Floats) -> Floats:
+def _placements(scores: Floats, others: Floats) -> Floats:
     """For each first score the share of second scores below it, ties half."""
-    ordered = np.sort(other)
-    below, upto = np.searchsorted(ordered, one, "left"), np.searchsorted(ordered, one, "right")
-    return np.asarray((below + upto) / 2 / len(other))
+    ordered = np.sort(others)
+    below, upto = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
+    return np.asarray((below + upto) / 2 / len(others))
 
 
 def holm(values: list[float]) -> list[float]:
@@ -223,11 +223,11 @@ def holm(values: list[float]) -> list[float]:
 Corrected = TypeVar("Corrected", bound=Estimate)
 
 
-def holm_corrected(found: Iterable[Corrected], places: int) -> list[Corrected]:
+def holm_corrected(estimates: Iterable[Corrected], places: int) -> list[Corrected]:
     """Estimates with their p-values corrected for standing together, to so many places; those without one stay as they are."""
-    every = list(found)
-    values = iter(holm([one.p for one in every if one.p is not None]))
-    return [one if one.p is None else replace(one, p_corrected=round(next(values), places)) for one in every]
+    listed = list(estimates)
+    values = iter(holm([estimate.p for estimate in listed if estimate.p is not None]))
+    return [estimate if estimate.p is None else replace(estimate, p_corrected=round(next(values), places)) for estimate in listed]
 
 
 def benjamini_hochberg(values: list[float]) -> list[float]:
@@ -266,15 +266,15 @@ class Clusters:
         """From the dialogue and the scenario of each segment."""
         scenario_of = dict(zip(dialogues, scenarios, strict=True))
         place = {dialogue: number for number, dialogue in enumerate(scenario_of)}
-        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array([*scenario_of.values()], dtype=np.int64))
+        return cls(np.array([place[dialogue] for dialogue in dialogues], dtype=np.int64), np.array([*scenario_of.values()], dtype=np.int64))
 
     def __len__(self) -> int:
         return len(self.scenarios)
 
     def take(self, rows: NDArray[np.bool_]) -> Clusters:
         """The clusters of some of the segments; dialogues without a segment are gone."""
-        kept, members = np.unique(self.members[rows], return_inverse=True)
-        return Clusters(members, self.scenarios[kept])
+        present, members = np.unique(self.members[rows], return_inverse=True)
+        return Clusters(members, self.scenarios[present])
 
     def totals(self, statistics: Floats) -> Floats:
         """Sums of segment statistics by dialogue, shape (dialogues, k)."""
@@ -300,7 +300,7 @@ class Clusters:
     def _strata(self) -> list[NDArray[np.intp]]:
         sizes = Counter(self.scenarios.tolist())
         stratum = np.array([0 if sizes[scenario] == 1 else scenario for scenario in self.scenarios.tolist()])
-        return [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+        return [np.flatnonzero(stratum == number) for number in np.unique(stratum)]
 
     @property
     def freedom(self) -> int:

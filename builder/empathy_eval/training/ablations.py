@@ -77,9 +77,9 @@ class Ablation(LongForm):
         return self._with_provenance({**fields_json(self), "folder": self.folder.name})
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in self.rows:
-            about = {"row": one.row, "encoder": one.encoder, "seed": one.seed}
-            yield from ({**about, "figure": name, **found.to_json()} for name, found in one.figures.items())
+        for row in self.rows:
+            about = {"row": row.row, "encoder": row.encoder, "seed": row.seed}
+            yield from ({**about, "figure": name, **figure.to_json()} for name, figure in row.figures.items())
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,10 @@ def ablate(asked: Asked, out: Path) -> Ablation:
         "encoders": [Path(one).name for one in asked.encoders],
         "seeds": list(asked.seeds),
     }
-    told |= {"alpha": asked.alpha, **{name: one for name, one in asked.task.course.settings().items() if name not in ("seed", "objective")}}
+    told |= {
+        "alpha": asked.alpha,
+        **{name: setting for name, setting in asked.task.course.settings().items() if name not in ("seed", "objective")},
+    }
     made = Provenance.of(asked.task.release, (held.split,), files=map(file_of, [asked.ratings] if asked.ratings else []), **told)
     found = Ablation(out, held.split, len(held.rated), tuple(rows), paper, provenance=made)
     out.mkdir(parents=True, exist_ok=True)
@@ -203,7 +206,7 @@ class _HeldOut:
     def scores(self, folder: Path) -> dict[str, Array]:
         """What students give each text, by part and as a score."""
         texts = self._texts
-        contexts, replies = zip(*(texts[one] for one in self.keys), strict=True)
+        contexts, replies = zip(*(texts[key] for key in self.keys), strict=True)
         found = scorer_of(read_model(str(folder))).parts(Segments(replies, (), contexts))
         parts: dict[str, Array] = {name: np.round(one, 4).astype(np.float64) for name, one in found.items()}
         return {**parts, SCORE: self._mixed(parts)}
@@ -226,7 +229,7 @@ class _HeldOut:
     def teacher(self) -> dict[str, Array]:
         """What the teacher gives each text, NaN where it said nothing."""
         nothing = (None,) * len(PARTS)
-        values = np.array([self.rated.get(one, nothing) for one in self.keys], dtype=np.float64)
+        values = np.array([self.rated.get(key, nothing) for key in self.keys], dtype=np.float64)
         parts = {name: values[:, place] for place, name in enumerate(PARTS)}
         return {**parts, SCORE: self._mixed(parts)}
 
@@ -249,10 +252,10 @@ class _HeldOut:
     def _own(self, scores: Mapping[str, Array]) -> dict[str, Estimate]:
         """The accuracy at equal closeness where the teacher rated all four cells, and how flow and content go together."""
         whole = ~np.isnan(self.teacher[SCORE])
-        place = {one: row for row, one in enumerate(self.keys) if whole[row]}
-        pairs = [pair for pair in dict.fromkeys(name for name, _ in self.keys) if all((pair, one) in place for one in CELLS)]
+        place = {key: row for row, key in enumerate(self.keys) if whole[row]}
+        pairs = [pair for pair in dict.fromkeys(name for name, _ in self.keys) if all((pair, cell) in place for cell in CELLS)]
         duels = [(pair, kind, cold) for pair in pairs for kind, cold in (NEAR, FAR)]
-        kind, cold = (scores[SCORE][[place[one[0], one[side]] for one in duels]] if duels else np.zeros(0) for side in (1, 2))
+        kind, cold = (scores[SCORE][[place[duel[0], duel[side]] for duel in duels]] if duels else np.zeros(0) for side in (1, 2))
         names, won = [pair for pair, _, _ in duels], wins(kind, cold).tolist()
         known = whole & ~np.isnan(scores[FLOW]) & ~np.isnan(scores[CONTENT])
         variants = [self.keys[row][1] for row in np.flatnonzero(known)]
@@ -268,7 +271,7 @@ class _HeldOut:
         """The correlation with people, and by how much of the full students' it is lower, over the same draws (Table 6)."""
         if not self.people:
             return {}
-        given = np.array([self.people.get(one, np.nan) for one in self.keys])
+        given = np.array([self.people.get(key, np.nan) for key in self.keys])
         known = ~(np.isnan(given) | np.isnan(scores[SCORE]))
         names, found = self._names(known), dict[str, Estimate]()
         for name, ranks in (("r", False), ("rho", True)):

@@ -153,7 +153,7 @@ class TrainingExamples:
 
     def texts(self) -> Iterator[str]:
         """All replies, some more than once."""
-        yield from (one.reply for one in self.singles)
+        yield from (single.reply for single in self.singles)
         for pair in self.pairs:
             yield from (pair.winner, pair.loser)
 
@@ -263,7 +263,7 @@ def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str
     Raises:
         InputError: if it named none, did so by several rubrics, or named what there is not.
     """
-    places = {one.name: place for place, one in enumerate(load_taxonomy().strategies)}
+    places = {strategy.name: place for place, strategy in enumerate(load_taxonomy().strategies)}
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     rubrics = set[str]()
     for rows in _annotated(task, seen, "strategies", ("pair_id", "teacher", "rubric", "sample", "ideal", "variant", "named")):

@@ -94,8 +94,8 @@ def direction(winners: Whole, losers: Whole) -> LinearModel:
     _, of_losers = _moments(losers)
     gained, of_gained = _moments(winners - losers)
     weights = [
-        _weight(gain, math.sqrt((one**2 + other**2) / 2), spread, len(winners))
-        for gain, one, other, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
+        _weight(gain, math.sqrt((winner**2 + loser**2) / 2), spread, len(winners))
+        for gain, winner, loser, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
     ]
     cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
     learned = LinearModel(cut[0], cut[1], cut[2], 1.0, CLIP)
@@ -120,9 +120,9 @@ def _moments(*sides: Whole) -> tuple[list[float], list[float]]:
     many, means, spreads = sum(map(len, sides)), list[float](), list[float]()
     for place in range(sides[0].shape[1]):
         columns = [side[:, place].astype(np.int64) for side in sides]
-        total = sum(int(one.sum()) for one in columns)
+        total = sum(int(column.sum()) for column in columns)
         # A square is up to 10^12, so millions of them stay below 2^63.
-        square = sum(int((one * one).sum()) for one in columns)
+        square = sum(int((column * column).sum()) for column in columns)
         means.append(total / (many * UNIT))
         spreads.append(math.sqrt((many * square - total * total) / (many * many)) / UNIT)
     return means, spreads

@@ -107,7 +107,7 @@ def _write(path: Path, tensors: dict[str, Any], metadata: dict[str, str]) -> Non
     from safetensors.torch import save_file
 
     with whole_file(path) as partial:
-        save_file({key: one.contiguous() for key, one in tensors.items()}, partial, metadata)
+        save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, partial, metadata)
 
 
 def _best(epoch: int | None) -> str:
@@ -207,7 +207,7 @@ class StudentNetwork:
             optimiser.param_groups[0]["lr"] = rate
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
-        sums = [sum(one for name, one in losses.items() if name.endswith(kind)) for kind in ("regression", "ranking")]
+        sums = [sum(loss for name, loss in losses.items() if name.endswith(kind)) for kind in ("regression", "ranking")]
         total: Any = combined(sums[0], sums[1], self._course.rank_weight)  # type: ignore[arg-type]
         return {name: round(float(one), PLACES) for name, one in {"loss": total, **losses}.items()}
 

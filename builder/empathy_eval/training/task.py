@@ -134,7 +134,12 @@ def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], prog
     for where, some in (("--contrasts", asked), ("--split", splits)):
         problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
     refuse(problems)
-    return TrainingTask(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
+    return TrainingTask(
+        release,
+        tuple(contrast for contrast in CONTRASTS if contrast in asked),
+        tuple(split for split in SPLITS if split in splits),
+        progress,
+    )
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def worth_of(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
     return {
         "data": hashes(task.release, read),
         "trained_on": {"pairs": pairs, "contrasts": contrasts, "splits": list(task.splits)},
-        "signatures": {one.name: one.signature for one in rows},
+        "signatures": {row.name: row.signature for row in rows},
         "splits": {split: _on_stand(rows, task, split) for split in held},
     }
 
@@ -135,7 +135,11 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
     stand = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
     measured = ReleaseTables(**stand.tables(stand.scores()))
     first = STANCE if measured.controls else RAW
-    gaps = {one.other: one.accuracy for one in measured.comparisons if (one.one, one.contrast) == (rows[0].name, first)}
+    gaps = {
+        comparison.other: comparison.accuracy
+        for comparison in measured.comparisons
+        if (comparison.one, comparison.contrast) == (rows[0].name, first)
+    }
     found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
     return {
         **found,
@@ -170,7 +174,7 @@ def _own(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
         config, winner, loser = CONTRASTS[contrast]
         if winner == REFERENCE:
             corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
-            won = [wins(_scores(one, corpus, corpus.references), _scores(one, corpus, corpus.variants[loser])) for one in rows]
+            won = [wins(_scores(row, corpus, corpus.references), _scores(row, corpus, corpus.variants[loser])) for row in rows]
             right = accuracies(won, corpus.clusters, CHANCE)
             found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
         elif config == CROSSED and (items := read_items(task.release, [split])):

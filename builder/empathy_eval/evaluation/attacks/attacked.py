@@ -55,7 +55,9 @@ def changes(
 
     All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
     """
-    parts = {"": np.ones(len(variants), dtype=bool)} | {name: np.array([one == name for one in variants]) for name in sorted(set(variants))}
+    parts = {"": np.ones(len(variants), dtype=bool)} | {
+        name: np.array([variant == name for variant in variants]) for name in sorted(set(variants))
+    }
     totals, counts = dict[Key, Array](), dict[Key, tuple[int, int]]()
     has = np.isfinite(scores.before)
     for attack, under in scores.under.items():
@@ -65,7 +67,7 @@ def changes(
             totals[attack, part] = clusters.totals(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
             counts[attack, part] = int((rows & has).sum()), int(both.sum())
     drawn = resampled(totals, clusters, chance) if totals and len(clusters) > 1 else {}
-    found = {key: _change(counts[key], one.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, one in totals.items()}
+    found = {key: _change(counts[key], total.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, total in totals.items()}
     return {attack: ScoreChanges(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
 
 
@@ -89,12 +91,14 @@ def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
 
 def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: ResamplingSettings) -> dict[str, StanceEffect]:
     """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
-    sides = {name: (np.isfinite(one), one) for name, one in pulls.items()}
+    sides = {name: (np.isfinite(pull), pull) for name, pull in pulls.items()}
     totals = {name: clusters.totals(np.column_stack([np.where(has, one, 0), has])) for name, (has, one) in sides.items()}
     drawn = resampled(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
-        values = {name: (float(np.divide(*one.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, one in totals.items()}
-    return {name: _effect(estimate(*one), over) for name, one in values.items()}
+        values = {
+            name: (float(np.divide(*total.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, total in totals.items()
+        }
+    return {name: _effect(estimate(*value), over) for name, value in values.items()}
 
 
 def _effect(one: Estimate | None, over: str) -> StanceEffect:
@@ -146,12 +150,12 @@ class AttackedTexts:
             JobError: if an attack fails, or gives what is no text.
         """
         texts, signatures = dict[str, list[str | None]](), dict[str, str]()
-        for one in attacks:
-            made = [attacked(one, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
-            texts[one.name] = made
+        for attack in attacks:
+            made = [attacked(attack, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
+            texts[attack.name] = made
             share = sum(text is not None for text in made) / len(made) if made else 0.0
-            signatures[one.name] = signature_line(
-                attack=one.name, version=one.version, replies=len(made), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
+            signatures[attack.name] = signature_line(
+                attack=attack.name, version=attack.version, replies=len(made), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
                 texts=digest([[*key, text] for key, text in zip(replies.keys, made, strict=True)])[:16],
             )  # fmt: skip
         return cls(replies, texts, signatures)
@@ -178,7 +182,7 @@ class AttackedTexts:
 
     def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[MetricResult] = ()) -> AttackTable:
         """The table of all rows."""
-        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(one.fault for one in faults if one.fault)
+        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(fault.fault for fault in faults if fault.fault)
         return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(told), faulty)
 
 
@@ -220,7 +224,7 @@ def attack_table(
     effects, found = _effects(asked, stand), list[AttackRow]()
     for metric, released, _ in asked:
         if scored[metric.name].rows:
-            scores = _reply_scores(metric, {one: released[one][rows] for one in PAIR_VARIANTS}, scored[metric.name], made)
+            scores = _reply_scores(metric, {variant: released[variant][rows] for variant in PAIR_VARIANTS}, scored[metric.name], made)
             found += made.rows((metric.name, metric.signature), scores, effects[metric.name], stand.chance)
     others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
     told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]

@@ -94,10 +94,10 @@ class _Counts:
         self._kept = dict.fromkeys(ROLES, 0)
         strategies, scenarios = set[str](), set[str]()
         stage(f"reading {source.name}", things="dialogues")
-        for one in source.dialogues():
+        for dialogue in source.dialogues():
             self.dialogues += 1
-            scenarios |= {one.scenario} if one.scenario else set()
-            for role, text, strategy in one.turns:
+            scenarios |= {dialogue.scenario} if dialogue.scenario else set()
+            for role, text, strategy in dialogue.turns:
                 strategies |= {strategy} if strategy else set()
                 self._take(role, words(text, source.language))
                 if vader:
@@ -134,8 +134,8 @@ class _Counts:
 def _distinct(turns: Sequence[Sequence[str]], order: int, budget: int) -> float | None:
     """Different n-grams over all n-grams within turns, of the first so many words; None without an n-gram."""
     seen, count, left = set[tuple[str, ...]](), 0, budget
-    for said in turns:
-        cut = said[:left]
+    for turn in turns:
+        cut = turn[:left]
         left -= len(cut)
         for start in range(len(cut) - order + 1):
             seen.add(tuple(cut[start : start + order]))
@@ -150,16 +150,16 @@ def describe(paths: Sequence[Path]) -> Described:
         InputError: for what is neither, a faulty file, and two of one name.
     """
     sources = [source_of(path) for path in paths]
-    names = [one.name for one in sources]
+    names = [source.name for source in sources]
     if twice := [name for name in names if names.count(name) > 1]:
         raise input_error("describe", f'"{twice[0]}" is the name of two data sets', "name each once, or rename a file")
-    counted = [_Counts(one) for one in sources]
+    counted = [_Counts(source) for source in sources]
     budget = min([MOST_WORDS, *(one.words[role] for one in counted for role in ROLES if one.words[role])])
     paper = tuple(DataSet(**one) for one in read_yaml(data_folder("release") / "paper_datasets.yaml", "paper_datasets"))
     line = signature_line(
         words="empathy-eval,casefolded", distinct=f"within-turns,first-{budget}-words-a-role", sentiment=Vader.signature, scenarios="named"
     )
-    made = Provenance.of(files=[file_of(one.path, MANIFEST) for one in sources])
+    made = Provenance.of(files=[file_of(source.path, MANIFEST) for source in sources])
     return Described(tuple(one.data_set(budget) for one in counted), paper, budget, line, provenance=made)
 
 

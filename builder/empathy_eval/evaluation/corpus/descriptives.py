@@ -80,7 +80,7 @@ def course(release_dir: Path) -> dict[str, Any]:
     return {
         "parts": PARTS,
         "phases": _counts(phases, taxonomy.phases),
-        "strategies": [{**one, "phase": phase_of[one["name"]]} for one in _counts(strategies, list(phase_of))],
+        "strategies": [{**count, "phase": phase_of[count["name"]]} for count in _counts(strategies, list(phase_of))],
     }
 
 

@@ -182,7 +182,7 @@ class Corpus:
         """The pairs of these rows, with these contexts."""
 
         def some(values: Any) -> Any:
-            return {name: some(one) for name, one in values.items()} if isinstance(values, dict) else [values[row] for row in rows]
+            return {name: some(value) for name, value in values.items()} if isinstance(values, dict) else [values[row] for row in rows]
 
         names = ("pair_ids", "dialogues", "scenario_ids", "references", "variants", "groups")
         return replace(self, contexts=contexts, **{name: some(getattr(self, name)) for name in names})
@@ -262,7 +262,7 @@ def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, li
         methods = column(release_dir, config, "apathetic_method", splits)
         # Rules have no manner, whatever the column says.
         found[manner] = [BY_RULES if method == "rules" else one for one, method in zip(found[manner], methods, strict=True)]
-    return {name: [UNPLANNED if one is None else one for one in values] for name, values in found.items()}
+    return {name: [UNPLANNED if value is None else value for value in values] for name, values in found.items()}
 
 
 def refuse_odd_rows(release_dir: Path) -> None:

@@ -71,11 +71,11 @@ class CustomTextResults(LongForm):
     @property
     def headline(self) -> dict[tuple[str, str], Estimate]:
         """By metric and system ("" where texts have none) the mean score, with its interval."""
-        return {(one.metric, one.system): one.score for one in self.means if one.score}
+        return {(mean.metric, mean.system): mean.score for mean in self.means if mean.score}
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        return self._with_provenance(fields_json(self) | {"faults": [str(one) for one in self.faults]})
+        return self._with_provenance(fields_json(self) | {"faults": [str(fault) for fault in self.faults]})
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
@@ -83,7 +83,7 @@ class CustomTextResults(LongForm):
                 plain = fields_json(row)
                 yield {"table": table, **plain, **(plain.pop("score" if table == "means" else "difference") or {})}
         yield from ({"table": "outside", "metric": one.metric, "texts": one.texts, "told": str(one)} for one in self.outside)
-        yield from ({"table": "faults", "told": str(one)} for one in self.faults)
+        yield from ({"table": "faults", "told": str(fault)} for fault in self.faults)
 
 
 def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:
@@ -92,7 +92,7 @@ def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> C
     A p-value is of the exchange of the two systems within contexts (ties half), corrected over all comparisons of all metrics.
     """
     systems = list(dict.fromkeys(scores.texts.systems))
-    places = {name: np.array([one == name for one in scores.texts.systems]) for name in systems}
+    places = {name: np.array([system == name for system in scores.texts.systems]) for name in systems}
     means, gaps = list[CorpusMean](), list[SystemGap]()
     for column in scores.columns:
         parts = {

@@ -77,12 +77,12 @@ class CustomTexts:
     @property
     def pairs(self) -> Pairs:
         """All texts as the one variant of so many pairs, for metrics."""
-        return Pairs(self.items, [one or "" for one in self.references], {REPLY: self.replies}, self.contexts)
+        return Pairs(self.items, [reference or "" for reference in self.references], {REPLY: self.replies}, self.contexts)
 
     @property
     def segments(self) -> Segments:
         """All texts as segments."""
-        return Segments(self.replies, [one or "" for one in self.references], self.contexts)
+        return Segments(self.replies, [reference or "" for reference in self.references], self.contexts)
 
 
 def read_texts(path: Path) -> CustomTexts:
@@ -209,7 +209,7 @@ class CustomScores:
 
     def told(self) -> dict[str, Any]:
         """Warnings and faults as JSON values."""
-        return {"outside": [asdict(one) for one in self.outside], "faults": [str(one) for one in self.faults]}
+        return {"outside": [asdict(one) for one in self.outside], "faults": [str(fault) for fault in self.faults]}
 
 
 def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN) -> CustomScores:
@@ -235,7 +235,7 @@ def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[Precomput
 
 def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
     what, fix = "measures whole sets of texts, and gives no text a score", "score a release with it, or leave it out"
-    problems = [Problem(f'metric "{one.name}"', what, fix) for one in found.diversities]
+    problems = [Problem(f'metric "{diversity.name}"', what, fix) for diversity in found.diversities]
     without = [item for item, reference in zip(texts.items, texts.references, strict=True) if reference is None]
     for metric in found.metrics if without else ():
         if "reference" in metric.reads:

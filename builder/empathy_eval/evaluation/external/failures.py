@@ -54,7 +54,9 @@ def scores_in(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[
         if name not in found:
             continue
         own = (
-            [(row["item"].split(":")[:2], row["score"])] if "item" in row else [((row["pair_id"], one), row[SCORES[one]]) for one in CELLS]
+            [(row["item"].split(":")[:2], row["score"])]
+            if "item" in row
+            else [((row["pair_id"], cell), row[SCORES[cell]]) for cell in CELLS]
         )
         for (pair, variant), value in own:
             if variant in CELLS and value not in (None, ""):
@@ -91,7 +93,7 @@ def failures_of(
     lowest one. ``better`` is by scorer whether higher is better.
     """
     texts = set[Text]().union(*given.values())
-    truth = people.given if people else {one: float(STANCE_OF[one[1]] == EMPATHETIC) for one in texts}
+    truth = people.given if people else {text: float(STANCE_OF[text[1]] == EMPATHETIC) for text in texts}
     columns = {**given, PEOPLE if people else STANCE: truth}
     shared = sorted(texts.intersection(*columns.values()))
     signs = {name: -1 if better.get(name) is False else 1 for name in columns}
@@ -126,7 +128,7 @@ def _groups(shared: Sequence[Text], about: Mapping[Text, _About], spread: Any, c
             rows[by, label].append(row)
     order = Counter(by for by, _ in rows)
     for by in order:
-        for (_, label), own in sorted((one for one in rows.items() if one[0][0] == by), key=lambda one: one[0]):
+        for (_, label), own in sorted((item for item in rows.items() if item[0][0] == by), key=lambda one: one[0]):
             cases = sum(row in chosen for row in own)
             yield FailureGroup(by, label, len(own), cases, round(math.fsum(spread[row] for row in own) / len(own), PLACES))
 

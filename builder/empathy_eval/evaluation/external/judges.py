@@ -67,7 +67,7 @@ class ReleaseAnnotations:
         """All there are, in the order in which they come first."""
         asked = ("teacher", "rubric", "rubric_hash", "criterion", "whole")
         found = (zip(*(part.column(name).to_pylist() for name in asked), strict=True) for part in self._of_texts())
-        return [JudgedCriterion(*one) for one in dict.fromkeys(row for rows in found for row in rows)]
+        return [JudgedCriterion(*fromkey) for fromkey in dict.fromkeys(row for rows in found for row in rows)]
 
     def given(self, names: Sequence[str], known: Mapping[bool, set[str]]) -> list[PrecomputedScores]:
         """The criteria of judges by name, ``teacher/rubric`` or ``teacher/rubric:criterion`` (none: all), as scores of known texts.
@@ -208,7 +208,7 @@ _NAMED = pa.schema(
 
 def _flow(part: pa.RecordBatch) -> pa.RecordBatch:
     """The strategies that a judge names, as values of the criterion ``flow``."""
-    names = [one.name for one in load_taxonomy().strategies]
+    names = [strategy.name for strategy in load_taxonomy().strategies]
     used = [names.index(one) for one in part.column("named").to_pylist()]
     values = strategy_flow(part.column("ideal").to_pylist(), used) if used else []
     added = {"criterion": pa.array([FLOW] * part.num_rows, TEXT), "value": pa.array(values, pa.float64())}
@@ -242,6 +242,6 @@ def _packaged(one: JudgedCriterion) -> Mapping[str, Any] | None:
 def _listed(criteria: Sequence[JudgedCriterion]) -> list[str]:
     """What there is, a judge each with the criteria that may follow it."""
     by: dict[str, list[str]] = {}
-    for one in criteria:
-        by.setdefault(one.judge, []).append(one.name)
+    for criterion in criteria:
+        by.setdefault(criterion.judge, []).append(criterion.name)
     return [f"{judge} (:{', :'.join(names)})" for judge, names in by.items()]

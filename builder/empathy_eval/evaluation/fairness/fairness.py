@@ -66,7 +66,7 @@ def group_rows(
     found: dict[tuple[str, str], FairnessRow] = {}
     for rows, names in by_rows({name: one.scored for name, one in rated.items()}):
         over = _PairedScorers(contrast, {name: rated[name].take(rows) for name in names}, clusters.take(rows), groups, chance)
-        found |= {(one.metric, one.name): one for one in over.rows()}
+        found |= {(row.metric, row.name): row for row in over.rows()}
     return [found[name, group] for name in rated for group in groups.scenarios if (name, group) in found]
 
 
@@ -263,20 +263,20 @@ class FairnessTest:
         stage("fairness")
         ranked = [one for one in rated if one[0].higher_is_better is not None]
         told = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
-        told += [f"{one.name}: is not asked, as it is of whole sets of texts" for one in self._stand.found.diversities]
+        told += [f"{diversity.name}: is not asked, as it is of whole sets of texts" for diversity in self._stand.found.diversities]
         families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, PrecomputedScores)}
         if not any(self._scenarios().values()):
             told.append("no scenario here is in a group of groups.yaml")
         by_group, faults = corrected(self._by_group(ranked), families), list[MetricFault]()
         by_names = corrected(self._by_names(ranked, told, faults))
-        definitions = {one.name: one.definition for one in self._groups.groups}
+        definitions = {group.name: group.definition for group in self._groups.groups}
         return FairnessTable(by_group, by_names, (*told, *more), definitions, tuple(faults))
 
     def _scenarios(self) -> dict[str, frozenset[int]]:
         """By group the numbers of its scenarios that the pairs are of, found by name."""
         pairs = self._stand.pairs
         named = dict(zip(pairs.scenario_ids, pairs.groups["scenario"], strict=True))
-        return {one.name: frozenset(number for number, name in named.items() if name in one.scenarios) for one in self._groups.groups}
+        return {group.name: frozenset(number for number, name in named.items() if name in group.scenarios) for group in self._groups.groups}
 
     def _by_group(self, ranked: Sequence[Scores]) -> list[FairnessRow]:
         """At equal closeness where a group has scored controls, as released where it has none."""

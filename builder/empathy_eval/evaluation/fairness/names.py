@@ -144,7 +144,9 @@ def _instead(texts: Sequence[str], draw: Random, names: GivenNames, found: Seque
             one for group in _groups(names, name, version, seed) for one in names.drawn(group, gender, (seed, version, name.text))
         ]
         vowel = name.text[0] in VOWELS
-        chosen = next((one for one in candidates if one.casefold() not in taken and (one[0] in VOWELS) == vowel), None)
+        chosen = next(
+            (candidate for candidate in candidates if candidate.casefold() not in taken and (candidate[0] in VOWELS) == vowel), None
+        )
         if chosen is None:
             return None
         taken.add(chosen.casefold())

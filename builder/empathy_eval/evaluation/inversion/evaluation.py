@@ -106,21 +106,21 @@ class Grouping:
         """A row of a group with the figures that this breakdown has."""
         if not self.mixed:
             return row
-        return replace(row, differences={name: replace(one, effect=None, auc=None) for name, one in row.differences.items()})
+        return replace(row, differences={name: replace(difference, effect=None, auc=None) for name, difference in row.differences.items()})
 
 
 def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpus, cells: Mapping[str, Statistics]) -> Iterator[Grouping]:
     """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
     (raw,) = PAIRS
     of = {one.name: one for one in TWO_BY_TWO}
-    whole = {name: one for name, one in cells.items() if _any_scored(one)}
+    whole = {name: cell for name, cell in cells.items() if _any_scored(cell)}
     alone = {name: one for name, one in released.items() if name not in whole}
     for name in GROUPINGS:
         if whole:
             yield Grouping(name, controls, of[STANCE], whole, controls.groups[name])
         if alone:
             yield Grouping(name + AS_RELEASED, pairs, raw, alone, pairs.groups[name])
-    known = [one.name for one in load_taxonomy().manners]
+    known = [manner.name for manner in load_taxonomy().manners]
     near, far = (controls.groups.get(name, []) for name in (WAYS[0], FAR_WAY))
     twice = Corpus(controls.pair_ids * 2, controls.dialogues * 2, controls.scenario_ids * 2, [], {})
     some = (
@@ -153,7 +153,7 @@ class AllScores:
     @property
     def rated(self) -> list[Scores]:
         """Each metric with its statistics."""
-        return [(one, self.pairs[one.name], self.cells.get(one.name, {})) for one in self.metrics]
+        return [(metric, self.pairs[metric.name], self.cells.get(metric.name, {})) for metric in self.metrics]
 
 
 # A corpus with the metrics that have scores of it, these, and the contrasts that they are measured by.
@@ -198,9 +198,9 @@ class Evaluation:
         stage("computing tables")
         both = [texts[config].get(Vader.name, MetricResult()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
-        sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
+        sound = [metric for metric in self.found.metrics if texts["pairs"][metric.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
-        faults = {name: one.fault for found in reversed(texts.values()) for name, one in found.items() if one.fault}
+        faults = {name: one.fault for text in reversed(texts.values()) for name, one in text.items() if one.fault}
         cells, candidates = self._cells(pairs, texts["controls"]), texts.get("candidates", {})
         return AllScores(sound, pairs, cells, before and before.without_texts(), candidates, list(faults.values()))
 
@@ -210,14 +210,14 @@ class Evaluation:
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
         tables = self._sets(scores)
-        controls, inversion = (self._table(*one) for one in tables)
+        controls, inversion = (self._table(*table) for table in tables)
         return {
             "inversion": inversion + dist,
             "controls": controls + dist_of_cells,
             "candidates": self._before(scores.before, scores) if scores.before else [],
             "balance": self._balance(),
             "matched": self._matched(sound, pairs, cells),
-            "groups": {one.name: self._grouped(one, sound) for one in groupings(self.pairs, pairs, self.controls, cells)},
+            "groups": {grouping.name: self._grouped(grouping, sound) for grouping in groupings(self.pairs, pairs, self.controls, cells)},
             "comparisons": [one for corpus, metrics, found, (first, *_) in tables for one in self._compared(corpus, metrics, found, first)],
             "smallest": {
                 first.name: smallest(rows, first, len(corpus))
@@ -229,7 +229,7 @@ class Evaluation:
 
     def _sets(self, scores: AllScores) -> tuple[_Set, _Set]:
         """What the 2 x 2 and the released pairs are measured over."""
-        whole = [one for one in scores.metrics if one.name in scores.cells]
+        whole = [metric for metric in scores.metrics if metric.name in scores.cells]
         pairs = (self.pairs, scores.metrics, scores.pairs.__getitem__, PAIRS)
         return (self.controls, whole, scores.cells.__getitem__, TWO_BY_TWO), pairs
 
@@ -239,7 +239,7 @@ class Evaluation:
             return {}
         place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
         at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
-        found = {name: ({key: one[at] for key, one in rows.items()}, scored[name].rows) for name, rows in pairs.items()}
+        found = {name: ({key: row[at] for key, row in rows.items()}, scored[name].rows) for name, rows in pairs.items()}
         return {name: {**near, **controls} for name, (near, controls) in found.items() if controls}
 
     def _candidates(self) -> Candidates | None:
@@ -250,7 +250,7 @@ class Evaluation:
     @property
     def _asked(self) -> list[Metric]:
         """The metrics that score texts, as opposed to those whose scores are given."""
-        return [one for one in self.found.metrics if not isinstance(one, PrecomputedScores)]
+        return [metric for metric in self.found.metrics if not isinstance(metric, PrecomputedScores)]
 
     def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, MetricResult]]:
         """The results of all metrics for each set; a metric that gave one text two scores has no scores at all."""
@@ -267,7 +267,7 @@ class Evaluation:
     ) -> list[MetricRow]:  # fmt: skip
         """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
         wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
-        sides = {name for one in contrasts for name in one.weights}
+        sides = {name for contrast in contrasts for name in contrast.weights}
 
         def chosen_of(metric: str) -> Statistics:
             return {name: one[wanted] for name, one in statistics(metric).items() if name in sides}
@@ -281,7 +281,7 @@ class Evaluation:
 
         Statistics are made when they are asked for, so that those of one metric at a time are in memory.
         """
-        named = {one.name: one for one in metrics if len(clusters)}
+        named = {metric.name: metric for metric in metrics if len(clusters)}
         has = {name: ~np.any([np.isnan(one).any(axis=1) for one in statistics(name).values()], axis=0) for name in named}
         made: dict[str, MetricRow] = {}
         for rows, names in by_rows(has):
@@ -302,20 +302,20 @@ class Evaluation:
         """The row with its accuracies over all pairs, those without scores wrong, where that is wanted."""
         if not self.strict or not isinstance(metric, PrecomputedScores):
             return row
-        duels = {one.name: duels_of(metric, statistics, one) for one in contrasts if one.duels}
-        right = accuracies([one.won(missing=0.0) for one in duels.values()], clusters, self.chance) if duels else []
+        duels = {contrast.name: duels_of(metric, statistics, contrast) for contrast in contrasts if contrast.duels}
+        right = accuracies([duel.won(missing=0.0) for duel in duels.values()], clusters, self.chance) if duels else []
         found = {name: replace(row.differences[name], accuracy=one) for name, one in zip(duels, right, strict=True)}
         return replace(row, differences={**row.differences, **found}, signature=f"{row.signature}|missing:wrong", strict=True)
 
     def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
         """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
-        return corrected(rows, {one.name: one.family for one in self.found.metrics if isinstance(one, PrecomputedScores)})
+        return corrected(rows, {metric.name: metric.family for metric in self.found.metrics if isinstance(metric, PrecomputedScores)})
 
     def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[MetricComparison]:
         rated = {
-            one.name: ScoredPairs(duels_of(one, statistics(one.name), contrast), one.signature)
-            for one in metrics
-            if one.higher_is_better is not None
+            metric.name: ScoredPairs(duels_of(metric, statistics(metric.name), contrast), metric.signature)
+            for metric in metrics
+            if metric.higher_is_better is not None
         }
         return compared(contrast.name, rated, corpus.clusters, self.chance) if len(corpus) else []
 
@@ -337,7 +337,7 @@ class Evaluation:
         return {
             contrast.name: self._table(
                 corpus,
-                [one for one in metrics if one.name in statistics],
+                [metric for metric in metrics if metric.name in statistics],
                 statistics.__getitem__,
                 (contrast,),
                 corpus.of_equal_length(*contrast.sides),
@@ -349,7 +349,7 @@ class Evaluation:
 
     def _grouped(self, by: Grouping, metrics: Sequence[Metric]) -> dict[str, list[MetricRow]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
-        column, scored = np.array(by.labels), [one for one in metrics if one.name in by.statistics]
+        column, scored = np.array(by.labels), [metric for metric in metrics if metric.name in by.statistics]
         found = {group: self._table(by.corpus, scored, by.of, (by.contrast,), column == group) for group in by.groups}
         rows = iter(self._corrected(by.told(row) for group in found.values() for row in group))
         return {group: [next(rows) for _ in made] for group, made in found.items()}
@@ -365,7 +365,7 @@ class Evaluation:
             return {name: np.vstack([scores.pairs[metric][name][same], new]) for name, new in candidates[metric].rows.items()}
 
         # No check had looked at these yet.
-        return self._rows(sound, both, clusters, [replace(one, forced=False) for one in PAIRS])
+        return self._rows(sound, both, clusters, [replace(pair, forced=False) for pair in PAIRS])
 
     def _balance(self) -> list[MetricRow]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""

@@ -83,10 +83,10 @@ def measured_rows(
     won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
     many = len(clusters) > 1
     drawn = resampled(totals | won, clusters, chance) if many else {}
-    exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
+    exchanged = {contrast.name: _exchanged(metrics, totals, clusters, contrast, chance) for contrast in contrasts} if many else {}
     made = []
     for metric in metrics:
-        sums = {name: found.sum(axis=0, keepdims=True) for (of, name), found in totals.items() if of == metric.name}
+        sums = {name: total.sum(axis=0, keepdims=True) for (of, name), total in totals.items() if of == metric.name}
         scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
         several = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
         found = {}
@@ -118,7 +118,7 @@ def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: Resamplin
 
 def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
     """What work makes of tables of one height side by side, taken apart again."""
-    ends = np.cumsum([one.shape[1] for one in tables.values()])[:-1]
+    ends = np.cumsum([table.shape[1] for table in tables.values()])[:-1]
     return dict(zip(tables, np.split(work(np.hstack(list(tables.values()))), ends, axis=1), strict=True))
 
 
@@ -131,7 +131,9 @@ def _exchanged(
 ) -> dict[tuple[str, str], Array]:
     """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
     first = [name for name in contrast.weights if name < contrast.mirror[name]]
-    change = {(one.name, name): totals[one.name, contrast.mirror[name]] - totals[one.name, name] for one in metrics for name in first}
+    change = {
+        (metric.name, name): totals[metric.name, contrast.mirror[name]] - totals[metric.name, name] for metric in metrics for name in first
+    }
     gained = _columnwise(change, lambda stacked: clusters.exchanged(stacked, chance.exchanges, chance.seed))
     return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
 
@@ -193,9 +195,9 @@ def accuracies(won: Sequence[Array], clusters: Clusters, chance: ResamplingSetti
     """How often each of several raters is right, from what it won of each pair; a single dialogue has no interval."""
     values = [round(float(one.mean()), PLACES) for one in won]
     if len(clusters) < 2:
-        return [Estimate(one) for one in values]
+        return [Estimate(value) for value in values]
     drawn = clusters.bootstrapped(clusters.totals(np.column_stack([*won, np.ones(len(won[0]))])), chance.resamples, chance.seed)
-    return [Estimate(one, *interval(drawn[:, place] / drawn[:, -1], PLACES)) for place, one in enumerate(values)]
+    return [Estimate(value, *interval(drawn[:, place] / drawn[:, -1], PLACES)) for place, value in enumerate(values)]
 
 
 def diversity_row(
@@ -205,10 +207,12 @@ def diversity_row(
     values, words = measure.measure(variants, dialogues, seed)
     scores = {name: round(float(one[0]), PLACES) for name, one in values.items()}
     found = {}
-    for one in contrasts:
-        value = round(sum(weight * scores[name] for name, weight in one.weights.items()), PLACES)
-        half = NORMAL * jackknifed(_weighted(one, values)) if len(next(iter(values.values()))) > 1 else None
-        found[one.name] = Difference(value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES))))
+    for contrast in contrasts:
+        value = round(sum(weight * scores[name] for name, weight in contrast.weights.items()), PLACES)
+        half = NORMAL * jackknifed(_weighted(contrast, values)) if len(next(iter(values.values()))) > 1 else None
+        found[contrast.name] = Difference(
+            value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES)))
+        )
     settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
     return MetricRow(measure.name, settings, None, scores, found, len(dialogues))
 
@@ -260,7 +264,7 @@ def _over(
 ) -> Iterator[MetricComparison]:
     """Comparisons over the same pairs, with the same resamples and exchanges."""
     totals = {name: clusters.totals(one.duels.sums()) for name, one in rated.items()}
-    whole = {name: one.sum(axis=0, keepdims=True) for name, one in totals.items()}
+    whole = {name: total.sum(axis=0, keepdims=True) for name, total in totals.items()}
     # What each dialogue adds to the two figures of each two.
     gaps = (_gaps((rated[one], whole[one]), (rated[other], whole[other])) for one, other in twos)
     added = np.hstack([clusters.totals(gap) for gap in gaps])

@@ -273,11 +273,11 @@ def _crossed(table: Values) -> Iterator[dict[str, Any]]:
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:
     """(table, group, row) of all rows of metrics."""
     whole = [(name, "", row) for name in ("inversion", "controls") for row in tables[name]]
-    matched = [("equal length", name, row) for name, found in tables["matched"].items() for row in found]
+    matched = [("equal length", name, row) for name, table in tables["matched"].items() for row in table]
     rest = [(name, "", row) for name in ("candidates", "balance") for row in tables[name]]
     dialogues = tables.get("dialogues") or {}
     rest += [(f"whole dialogues, {_TABLES[name]}", "", row) for name in ("inversion", "controls") for row in dialogues.get(name, ())]
-    groups = [(name, group, row) for name, found in tables["groups"].items() for group, some in found.items() for row in some]
+    groups = [(name, group, row) for name, table in tables["groups"].items() for group, some in table.items() for row in some]
     yield from ((_TABLES.get(table, table), group, row) for table, group, row in (*whole, *matched, *rest, *groups))
 
 

@@ -122,7 +122,7 @@ class FairnessTable:
 
 def best_of(rows: Iterable[Scored], figure: Callable[[Scored], Estimate | None]) -> Scored | None:
     """The row with the largest figure, the first of equals; None where none has one."""
-    known = [(one, found.number) for one in rows if (found := figure(one))]
+    known = [(row, found.number) for row in rows if (found := figure(row))]
     return max(known, key=lambda pair: pair[1])[0] if known else None
 
 
@@ -247,7 +247,7 @@ class ContrastAudit:
     @property
     def leans_to_apathy(self) -> FeatureDirection | None:
         """The direction of positive words where these stand more often in apathetic texts, beyond chance."""
-        found = next((one for one in self.directions if one.feature == POSITIVE), None)
+        found = next((direction for direction in self.directions if direction.feature == POSITIVE), None)
         high = found.difference.high if found and found.difference else None
         return found if high is not None and high < 0 else None
 
@@ -288,14 +288,14 @@ class ShortcutAudit(LongForm):
     @property
     def headline(self) -> dict[str, Estimate]:
         """The shortcut line of each contrast: how often the best shortcut is right, with its interval."""
-        return {one.contrast: one.line.accuracy for one in self.contrasts if one.line and one.line.accuracy}
+        return {contrast.contrast: contrast.line.accuracy for contrast in self.contrasts if contrast.line and contrast.line.accuracy}
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values, but for the margin of each pair."""
         return self._with_provenance(fields_json(self))
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
+        rows = [(contrast.contrast, shortcut) for contrast in self.contrasts for shortcut in contrast.shortcuts]
         for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
             values = [getattr(one.accuracy, name, None) for name in ("value", "low", "high")]
             yield dict(zip(COLUMNS, [contrast, one.name, one.trained, one.pairs, *values, one.why, one.signature], strict=True))

@@ -140,7 +140,7 @@ class CharacterFeatures(Features):
 
     def bag(self, texts: TokenizedTexts) -> Bag:
         """One count a run of characters."""
-        folded = [one.casefold() for one in texts.texts]
+        folded = [text.casefold() for text in texts.texts]
         symbols = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
         return _runs(symbols, np.array([len(one) for one in folded], dtype=np.int64), (3, 4, 5))
 
@@ -364,6 +364,6 @@ class FeatureClassifier:
         for fold, sums in enumerate(own):
             weights = {name: FORMS[name].weights(whole - sums) for name in self.forms}
             for rows, kind, cold in sides.parts(features, fold):
-                for name, one in weights.items():
-                    margins[name][rows] = kind.scores(one, len(rows)) - cold.scores(one, len(rows))
+                for name, weight in weights.items():
+                    margins[name][rows] = kind.scores(weight, len(rows)) - cold.scores(weight, len(rows))
         return max((FittedClassifier(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))

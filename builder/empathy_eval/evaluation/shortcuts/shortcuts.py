@@ -206,7 +206,7 @@ def folds_of(units: Sequence[str], seed: int) -> Counts:
     """
     order = sorted(set(units), key=lambda one: digest_bytes(f"{seed}:{one}".encode()))
     fold = {unit: number % FOLDS for number, unit in enumerate(order)}
-    return np.array([fold[one] for one in units], dtype=np.int64)
+    return np.array([fold[unit] for unit in units], dtype=np.int64)
 
 
 @dataclass(frozen=True)

@@ -161,7 +161,7 @@ class TokenizedPairs:
     def voices(self, *variants: str) -> list[Sequence[str]]:
         """By variant the voice of each text; empty where no voice is planned."""
         columns: list[Sequence[str]] = [self.corpus.groups.get(VOICES[name in FAR], ()) for name in variants]
-        return columns if all(columns) and not all({UNPLANNED}.issuperset(one) for one in columns) else []
+        return columns if all(columns) and not all({UNPLANNED}.issuperset(column) for column in columns) else []
 
 
 def by_voice(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
@@ -206,7 +206,7 @@ def _read(held: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, emb
     vader = {"VADER": (Vader.signature, _vader(held, corpus, texts, scoring))} if lexicon.language == ENGLISH else {}
     untrained = vader | {
         "echo": (Echo(lexicon.language).signature, _echoes(held, config, readings, lexicon)),
-        "length": (Length(lexicon.language).signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
+        "length": (Length(lexicon.language).signature, {name: reading.lengths.astype(np.float64) for name, reading in readings.items()}),
     }
     embedding, seed = embedded
     shares = {name: shares_of(some) for name, some in texts.items()} if lexicon.language == ENGLISH else {}
@@ -232,9 +232,9 @@ def _vader(held: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]],
 
 def _echoes(held: AuditInput, config: str, readings: Mapping[str, TokenizedTexts], lexicon: Lexicon) -> dict[str, Array]:
     """By variant and pair the share of a reply's words that the seeker's turns before it have."""
-    found = {name: np.zeros(len(one.texts)) for name, one in readings.items()}
+    found = {name: np.zeros(len(reading.texts)) for name, reading in readings.items()}
     for row, said in enumerate(said_before(held.folder, config, lexicon.known, held.splits)):
-        for name, one in readings.items():
-            if own := one.codes[one.starts[row] : one.starts[row + 1]].tolist():
+        for name, reading in readings.items():
+            if own := reading.codes[reading.starts[row] : reading.starts[row + 1]].tolist():
                 found[name][row] = sum(code in said for code in own) / len(own)
     return found
