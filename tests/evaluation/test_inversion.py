@@ -15,7 +15,7 @@ from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Differenc
 from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
-from empathy_eval.statistics.estimate import Clusters, area, holm, student, wins
+from empathy_eval.statistics.estimate import Clusters, area_under_curve, holm, student_quantile, wins
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -128,27 +128,27 @@ def test_the_same_seed_gives_the_same_interval_whatever_the_order_of_others() ->
 
 def test_resamples_keep_their_strata_and_single_dialogues_are_one() -> None:
     clusters = Clusters.of(list("abcde"), [1, 1, 2, 3, 3])
-    drawn = clusters.bootstrapped(np.eye(5), 300, 1)
+    drawn = clusters.bootstrap(np.eye(5), 300, 1)
     assert np.allclose(drawn[:, :2].sum(axis=1), 2) and np.allclose(drawn[:, 3:].sum(axis=1), 2)
     assert (drawn[:, 2] == 1).all(), "the only single one is always in"
-    pooled = Clusters.of(list("abc"), [1, 2, 3]).bootstrapped(np.eye(3), 300, 1)
+    pooled = Clusters.of(list("abc"), [1, 2, 3]).bootstrap(np.eye(3), 300, 1)
     assert np.allclose(pooled.sum(axis=1), 3) and pooled.std(axis=0).min() > 0
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 10, 30, 59, 1000])
 def test_quantiles_of_students_distribution_are_scipys(freedom: int) -> None:
-    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-3)
+    assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-3)
 
 
 def test_degrees_of_freedom_are_dialogues_less_strata_with_single_ones_pooled() -> None:
-    assert Clusters.of(list("abcde"), [1, 1, 2, 3, 3]).freedom == 2
-    assert Clusters.of(list("abcd"), [1, 2, 3, 3]).freedom == 2 and Clusters.of(["a"], [1]).freedom == 0
+    assert Clusters.of(list("abcde"), [1, 1, 2, 3, 3]).degrees_of_freedom == 2
+    assert Clusters.of(list("abcd"), [1, 2, 3, 3]).degrees_of_freedom == 2 and Clusters.of(["a"], [1]).degrees_of_freedom == 0
 
 
 def test_resamples_do_not_depend_on_how_many_are_drawn_at_once() -> None:
     clusters = Clusters.of([str(n) for n in range(30)], [1] * 30)
-    many = clusters.bootstrapped(np.eye(30), 120, 1)
-    assert np.array_equal(clusters.bootstrapped(np.eye(30), 50, 1), many[:50])
+    many = clusters.bootstrap(np.eye(30), 120, 1)
+    assert np.array_equal(clusters.bootstrap(np.eye(30), 50, 1), many[:50])
 
 
 def simulated(seed: int, effect: float) -> Difference:
@@ -192,7 +192,7 @@ def test_the_clustered_error_of_the_area_is_that_of_repeated_sets() -> None:
         rng = np.random.default_rng(seed)
         members = np.repeat(np.arange(40), 4)
         shift = rng.normal(0, 1, 40)[members]
-        value, error = area(shift + rng.normal(0.5, 1, 160), shift + rng.normal(0, 1, 160), members)
+        value, error = area_under_curve(shift + rng.normal(0.5, 1, 160), shift + rng.normal(0, 1, 160), members)
         return value, error or 0.0
 
     values, errors = zip(*(one_set(seed) for seed in range(300)), strict=True)
@@ -203,7 +203,7 @@ def test_the_clustered_error_of_the_area_is_that_of_repeated_sets() -> None:
 def test_the_area_is_scikit_learns(scores: list[tuple[int, int]]) -> None:
     one, other = (np.array(side, dtype=np.float64) for side in zip(*scores, strict=True))
     labels = [1] * len(one) + [0] * len(other)
-    value, _ = area(one, other, np.arange(len(one)))
+    value, _ = area_under_curve(one, other, np.arange(len(one)))
     assert value == pytest.approx(roc_auc_score(labels, [*one, *other]), abs=1e-12)
 
 

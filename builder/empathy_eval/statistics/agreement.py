@@ -1,4 +1,4 @@
-"""Krippendorff's alpha and Fleiss' kappa, from how often each item got each value."""
+"""Coefficients of agreement (Cohen's and Fleiss' kappa, Krippendorff's alpha) with bootstrap intervals over items; Wilson's interval."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ UNITS = 2000
 
 @dataclass(frozen=True)
 class ItemBootstrap:
-    """Items drawn with replacement, the same ones for every figure, so that figures can be compared resample by resample.
+    """Bootstrap over items: every figure uses the same draws, so figures can be compared resample by resample.
 
     ``unit`` is the unit of each item: the item itself, or its group. ``weights`` has shape (1 + resamples, units): how often each unit
     is drawn, and first the table itself, where each counts once.
@@ -53,13 +53,13 @@ class ItemBootstrap:
         """Sums by unit of columns that belong to items, shape (units, columns)."""
         return sums_by(self.unit[items], columns, self.weights.shape[1])
 
-    def resampled(self, sums: Floats) -> Floats:
+    def resample(self, sums: Floats) -> Floats:
         """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
         return np.asarray(self.weights @ sums)
 
     def totals(self, items: Codes, columns: Iterable[Floats]) -> Floats:
         """Sums over the table and over each resample of columns that belong to items, shape (1 + resamples, columns)."""
-        return self.resampled(self.total(items, columns))
+        return self.resample(self.total(items, columns))
 
     def line(self, **settings: object) -> str:
         """The settings of a figure, and after them those of its interval."""
@@ -67,7 +67,7 @@ class ItemBootstrap:
 
 
 def ratio(above: Floats, below: Floats) -> Floats:
-    """A quotient that is NaN where it is not defined."""
+    """Returns a quotient, NaN where the divisor is not above 0."""
     return np.asarray(np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0))
 
 
@@ -75,20 +75,20 @@ WEIGHTS = ("plain", "linear", "quadratic")
 
 
 def distances(scale: Floats) -> Floats:
-    """How far two values are apart by weight, shape (3, steps, steps): different or not, the difference, its square."""
+    """Distances of two values by weight, shape (3, steps, steps): 1 where they differ, the difference, its square."""
     gap = np.abs(scale[:, None] - scale)
     return np.stack([gap > 0, gap, gap**2])
 
 
 def kappa_sums(items: Codes, first: Codes, second: Codes, scale: Floats, sample: ItemBootstrap, shares: Floats | None = None) -> Floats:
-    """By unit: the disagreement by weight, then how often each of the two gave each value; shape (units, 3 + 2 steps)."""
+    """Sums by unit: disagreement by weight, then how often each rater gave each value; shape (units, 3 + 2 steps)."""
     apart = distances(scale)[:, first, second]
     disagreement = sample.total(items, apart if shares is None else apart * shares)
     return np.hstack([disagreement, *(sample.tally(items, column, len(scale), shares) for column in (first, second))])
 
 
-def kappas(sums: Floats, scale: Floats) -> Floats:
-    """Kappa by weight of each row of sums, from shape (m, 3 + 2 steps or more) to shape (3, m).
+def cohen_kappas(sums: Floats, scale: Floats) -> Floats:
+    """Cohen's weighted kappa of each row of sums, from shape (m, 3 + 2 steps or more) to shape (3, m).
 
     Cohen 1968: 1 - observed / expected disagreement, the latter as if the two rated independently, each with their own
     frequencies. The weights are distances of values, not of places, so a value that nobody gave still counts as a step of the scale.
@@ -100,8 +100,8 @@ def kappas(sums: Floats, scale: Floats) -> Floats:
     return 1 - ratio(first.sum(axis=1) * sums[:, :3].T, expected)
 
 
-def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Estimate]:
-    """A measure for each weight, from shape (3, 1 + resamples)."""
+def kappa_estimates(values: Floats, items: int, settings: str) -> dict[str, Estimate]:
+    """The estimate for each weight, from values of shape (3, 1 + resamples)."""
     reason = "both give one and the same rating to all items in common"
     return {
         weight: Estimate.of_resamples(row, items, "in common", reason, signature_line(kappa="cohen", weights=weight) + f"|{settings}")
@@ -112,7 +112,7 @@ def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Estim
 LEVELS = ("nominal", "ordinal", "interval")
 
 
-def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Estimate]:
+def krippendorff_alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Estimate]:
     """Krippendorff's alpha by level, over all items with two ratings or more; raters need not have rated the same items.
 
     ``counts`` has shape (items, steps). Krippendorff 2011, "Computing Krippendorff's alpha-reliability". The intervals come from
@@ -125,7 +125,7 @@ def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Esti
     sums = sample.totals(items, (rated[:, i] * (rated[:, j] - (i == j)) * share for i, j in zip(first, second, strict=True)))
     pairs = np.zeros((len(sums), len(scale), len(scale)))
     pairs[:, first, second] = pairs[:, second, first] = sums
-    by_level = zip(LEVELS, alphas(pairs, scale), strict=True)
+    by_level = zip(LEVELS, krippendorff_alphas(pairs, scale), strict=True)
     return {level: _of_ratings(values, items, sample.line(alpha="krippendorff", level=level)) for level, values in by_level}
 
 
@@ -134,7 +134,7 @@ def _of_ratings(values: Floats, items: Codes, line: str) -> Estimate:
 
 
 def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Estimate:
-    """The same at the interval level alone, from sums over ratings: the work does not grow with the values that occur.
+    """Krippendorff's alpha at the interval level, from sums over ratings: the cost does not grow with the number of values.
 
     ``item`` and ``values`` have one entry a rating; values are whole, so that a spread of 0 is found as 0.
     """
@@ -148,7 +148,7 @@ def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Estimat
     return _of_ratings(numbers, items, sample.line(alpha="krippendorff", level="interval"))
 
 
-def alphas(pairs: Floats, scale: Floats) -> Floats:
+def krippendorff_alphas(pairs: Floats, scale: Floats) -> Floats:
     """Alpha by level of each table of coincidences, from shape (m, steps, steps) to shape (3, m); NaN where only one value occurs.
 
     The ordinal distance of two values is the difference of their middle ranks, squared.
@@ -164,7 +164,7 @@ def alphas(pairs: Floats, scale: Floats) -> Floats:
     return 1 - np.stack(by_level)
 
 
-def fleiss(counts: Codes, sample: ItemBootstrap) -> Estimate:
+def fleiss_kappa(counts: Codes, sample: ItemBootstrap) -> Estimate:
     """Fleiss' kappa (1971) over the items with the most frequent number of ratings.
 
     It is defined for one number of ratings an item. So that a few missing ratings do not undo it, it is taken over the items with the
@@ -183,10 +183,10 @@ def fleiss(counts: Codes, sample: ItemBootstrap) -> Estimate:
     return _of_ratings(1 - ratio(1 - observed, 1 - expected), items, sample.line(kappa="fleiss", ratings_an_item=raters))
 
 
-def share(count: int, of: int, none: str, **settings: object) -> Estimate:
-    """``count`` of ``of`` items with Wilson's interval (1927); ``none`` says what no item is like, where there is none.
+def wilson_proportion(count: int, of: int, none: str, **settings: object) -> Estimate:
+    """The proportion ``count`` / ``of`` with Wilson's interval (1927); ``none`` is the reason where ``of`` is 0.
 
-    Drawing items again would say that what was never seen can never be: its interval of 0 in 12 is from 0 to 0.
+    A bootstrap would give 0 of 12 the interval from 0 to 0.
     """
     line = signature_line(**settings, interval="Wilson", level=CONFIDENCE, unit="item")
     if not of:

@@ -28,7 +28,7 @@ P_PLACES = 4
 
 
 def rounded(value: float) -> float:
-    """A number to the places that are the same everywhere; adding 0 takes the sign off a negative zero."""
+    """Rounds a number to the places that are equal on every machine; adding 0 removes the sign of a negative zero."""
     return round(float(value), PLACES) + 0.0
 
 
@@ -100,7 +100,7 @@ class Estimate:
         return self.written(*TESTS, *(() if self.signature else SIGNED))
 
     def written(self, *without: str) -> dict[str, Any]:
-        """All fields by the names that they have in tables, but for those named."""
+        """All fields by their names in tables, except those named."""
         return {name: value for name, value in fields_json(self).items() if name not in without}
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ LEAST_SPREAD = 1e-9
 
 
 def wins(first: Floats, second: Floats) -> Floats:
-    """1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
+    """Returns 1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
     return np.asarray((np.sign(first - second) + 1) / 2)
 
 
@@ -156,7 +156,7 @@ class PairwiseComparisons:
         return np.asarray(np.mean([first - second for first, second in self.sides], axis=0))
 
     def sums(self) -> Floats:
-        """By pair what :func:`shares_won` and :func:`effects` are made of, so that sums of rows are enough for them.
+        """Rows by pair whose sums give :func:`shares_won` and :func:`effects`.
 
         Columns: won, 1, then score and squared score of each side; scores lie around their mean, which changes no effect.
         """
@@ -167,12 +167,12 @@ class PairwiseComparisons:
 
 
 def shares_won(sums: Floats) -> Floats:
-    """Accuracies of rows of summed :meth:`Duels.sums`, shape (m,)."""
+    """Accuracies from summed rows of :meth:`PairwiseComparisons.sums`, shape (m,)."""
     return np.asarray(sums[:, 0] / sums[:, 1])
 
 
 def effects(sums: Floats) -> Floats:
-    """Standardised effects of rows of summed :meth:`Duels.sums`, shape (m,); nan where scores have no spread.
+    """Standardised effects from summed rows of :meth:`PairwiseComparisons.sums`, shape (m,); nan where scores have no spread.
 
     The mean over duels of kind minus cold, over :func:`spreads`.
     """
@@ -187,7 +187,7 @@ def spreads(sums: Floats) -> Floats:
     return np.asarray(np.where(spread > LEAST_SPREAD, spread, np.nan))
 
 
-def area(first: Floats, second: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
+def area_under_curve(first: Floats, second: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
     """The area under the ROC curve and its standard error.
 
     The area is the chance that a text of the first variant scores higher than one of the second, drawn anywhere, ties half. The error
@@ -207,14 +207,14 @@ def area(first: Floats, second: Floats, members: NDArray[np.int64]) -> tuple[flo
 
 
 def _placements(scores: Floats, others: Floats) -> Floats:
-    """For each first score the share of second scores below it, ties half."""
+    """For each score the share of the others below it, ties half."""
     ordered = np.sort(others)
     below, upto = np.searchsorted(ordered, scores, "left"), np.searchsorted(ordered, scores, "right")
     return np.asarray((below + upto) / 2 / len(others))
 
 
 def holm(values: list[float]) -> list[float]:
-    """p-values corrected for standing together (Holm 1979), in their order."""
+    """p-values with Holm's correction (1979), in their order."""
     order = np.argsort(values, kind="stable")
     raised = np.maximum.accumulate(np.minimum(np.arange(len(values), 0, -1) * np.sort(values), 1.0))
     return [float(raised[rank]) for rank in np.argsort(order)]
@@ -224,14 +224,14 @@ Corrected = TypeVar("Corrected", bound=Estimate)
 
 
 def holm_corrected(estimates: Iterable[Corrected], places: int) -> list[Corrected]:
-    """Estimates with their p-values corrected for standing together, to so many places; those without one stay as they are."""
+    """Estimates with Holm-corrected p-values, rounded to ``places``; those without a p-value are unchanged."""
     listed = list(estimates)
     values = iter(holm([estimate.p for estimate in listed if estimate.p is not None]))
     return [estimate if estimate.p is None else replace(estimate, p_corrected=round(next(values), places)) for estimate in listed]
 
 
 def benjamini_hochberg(values: list[float]) -> list[float]:
-    """p-values corrected so that no more than that share of what is found is false (Benjamini and Hochberg 1995), in their order."""
+    """p-values adjusted for the false discovery rate (Benjamini and Hochberg 1995), in their order."""
     order = np.argsort(values, kind="stable")
     raised = np.minimum(np.sort(values) * len(values) / np.arange(1, len(values) + 1), 1.0)
     lowered = np.minimum.accumulate(raised[::-1])[::-1]
@@ -243,7 +243,7 @@ AT_ONCE = 50
 
 
 def blocks(resamples: int, at_once: int, seed: int, name: str) -> Iterator[tuple[np.random.Generator, int]]:
-    """Generators of random numbers, and how many resamples each draws at once: memory does not grow with their number."""
+    """Random generators, and how many resamples each draws at once: memory does not grow with the number of resamples."""
     for start in range(0, resamples, at_once):
         yield np.random.default_rng(derived_random(seed, name, start).getrandbits(64)), min(at_once, resamples - start)
 
@@ -272,7 +272,7 @@ class Clusters:
         return len(self.scenarios)
 
     def take(self, rows: NDArray[np.bool_]) -> Clusters:
-        """The clusters of some of the segments; dialogues without a segment are gone."""
+        """The clusters of the chosen segments; dialogues without a segment are dropped."""
         present, members = np.unique(self.members[rows], return_inverse=True)
         return Clusters(members, self.scenarios[present])
 
@@ -280,7 +280,7 @@ class Clusters:
         """Sums of segment statistics by dialogue, shape (dialogues, k)."""
         return sums_by(self.members, statistics.T, len(self))
 
-    def bootstrapped(self, totals: Floats, resamples: int, seed: int) -> Floats:
+    def bootstrap(self, totals: Floats, resamples: int, seed: int) -> Floats:
         """Sums over resampled dialogues, shape (resamples, k).
 
         Dialogues are drawn with replacement within their scenario, one fewer than there are, and weighted up (Rao & Wu 1988):
@@ -303,33 +303,33 @@ class Clusters:
         return [np.flatnonzero(stratum == number) for number in np.unique(stratum)]
 
     @property
-    def freedom(self) -> int:
+    def degrees_of_freedom(self) -> int:
         """The degrees of freedom of resamples: one fewer than dialogues in each stratum."""
         return sum(len(columns) - 1 for columns in self._strata())
 
-    def exchanged(self, change: Floats, flips: int, seed: int) -> Floats:
+    def permute(self, change: Floats, flips: int, seed: int) -> Floats:
         """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
         drawn = blocks(flips, AT_ONCE, seed, "exchange")
         return np.vstack([rng.integers(0, 2, (many, len(self))).astype(np.float64) @ change for rng, many in drawn])
 
 
-def interval(values: Floats, places: int) -> tuple[float, float]:
-    """The percentile interval of resampled values."""
+def percentile_interval(values: Floats, places: int) -> tuple[float, float]:
+    """Percentile interval of resampled values."""
     low, high = np.quantile(values, TAILS)
     return round(float(low), places), round(float(high), places)
 
 
-def studentised(value: float, values: Floats, freedom: int, places: int) -> tuple[float, float]:
-    """The interval of a value from the standard deviation of its resampled values and Student's distribution.
+def student_interval(value: float, values: Floats, freedom: int, places: int) -> tuple[float, float]:
+    """Interval of a value from the standard deviation of its resampled values and Student's distribution.
 
-    Wider than that of percentiles where dialogues are few, and right there; for figures that may lie anywhere.
+    With few dialogues it is wider than the percentile interval, and has the right coverage. It fits unbounded figures.
     """
-    half = student(freedom) * float(values.std(ddof=1))
+    half = student_quantile(freedom) * float(values.std(ddof=1))
     return round(value - half, places), round(value + half, places)
 
 
-def student(freedom: int) -> float:
-    """The quantile of Student's distribution that belongs to CONFIDENCE."""
+def student_quantile(freedom: int) -> float:
+    """The quantile of Student's distribution for a two-sided interval at CONFIDENCE."""
     # Loads in a tenth of a second; scipy.stats takes a whole one.
     from scipy.special import stdtrit
 
@@ -337,14 +337,14 @@ def student(freedom: int) -> float:
 
 
 def student_p(ratio: float, freedom: int) -> float:
-    """The two-sided p-value of a ratio that has Student's distribution with so many degrees of freedom."""
+    """Two-sided p-value of a ratio under Student's distribution."""
     from scipy.special import stdtr
 
     return float(2 * stdtr(freedom, -abs(ratio)))
 
 
-def jackknifed(values: Floats) -> float:
-    """The standard error from a value and the values without each dialogue."""
+def jackknife_error(values: Floats) -> float:
+    """Jackknife standard error, from the value and the values without each dialogue, shape (1 + dialogues,)."""
     without = values[1:]
     count = len(without)
     return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))

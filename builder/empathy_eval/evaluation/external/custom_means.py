@@ -16,7 +16,7 @@ from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSet
 from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.estimate import TESTED, Clusters, Estimate, studentised
+from empathy_eval.statistics.estimate import TESTED, Clusters, Estimate, student_interval
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
 CHANCE = ResamplingSettings(1000, EXCHANGES, 0)
@@ -139,9 +139,9 @@ def _mean(column: MetricColumn, system: str, part: _SystemTexts, texts: int, cha
     score = None
     if count:
         value, low, high = round(float(metric.aggregate(part.totals.sum(axis=0, keepdims=True))[0]), metric.places), None, None
-        if (freedom := _alone(count).freedom) > 0:
-            drawn = metric.aggregate(_alone(count).bootstrapped(part.totals, chance.resamples, chance.seed))
-            low, high = studentised(value, drawn, freedom, metric.places) if np.isfinite(drawn).all() else (None, None)
+        if (freedom := _alone(count).degrees_of_freedom) > 0:
+            drawn = metric.aggregate(_alone(count).bootstrap(part.totals, chance.resamples, chance.seed))
+            low, high = student_interval(value, drawn, freedom, metric.places) if np.isfinite(drawn).all() else (None, None)
         score = Estimate(value, low, high)
     signature = f"{metric.signature}|{_settings(chance, count, exchanged=False)}"
     return CorpusMean(metric.name, system, part.texts, count, texts - part.texts, score, metric.higher_is_better, signature)
@@ -164,8 +164,8 @@ def _gap(column: MetricColumn, systems: tuple[str, str], parts: tuple[_SystemTex
         whole = both.sum(axis=0, keepdims=True)
         value, chances = float(gaps(whole)[0]), None
         if len(common) > 1:
-            swapped = whole + clusters.exchanged(mirrored - both, chance.exchanges, chance.seed)
-            chances = gaps(clusters.bootstrapped(both, chance.resamples, chance.seed)), gaps(swapped), value
-        difference = tested(value, chances, clusters.freedom)
+            swapped = whole + clusters.permute(mirrored - both, chance.exchanges, chance.seed)
+            chances = gaps(clusters.bootstrap(both, chance.resamples, chance.seed)), gaps(swapped), value
+        difference = tested(value, chances, clusters.degrees_of_freedom)
     signature = f"{metric.signature}|{_settings(chance, len(common), exchanged=True)}"
     return SystemGap(metric.name, *systems, len(common), left_out, difference, signature)

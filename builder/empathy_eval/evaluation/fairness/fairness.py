@@ -38,7 +38,7 @@ from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, G
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
 from empathy_eval.metrics.scoring import statistics_of
-from empathy_eval.statistics.estimate import Clusters, Estimate, effects, shares_won, student_p, studentised
+from empathy_eval.statistics.estimate import Clusters, Estimate, effects, shares_won, student_interval, student_p
 
 # Fewer dialogues on one side carry no interval: resamples of so few leave out most of what there may be.
 LEAST_DIALOGUES = 5
@@ -134,7 +134,7 @@ class _PairedScorers:
             side = "here" if here < LEAST_DIALOGUES else "elsewhere"
             return f"{counted(min(here, there), 'dialogue')} {side}, and an interval wants {LEAST_DIALOGUES}", 0
         clusters = replace(self.clusters, scenarios=_strata(self.clusters, mask))
-        freedom = min(clusters.take(of_pairs).freedom, clusters.take(~of_pairs).freedom)
+        freedom = min(clusters.take(of_pairs).degrees_of_freedom, clusters.take(~of_pairs).degrees_of_freedom)
         return (None, freedom) if freedom else ("no two dialogues are of one stratum", 0)
 
 
@@ -157,7 +157,9 @@ def _tested(value: float, drawn: Array | None, freedom: int) -> Estimate:
     if deviation < LEAST_DEVIATION:
         # Where nothing varies, resamples say nothing of how sure a difference is; that there is none is as sure as can be.
         return Estimate(round(value, PLACES)) if abs(value) > LEAST_DEVIATION else Estimate(0.0, 0.0, 0.0, 1.0)
-    return Estimate(round(value, PLACES), *studentised(value, drawn, freedom, PLACES), round(student_p(value / deviation, freedom), PLACES))
+    return Estimate(
+        round(value, PLACES), *student_interval(value, drawn, freedom, PLACES), round(student_p(value / deviation, freedom), PLACES)
+    )
 
 
 # Pairs whose texts are looked through for names, and pairs of those with names that are scored, at most.

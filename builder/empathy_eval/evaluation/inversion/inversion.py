@@ -20,13 +20,13 @@ from empathy_eval.statistics.estimate import (
     Clusters,
     Estimate,
     PairwiseComparisons,
-    area,
+    area_under_curve,
     effects,
-    interval,
-    jackknifed,
+    jackknife_error,
+    percentile_interval,
     shares_won,
     spreads,
-    studentised,
+    student_interval,
 )
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
@@ -91,7 +91,7 @@ def measured_rows(
         several = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
         found = {}
         for one in contrasts:
-            low, high = interval(_weighted(one, several), metric.places) if many else (None, None)
+            low, high = percentile_interval(_weighted(one, several), metric.places) if many else (None, None)
             p = _p_value(metric, sums, exchanged[one.name], one) if many else None
             forced = one.forced and "reference" in metric.reads
             value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
@@ -113,7 +113,7 @@ def by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
 
 def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: ResamplingSettings) -> dict[Key, Array]:
     """Sums of tables by dialogue over resampled dialogues, which are drawn once for all of them."""
-    return _columnwise(tables, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed))
+    return _columnwise(tables, lambda stacked: clusters.bootstrap(stacked, chance.resamples, chance.seed))
 
 
 def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
@@ -134,7 +134,7 @@ def _exchanged(
     change = {
         (metric.name, name): totals[metric.name, contrast.mirror[name]] - totals[metric.name, name] for metric in metrics for name in first
     }
-    gained = _columnwise(change, lambda stacked: clusters.exchanged(stacked, chance.exchanges, chance.seed))
+    gained = _columnwise(change, lambda stacked: clusters.permute(stacked, chance.exchanges, chance.seed))
     return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
 
 
@@ -178,13 +178,13 @@ def estimate(value: float, drawn: Array | None) -> Estimate | None:
     """A figure with the interval of its resamples, where they all have it; None where the figure itself is not defined."""
     if not np.isfinite(value):
         return None
-    bounds = interval(drawn, PLACES) if drawn is not None and np.isfinite(drawn).all() else (None, None)
+    bounds = percentile_interval(drawn, PLACES) if drawn is not None and np.isfinite(drawn).all() else (None, None)
     return Estimate(round(value, PLACES), *bounds)
 
 
 def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate:
     """Area under the curve."""
-    value, error = area(*sides, clusters.members)
+    value, error = area_under_curve(*sides, clusters.members)
     if not many or error is None:
         return Estimate(round(value, PLACES))
     bounds = (round(max(value - NORMAL * error, 0.0), PLACES), round(min(value + NORMAL * error, 1.0), PLACES))
@@ -196,8 +196,8 @@ def accuracies(won: Sequence[Array], clusters: Clusters, chance: ResamplingSetti
     values = [round(float(one.mean()), PLACES) for one in won]
     if len(clusters) < 2:
         return [Estimate(value) for value in values]
-    drawn = clusters.bootstrapped(clusters.totals(np.column_stack([*won, np.ones(len(won[0]))])), chance.resamples, chance.seed)
-    return [Estimate(value, *interval(drawn[:, place] / drawn[:, -1], PLACES)) for place, value in enumerate(values)]
+    drawn = clusters.bootstrap(clusters.totals(np.column_stack([*won, np.ones(len(won[0]))])), chance.resamples, chance.seed)
+    return [Estimate(value, *percentile_interval(drawn[:, place] / drawn[:, -1], PLACES)) for place, value in enumerate(values)]
 
 
 def diversity_row(
@@ -209,7 +209,7 @@ def diversity_row(
     found = {}
     for contrast in contrasts:
         value = round(sum(weight * scores[name] for name, weight in contrast.weights.items()), PLACES)
-        half = NORMAL * jackknifed(_weighted(contrast, values)) if len(next(iter(values.values()))) > 1 else None
+        half = NORMAL * jackknife_error(_weighted(contrast, values)) if len(next(iter(values.values()))) > 1 else None
         found[contrast.name] = Difference(
             value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES)))
         )
@@ -270,17 +270,17 @@ def _over(
     added = np.hstack([clusters.totals(gap) for gap in gaps])
     if many := len(clusters) > 1:
         drawn = resampled(totals, clusters, chance)
-        swapped = added.sum(axis=0) + clusters.exchanged(-2 * added, chance.exchanges, chance.seed)
+        swapped = added.sum(axis=0) + clusters.permute(-2 * added, chance.exchanges, chance.seed)
     for place, (one, other) in enumerate(twos):
         accuracy, effect = (
             tested(
                 float(rate(whole[one])[0] - rate(whole[other])[0]),
                 (rate(drawn[one]) - rate(drawn[other]), swapped[:, column], added[:, column].sum()) if many else None,
-                clusters.freedom,
+                clusters.degrees_of_freedom,
             )
             for column, rate in enumerate((shares_won, effects), 2 * place)
         )
-        settings = f"{chance.signature(clusters)}|ties:half|interval:student,freedom:{clusters.freedom}"
+        settings = f"{chance.signature(clusters)}|ties:half|interval:student,freedom:{clusters.degrees_of_freedom}"
         signature = f"{rated[one].signature}|minus|{rated[other].signature}|{settings}"
         defined = effect if np.isfinite(effect.number) else None
         yield MetricComparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
@@ -298,7 +298,7 @@ def tested(value: float, chances: tuple[Array, Array, float] | None, freedom: in
     if chances is None:
         return Estimate(round(value, PLACES))
     drawn, swapped, seen = chances
-    low, high = studentised(value, drawn, freedom, PLACES) if freedom and np.isfinite(drawn).all() else (None, None)
+    low, high = student_interval(value, drawn, freedom, PLACES) if freedom and np.isfinite(drawn).all() else (None, None)
     beyond = np.abs(swapped) - abs(seen)
     # Wins are few whole numbers, so exchanges as far from 0 as what was seen count half: without that p is too high.
     far = float((beyond > TIED).sum() + (np.abs(beyond) <= TIED).sum() / 2)

@@ -99,7 +99,7 @@ def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: Resamplin
     sums = np.column_stack([np.ones(len(kind)), *(part for shares in sides for part in (shares, shares**2))])
     totals = clusters.totals(sums)
     values = _standardised(totals.sum(axis=0, keepdims=True))[0]
-    drawn = _standardised(clusters.bootstrapped(totals, chance.resamples, chance.seed)) if len(clusters) > 1 else None
+    drawn = _standardised(clusters.bootstrap(totals, chance.resamples, chance.seed)) if len(clusters) > 1 else None
     lists, found = word_lists(), list[FeatureDirection]()
     settings = signature_line(difference="Cohen's d,mean-of-variances", features=lists.sha256[:12], vader=lists.vader[:12])
     signature = f"{settings}|{chance.of_intervals(clusters)}"

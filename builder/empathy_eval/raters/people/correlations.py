@@ -24,8 +24,18 @@ from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy, oriented, text_of
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, Pigeonhole, RatedScores, of_means, resampled, varies
-from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate, holm_corrected, student_p, studentised
+from empathy_eval.statistics.correlations import (
+    BY_RATER,
+    FORMS,
+    IN_CONTEXT,
+    NAMES,
+    Pigeonhole,
+    RatedScores,
+    correlations_of_means,
+    resampled_correlations,
+    varies,
+)
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate, holm_corrected, student_interval, student_p
 
 # Reason for a missing interval if nothing can be resampled.
 NOTHING_TO_DRAW = "no interval: there is one rater, and all that was rated hangs together"
@@ -214,7 +224,7 @@ def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: Resa
     columns = [np.where(np.isnan(own := oriented(column.scores, column.metric.higher_is_better)), 0.0, own) for column in scores.columns]
     length = Length(scores.texts.language)
     lengths = np.array([length.score(text) for text in scores.texts.replies])
-    values_of = resampled(rated, columns, lengths, draws)
+    values_of = resampled_correlations(rated, columns, lengths, draws)
     rows, gaps, names = list[CorrelationRow](), list[CorrelationDifference](), [column.metric.name for column in scores.columns]
     texts = len(np.unique(rated.text))
     for form in FORMS:
@@ -249,7 +259,7 @@ def _why(form: str, rated: RatedScores, scores: Array, lengths: Array) -> str:
 
 def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[CorrelationDifference]:
     """Differences of every two rows, on the same resamples; p-values are corrected over all of them, each coefficient by itself."""
-    line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.freedom}|{how[1]}"
+    line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.degrees_of_freedom}|{how[1]}"
     gaps = list[CorrelationDifference]()
     for number, which in enumerate(NAMES):
         twos = [(first, other, values[first, :, number] - values[other, :, number]) for first, other in combinations(range(len(names)), 2)]
@@ -264,11 +274,11 @@ def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonho
 def _tested(values: Array, draws: Pigeonhole) -> Estimate:
     """A difference with its interval and p-value from the spread of its resamples and Student's distribution."""
     value, drawn = round(float(values[0]), PLACES) + 0.0, values[1:][np.isfinite(values[1:])]
-    if draws.freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
+    if draws.degrees_of_freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
         return Estimate(value)
     error = float(drawn.std(ddof=1))
-    low, high = (end + 0.0 for end in studentised(value, drawn, draws.freedom, PLACES))
-    p = student_p(value / error, draws.freedom) if error > 0 else float(value == 0)
+    low, high = (end + 0.0 for end in student_interval(value, drawn, draws.degrees_of_freedom, PLACES))
+    p = student_p(value / error, draws.degrees_of_freedom) if error > 0 else float(value == 0)
     return Estimate(value, low, high, round(p, PLACES))
 
 
@@ -285,7 +295,7 @@ def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array])
     # The correlation of two points is always 1 or -1.
     few = len(names) < 3
     why = ("only one system" if len(names) < 2 else "only two systems") if few else "all means are alike"
-    coefficients = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
+    coefficients = correlations_of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
 
     def measure(value: float, metric: Metric) -> Estimate:
         signature = f"{metric.signature}|{line}"
