@@ -209,7 +209,7 @@ def test_what_cannot_be_attacked_is_left_out_and_said(light: Path, tmp_path: Pat
     names: list[Any] = [Length(), "dist-1", "rouge-l"]
     found = score(light, names, [given], shortcuts=False, attacks=partial(find_attacks, ["doubled"]))
     assert found.attacks and {one.metric for one in found.attacks.rows} == {"ROUGE-L"}
-    assert [one.partition(":")[0] for one in found.attacks.told] == ["length", "judge", "Dist-1"]
+    assert [one.partition(":")[0] for one in found.attacks.notes] == ["length", "judge", "Dist-1"]
 
 
 def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_stands(light: Path) -> None:

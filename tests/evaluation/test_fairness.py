@@ -57,17 +57,17 @@ def test_a_group_is_held_against_all_other_scenarios_by_hand() -> None:
     kind, cold = [2, 2, 2, 2, 2, 0, 1, 1, 2, 2, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     row = rows_of(kind, cold, [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4], {1, 2})
     assert row.accuracy and row.effect and (row.pairs, row.of, row.dialogues) == (6, 12, 6)
-    assert row.accuracy.here.value == pytest.approx(5 / 6, abs=1e-6) and row.accuracy.there.value == 0.5
+    assert row.accuracy.first.value == pytest.approx(5 / 6, abs=1e-6) and row.accuracy.second.value == 0.5
     one = row.accuracy.difference
     assert one.number == pytest.approx(1 / 3, abs=1e-6) and one.low is not None and one.high is not None and one.low < one.number < one.high
     # Mean 5/3 - 1 over the root of the mean of the variances 5/9 and 0; elsewhere nothing over a spread.
-    assert row.effect.here.value == pytest.approx((2 / 3) / (5 / 18) ** 0.5, abs=1e-6) and row.effect.there.value == 0
+    assert row.effect.first.value == pytest.approx((2 / 3) / (5 / 18) ** 0.5, abs=1e-6) and row.effect.second.value == 0
     assert one.p is not None and 0.05 < one.p < 0.5 and "freedom:4" in row.signature
 
 
 def test_few_dialogues_carry_no_interval_and_say_so_and_so_does_a_group_of_everything() -> None:
     row = rows_of([2, 2, 0, 2, 2, 2, 2, 0], [1] * 8, list(range(1, 9)), {1, 2, 3})
-    assert row.accuracy and row.accuracy.here == Estimate(0.666667)
+    assert row.accuracy and row.accuracy.first == Estimate(0.666667)
     assert row.accuracy.difference.p is None and row.accuracy.difference.low is None
     assert row.why == "3 dialogues here, and an interval wants 5"
     every = rows_of([2, 0, 2, 0, 1], [1] * 5, [1] * 5, {1})
@@ -177,10 +177,10 @@ def test_a_metric_that_goes_by_a_name_is_caught_and_a_fair_one_is_not(table: Fai
     assert unfair.accuracy and fair.accuracy and (unfair.name, unfair.contrast) == (OTHER_GROUP, STANCE)
     # With the name nothing is preferred any more: each comparison is tied, and without a spread there is no effect.
     assert unfair.effect is None
-    assert (unfair.accuracy.here.value, unfair.accuracy.there.value, unfair.accuracy.difference.value) == (0.5, 1, -0.5)
+    assert (unfair.accuracy.first.value, unfair.accuracy.second.value, unfair.accuracy.difference.value) == (0.5, 1, -0.5)
     assert fair.accuracy.difference == WithP(0.0, None, None, None, None) and unfair.pairs < unfair.of
     assert unfair.why == "all pairs with names are of one dialogue" and "names:exchanged,group" in unfair.signature
-    assert any("length: is not asked" in one for one in table.told) and any("by gender" in one for one in table.told)
+    assert any("length: is not asked" in one for one in table.notes) and any("by gender" in one for one in table.notes)
 
 
 def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTable) -> None:
@@ -188,14 +188,14 @@ def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTabl
         "1 dialogue here, and an interval wants 5"
     }
     row = next(one for one in table.groups if one.metric == "by-name")
-    assert row.accuracy and row.accuracy.here.value == row.accuracy.there.value == 1 and row.accuracy.difference.value == 0
+    assert row.accuracy and row.accuracy.first.value == row.accuracy.second.value == 1 and row.accuracy.difference.value == 0
 
 
 def test_scenarios_that_are_in_no_group_are_said_to_be_so(light: Path, table: FairnessTable) -> None:
     measured = score(light, ["bleu"], shortcuts=False, fairness=partial(FairnessTest, groups=replace(GROUPS, groups=GROUPS.groups[1:])))
     assert measured.fairness and measured.fairness.groups == []
-    assert "no scenario here is in a group of groups.yaml" in measured.fairness.told
-    assert not any("no scenario" in one for one in table.told)
+    assert "no scenario here is in a group of groups.yaml" in measured.fairness.notes
+    assert not any("no scenario" in one for one in table.notes)
 
 
 def test_names_of_a_pair_are_drawn_alike_however_many_others_there_are(light: Path) -> None:
@@ -217,8 +217,8 @@ def test_a_judge_by_its_scores_has_rows_by_group_as_released_where_it_scored_no_
     measured = score(light, (), [tmp_path / "judge.csv"], shortcuts=False, fairness=partial(FairnessTest, groups=GROUPS))
     assert measured.fairness
     (row,) = measured.fairness.groups
-    assert (row.metric, row.contrast, row.of) == ("judge", RAW, len(ids)) and row.accuracy and row.accuracy.here.value == 1
-    assert "annotate --attacks asks a judge" in measured.fairness.told[0]
+    assert (row.metric, row.contrast, row.of) == ("judge", RAW, len(ids)) and row.accuracy and row.accuracy.first.value == 1
+    assert "annotate --attacks asks a judge" in measured.fairness.notes[0]
 
 
 @pytest.mark.e2e

@@ -176,10 +176,10 @@ def test_a_name_is_of_another_group_and_of_the_same_gender_or_of_the_same_group_
 
 def test_the_packaged_names_can_all_be_drawn_or_are_said_not_to_be() -> None:
     names = _loaded()
-    listed = [text for one in [*names.said["groups"], names.said["known"]] for gender in GENDERS for text in one[gender]]
+    listed = [text for one in [*names.content["groups"], names.content["known"]] for gender in GENDERS for text in one[gender]]
     assert len(listed) == len({text.casefold() for text in listed})
-    assert {*names.said["words"]} <= {*listed}
-    assert all(len(names.drawn(one["name"], gender, 0)) >= 30 for one in names.said["groups"] for gender in (WOMEN, MEN))
+    assert {*names.content["words"]} <= {*listed}
+    assert all(len(names.drawn(one["name"], gender, 0)) >= 30 for one in names.content["groups"] for gender in (WOMEN, MEN))
 
 
 WORDS = st.sampled_from(

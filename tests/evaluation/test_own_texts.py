@@ -213,7 +213,7 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
     path = tmp_path / "judge.csv"
     path.write_text("item,score,note\na,1.5,x\n")
     (column,) = scored(texts, MetricSelection((), ()), [read_own_scores(path, texts.items)]).columns
-    assert column.metric.name == "judge" and column.there.tolist() == [True, False] and column.scores[0] == 1.5
+    assert column.metric.name == "judge" and column.scored.tolist() == [True, False] and column.scores[0] == 1.5
     path.write_text("item,score\na,high\nz,1\nb,nan\nb,1\nb,2\n")
     with pytest.raises(InputError) as caught:
         read_own_scores(path, texts.items)

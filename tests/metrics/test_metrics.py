@@ -190,7 +190,7 @@ def test_meteor_with_wordnet_is_nltks(tmp_path: Path) -> None:
     tiny_wordnet(tmp_path)
     script = """
 from nltk.translate.meteor_score import meteor_score
-from empathy_eval.metrics.meteor import Meteor
+from empathy_eval.metrics.ngrams import Meteor
 ours, bare = Meteor("wordnet"), Meteor()
 text, reference = "I feel very sad today", "today you feel low"
 found = ours.score(text, reference)

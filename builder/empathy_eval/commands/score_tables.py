@@ -27,7 +27,7 @@ def _indented(row: FairnessRow) -> str:
 
 
 def _difference_name(row: MetricComparison | CorrelationDifference) -> str:
-    return f"{row.one} - {row.other}"
+    return f"{row.first} - {row.other}"
 
 
 FAIRNESS = (
@@ -35,7 +35,7 @@ FAIRNESS = (
     *(
         column
         for name in ("accuracy", "effect")
-        for column in (Column(name, f"{name}.here.value", ".3f", "-"), *figure("gap", f"{name}.difference", "+.3f", "-", tested=True))
+        for column in (Column(name, f"{name}.first.value", ".3f", "-"), *figure("gap", f"{name}.difference", "+.3f", "-", tested=True))
     ),
     Column("contrast", lambda row: "; ".join(filter(None, [row.contrast, row.why]))),
 )
@@ -51,7 +51,7 @@ def fairness_lines(table_of: FairnessTable) -> Iterator[str]:
             yield from ("", title)
         for metric in dict.fromkeys(row.metric for row in rows):
             yield from table([Column(metric, _indented), *FAIRNESS], (row for row in rows if row.metric == metric))
-    yield from ("", *table_of.told)
+    yield from ("", *table_of.notes)
 
 
 ATTACKED = (
@@ -78,7 +78,7 @@ def attack_lines(table_of: AttackTable) -> Iterator[str]:
             yield f"  change has no unit: {effect.reason}{ends and f': {effect.value:+.4f} {ends}'}"
         else:
             yield f"  stance effect: {effect.value:+.4f}, over {effect.over}"
-    yield from table_of.told
+    yield from table_of.notes
 
 
 def failure_lines(failures: Failures | None) -> Iterator[str]:

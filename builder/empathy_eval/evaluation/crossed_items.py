@@ -79,7 +79,7 @@ class CrossedItems:
 
     def pairs(self, side: int) -> Pairs:
         """Both replies in the first context (0) or in the second (1), for a metric."""
-        names = [f"{one}, context {side + 1}" for one in self.ids]
+        names = [f"{name}, context {side + 1}" for name in self.ids]
         return Pairs(names, [""] * len(self), dict(zip(REPLIES, self.replies, strict=True)), self.contexts[side])
 
 
@@ -124,9 +124,9 @@ class CrossedVerdicts:
     @property
     def figures(self) -> tuple[Array, Array, Array]:
         """By item how often it preferred the reply that fits, whether it did so twice, and how often the reply's own context."""
-        one, other = self.fitting
-        both = np.where(np.isnan(one + other), np.nan, (one == 1) & (other == 1))
-        return (one + other) / 2, both, (self.own[0] + self.own[1]) / 2
+        first, second = self.fitting
+        both = np.where(np.isnan(first + second), np.nan, (first == 1) & (second == 1))
+        return (first + second) / 2, both, (self.own[0] + self.own[1]) / 2
 
     @property
     def scored(self) -> NDArray[np.bool_]:
@@ -136,8 +136,8 @@ class CrossedVerdicts:
     @property
     def ties(self) -> tuple[Array, Array]:
         """By item the share of equal scores between replies, and between contexts."""
-        (one, other), (first, second) = ((a == 0.5, b == 0.5) for a, b in (self.fitting, self.own))
-        return (one + other * 1.0) / 2, (first + second * 1.0) / 2
+        (first, second), (own_first, own_second) = ((a == 0.5, b == 0.5) for a, b in (self.fitting, self.own))
+        return (first + second * 1.0) / 2, (own_first + own_second * 1.0) / 2
 
 
 @dataclass(frozen=True)
@@ -151,69 +151,71 @@ class CrossedScorer:
     strict: bool = False
 
 
-def rows_of(asked: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
+def rows_of(scorers: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
     """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
-    scored = {number: (one, one.verdicts) for number, one in enumerate(asked) if one.verdicts and one.verdicts.scored.any()}
-    made = {
-        number: CrossedRow(one.name, 0, len(items), *(None,) * 5, one.why or "it has no score of these items", one.signature)
-        for number, one in enumerate(asked)
+    scored = {
+        number: (scorer, scorer.verdicts) for number, scorer in enumerate(scorers) if scorer.verdicts and scorer.verdicts.scored.any()
     }
-    for rows, numbers in by_rows({number: verdicts.scored | one.strict for number, (one, verdicts) in scored.items()}):
+    rows_by_number = {
+        number: CrossedRow(scorer.name, 0, len(items), *(None,) * 5, scorer.why or "it has no score of these items", scorer.signature)
+        for number, scorer in enumerate(scorers)
+    }
+    for rows, numbers in by_rows({number: verdicts.scored | scorer.strict for number, (scorer, verdicts) in scored.items()}):
         clusters = items.clusters if rows.all() else items.clusters.take(rows)
         figures = [np.nan_to_num(figure[rows]) for number in numbers for figure in scored[number][1].figures]
-        found = iter(accuracies(figures, clusters, chance))
+        estimates = iter(accuracies(figures, clusters, chance))
         for number in numbers:
-            made[number] = _row(*scored[number], [next(found) for _ in range(3)], chance.of_intervals(clusters))
-    return list(made.values())
+            rows_by_number[number] = _row(*scored[number], [next(estimates) for _ in range(3)], chance.of_intervals(clusters))
+    return list(rows_by_number.values())
 
 
-def _row(one: CrossedScorer, verdicts: CrossedVerdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
-    scored, (fitting, both, own) = verdicts.scored, found
-    ties, own_ties = (round(float(each[scored].mean()), PLACES) for each in verdicts.ties)
-    missing = "|missing:wrong" if one.strict and not scored.all() else ""
-    count, signature = int(scored.sum()), f"{one.signature}{missing}|{interval}"
-    return CrossedRow(one.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
+def _row(scorer: CrossedScorer, verdicts: CrossedVerdicts, estimates: Sequence[Estimate], interval: str) -> CrossedRow:
+    scored, (fitting, both, own) = verdicts.scored, estimates
+    ties, own_ties = (round(float(ties_of[scored].mean()), PLACES) for ties_of in verdicts.ties)
+    missing = "|missing:wrong" if scorer.strict and not scored.all() else ""
+    count, signature = int(scored.sum()), f"{scorer.signature}{missing}|{interval}"
+    return CrossedRow(scorer.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
 
 
 def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = PLAIN) -> tuple[list[CrossedScorer], list[MetricFault]]:
     """What these metrics decide, and what kept some from scoring; each text is scored once by what reads it alone."""
-    fit = [one for one in metrics if "reference" not in one.reads]
-    alone, both = ([one for one in fit if bool(one.reads) is reads] for reads in (False, True))
+    fit = [metric for metric in metrics if "reference" not in metric.reads]
+    text_only, contextual = ([metric for metric in fit if bool(metric.reads) is reads] for reads in (False, True))
     first = statistics_of(fit, items.pairs(0), scoring)
-    second = {one.name: first[one.name] for one in alone} | statistics_of(both, items.pairs(1), scoring)
-    asked, faults = list[CrossedScorer](), list[MetricFault]()
+    second = {metric.name: first[metric.name] for metric in text_only} | statistics_of(contextual, items.pairs(1), scoring)
+    scorers, faults = list[CrossedScorer](), list[MetricFault]()
     for metric in metrics:
         signature = metric.signature if metric.higher_is_better is not None else f"{metric.signature}|{MORE}"
         if metric not in fit:
-            asked.append(CrossedScorer(metric.name, signature, None, NEEDS_REFERENCE))
+            scorers.append(CrossedScorer(metric.name, signature, None, NEEDS_REFERENCE))
             continue
         sides = first[metric.name], second[metric.name]
         faults += [side.fault for side in sides if side.fault][:1]
         broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
         scores = [] if broken else [(merits_of(metric, side.rows[REPLIES[0]]), merits_of(metric, side.rows[REPLIES[1]])) for side in sides]
-        asked.append(
+        scorers.append(
             CrossedScorer(metric.name, signature, None if broken else CrossedVerdicts.of(*scores), broken and f"it failed: {broken}")
         )
-    return asked, faults
+    return scorers, faults
 
 
 def crossed_of(
-    items: CrossedItems, asked: Sequence[CrossedScorer], shortcuts: Sequence[CrossedScorer], chance: ResamplingSettings
+    items: CrossedItems, metrics: Sequence[CrossedScorer], shortcuts: Sequence[CrossedScorer], chance: ResamplingSettings
 ) -> CrossedTable:
     """The rows of metrics and shortcuts, and what they are over."""
-    rows = [tuple(rows_of(some, items, chance)) for some in (asked, shortcuts)]
+    rows = [tuple(rows_of(some, items, chance)) for some in (metrics, shortcuts)]
     return CrossedTable(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows)
 
 
-def scorer_of_file(given: PrecomputedCrossedScores, items: CrossedItems, *, strict: bool = False) -> CrossedScorer:
+def scorer_of_file(crossed: PrecomputedCrossedScores, items: CrossedItems, *, strict: bool = False) -> CrossedScorer:
     """Returns what the scores of a file decide; with ``strict`` items without scores count as wrong."""
-    sign = 1 if given.higher_is_better else -1
+    sign = 1 if crossed.higher_is_better else -1
 
     def scores(context: int, reply: int) -> Array:
-        return sign * np.array([given.scores.get((name, context, reply), math.nan) for name in items.ids], dtype=np.float64)
+        return sign * np.array([crossed.scores.get((name, context, reply), math.nan) for name in items.ids], dtype=np.float64)
 
     verdicts = CrossedVerdicts.of((scores(1, 1), scores(1, 2)), (scores(2, 1), scores(2, 2)))
-    return CrossedScorer(given.path.stem, given.signature, verdicts, strict=strict)
+    return CrossedScorer(crossed.path.stem, crossed.signature, verdicts, strict=strict)
 
 
 OF_REPLY, OF_BOTH = "words of the reply", "words of the last turn with words of the reply"
@@ -226,8 +228,8 @@ ONE_SCENARIO = "all items are of one scenario: there is no other to learn from"
 
 def shortcuts_of(items: CrossedItems, seed: int, embedding: Embedding | None = None) -> list[CrossedScorer]:
     """What each shortcut decides, those that learn out of fold by scenario; cosines where there is an embedding, of a sample at most."""
-    found = [*_learned(items, seed), *_counted(items)]
-    return [*found, *_alike(items, seed, embedding)] if embedding else found
+    scorers = [*_learned(items, seed), *_counted(items)]
+    return [*scorers, *_alike(items, seed, embedding)] if embedding else scorers
 
 
 @dataclass(frozen=True)
@@ -257,14 +259,14 @@ class ContextWordPairs(Features):
         """One count two words."""
         if not isinstance(texts, ReplyInContext):
             raise TypeError("replies without the turns before them")
-        found, rows = list[Counts](), list[int]()
+        hashed, rows = list[Counts](), list[int]()
         for row in range(len(texts.texts)):
-            turn, reply = (self._hashes[one] for one in (_own(texts.before, row), _own(texts, row)))
+            turn, reply = (self._hashes[codes] for codes in (_own(texts.before, row), _own(texts, row)))
             value = (turn * MULTIPLIER)[:, None] ^ reply[None, :]
             value *= MULTIPLIER
-            found.append(((value >> np.uint64(64 - BITS)).ravel()).astype(np.int64))
+            hashed.append(((value >> np.uint64(64 - BITS)).ravel()).astype(np.int64))
             rows.append(value.size)
-        places = np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+        places = np.concatenate(hashed) if hashed else np.zeros(0, dtype=np.int64)
         return Bag(np.repeat(np.arange(len(rows)), rows), places, np.ones(len(places), dtype=np.int64))
 
 
@@ -280,20 +282,20 @@ def _learned(items: CrossedItems, seed: int) -> list[CrossedScorer]:
     other = np.roll(np.arange(2 * count), count)
     fits, passes = ReplyInContext.of(replies, turns), ReplyInContext.of(replies.take(other), turns)
     away = ReplyInContext.of(replies, turns.take(other))
-    folds = folds_of([str(one) for one in items.scenario_ids], seed)
+    folds = folds_of([str(number) for number in items.scenario_ids], seed)
     how = signature_line(scored="out-of-fold", folds=int(folds.max(initial=-1)) + 1, by="scenario", dealt="sha256")
-    asked = list[CrossedScorer]()
+    scorers = list[CrossedScorer]()
     kinds: dict[str, Features] = {OF_REPLY: WordFeatures(lexicon), OF_BOTH: ContextWordPairs(lexicon)}
     for name, features in kinds.items():
         learner = FeatureClassifier(features, (FORM,))
         signature = f"{signature_line(counts=features.signature, form=FORMS[FORM].signature)}|{how}"
         if folds.max(initial=0) == 0:
-            asked.append(CrossedScorer(name, signature, None, ONE_SCENARIO))
+            scorers.append(CrossedScorer(name, signature, None, ONE_SCENARIO))
             continue
         won = [learner.learn(PairSides(fits, cold, np.tile(folds, 2))).won for cold in (passes, away)]
-        (one, two), (three, four) = (np.split(each, 2) for each in won)
-        asked.append(CrossedScorer(name, signature, CrossedVerdicts((one, two), (three, four))))
-    return asked
+        (first, second), (third, fourth) = (np.split(each, 2) for each in won)
+        scorers.append(CrossedScorer(name, signature, CrossedVerdicts((first, second), (third, fourth))))
+    return scorers
 
 
 def _counted(items: CrossedItems) -> list[CrossedScorer]:
@@ -307,16 +309,16 @@ def _counted(items: CrossedItems) -> list[CrossedScorer]:
         own = [words(replies[row], language) for replies in items.replies]
         lengths[:, :, row] = [len(reply) for reply in own]
         for side, context in enumerate(both):
-            said = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], language)}
-            echoes[side, :, row] = [_share(reply, said) for reply in own]
+            seeker_words = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], language)}
+            echoes[side, :, row] = [_share(reply, seeker_words) for reply in own]
             changes[side, :, row] = [_share(reply, last[side] - last[1 - side]) for reply in own]
     of_change = signature_line(share="words-of-the-reply-in-this-last-turn-and-not-in-the-other", tok=Lexicon(language).tokens)
     named = (("length", length.signature, lengths), ("echo", echo.signature, echoes), (ECHO_OF_CHANGE, of_change, changes))
     return [CrossedScorer(name, f"{signature}|{MORE}", CrossedVerdicts.of(*np.round(scores, PLACES))) for name, signature, scores in named]
 
 
-def _share(own: Sequence[str], said: set[str]) -> float:
-    return sum(word in said for word in own) / len(own) if own else 0.0
+def _share(own: Sequence[str], known: set[str]) -> float:
+    return sum(word in known for word in own) / len(own) if own else 0.0
 
 
 def _alike(items: CrossedItems, seed: int, embedding: Embedding) -> list[CrossedScorer]:
@@ -336,10 +338,10 @@ def _alike(items: CrossedItems, seed: int, embedding: Embedding) -> list[Crossed
     return [
         CrossedScorer(
             name,
-            f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}",
-            CrossedVerdicts.of(*np.round(found, COSINE_PLACES)),
+            f"{embedding.of_cosines}|cosine:{compared},{COSINE_PLACES}-places|{MORE}",
+            CrossedVerdicts.of(*np.round(cosines, COSINE_PLACES)),
         )
-        for name, beside, found in ((LAST, "last-turn", last), (WHOLE_CONTEXT, "mean-of-turns", whole))
+        for name, compared, cosines in ((LAST, "last-turn", last), (WHOLE_CONTEXT, "mean-of-turns", whole))
     ]
 
 
@@ -347,7 +349,7 @@ WHOLE_SETS = "not applicable: whole sets of texts are measured"
 
 
 def crossed_tables(
-    stand: Evaluation, known: Sequence[MetricFault], given: Sequence[PrecomputedCrossedScores] = (), *, shortcuts: bool = True,
+    evaluation: Evaluation, known: Sequence[MetricFault], crossed_scores: Sequence[PrecomputedCrossedScores] = (), *, shortcuts: bool = True,
     embedding: Embedding | None = None,
 ) -> tuple[CrossedTable | None, list[MetricFault]]:  # fmt: skip
     """What is made of crossed items, where the release has some in the splits that are measured; and new faults. ``known`` are those over
@@ -356,25 +358,25 @@ def crossed_tables(
     Raises:
         InputError: if a file holds no score of these splits.
     """
-    items = read_items(stand.folder, stand.splits, stand.found.language)
-    there = set(items.ids) if items else set[str]()
-    if stray := [one for one in given if one.ids.isdisjoint(there)]:
-        what, fix = f"holds no score of a crossed item in {', '.join(stand.splits)}", "leave --split out, or name another"
-        raise InputError([Problem(str(one.path), what, fix) for one in stray])
+    items = read_items(evaluation.folder, evaluation.splits, evaluation.selection.language)
+    present = set(items.ids) if items else set[str]()
+    if stray := [scores for scores in crossed_scores if scores.ids.isdisjoint(present)]:
+        what, fix = f"holds no score of a crossed item in {', '.join(evaluation.splits)}", "leave --split out, or name another"
+        raise InputError([Problem(str(scores.path), what, fix) for scores in stray])
     if not items:
         return None, []
     stage("crossed items")
     # Scores that are given of pairs are of no crossed item.
-    metrics = [metric for metric in stand.found.metrics if not isinstance(metric, PrecomputedScores)]
+    metrics = [metric for metric in evaluation.selection.metrics if not isinstance(metric, PrecomputedScores)]
     # No score of a metric is believed that failed as a whole over pairs.
-    broken = {one.metric: one.what for one in known if not one.texts}
-    asked, faults = asked_of([metric for metric in metrics if metric.name not in broken], items, stand.scoring)
-    asked += [
+    broken = {fault.metric: fault.what for fault in known if not fault.texts}
+    scorers, faults = asked_of([metric for metric in metrics if metric.name not in broken], items, evaluation.scoring)
+    scorers += [
         CrossedScorer(metric.name, metric.signature, None, f"it failed: {broken[metric.name]}")
         for metric in metrics
         if metric.name in broken
     ]
-    asked += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in stand.found.diversities]
-    asked += [scorer_of_file(one, items, strict=stand.strict) for one in given]
-    simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []
-    return crossed_of(items, asked, simple, stand.chance), faults
+    scorers += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in evaluation.selection.diversities]
+    scorers += [scorer_of_file(scores, items, strict=evaluation.strict) for scores in crossed_scores]
+    simple = shortcuts_of(items, evaluation.chance.seed, embedding) if shortcuts else []
+    return crossed_of(items, scorers, simple, evaluation.chance), faults

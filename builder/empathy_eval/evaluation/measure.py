@@ -50,14 +50,14 @@ GROUP = 10_000
 
 @dataclass(frozen=True)
 class TextScores:
-    """The score of every text by metric, shape (pairs, texts), nan where there is none; ``there`` says which texts a pair has.
+    """The score of every text by metric, shape (pairs, texts), nan where there is none; ``present`` says which texts a pair has.
 
     The texts of a pair are those of ``TEXTS``, in that order. A metric that reads a reference gives references none.
     ``word_margins`` are by pair, as :class:`empathy_eval.evaluation.inversion.rows.ShortcutAudit` has them.
     """
 
     pair_ids: Sequence[str]
-    there: NDArray[np.bool_]
+    present: NDArray[np.bool_]
     scores: Mapping[str, NDArray[np.float32]]
     word_margins: Mapping[str, float] = field(default_factory=dict)
 
@@ -70,24 +70,26 @@ class TextScores:
         """The groups of rows of the file: pair after pair the texts that it has."""
         for start in range(0, len(self.pair_ids), GROUP):
             rows = slice(start, start + GROUP)
-            pairs, texts = np.nonzero(self.there[rows])
+            pairs, texts = np.nonzero(self.present[rows])
             names = [pa.array(some, pa.string()).take(pa.array(at)) for some, at in ((self.pair_ids[rows], pairs), (TEXTS, texts))]
             names.append(pa.array(map(self.word_margins.get, names[0].to_pylist()), pa.float64()))
-            scores = [pa.array(one[rows][pairs, texts], SCORE, from_pandas=True) for one in self.scores.values()]
+            scores = [pa.array(values[rows][pairs, texts], SCORE, from_pandas=True) for values in self.scores.values()]
             yield pa.table([*names, *scores], self.schema)
 
 
-def of_references(stand: Evaluation) -> dict[str, Array]:
+def of_references(evaluation: Evaluation) -> dict[str, Array]:
     """What the metrics that read no reference give references; what the audit needs of it is kept for it.
 
     A reference that a metric fails on has no score, which is no fault of the report: none of its tables is made of it.
     """
-    alone = [metric for metric in stand.found.metrics if REFERENCE not in metric.reads]
-    pairs = Pairs(stand.pairs.pair_ids, stand.pairs.references, {REFERENCE: stand.pairs.references}, stand.pairs.contexts)
-    made = {name: one.rows for name, one in statistics_of(alone, pairs, stand.scoring).items() if one.rows}
-    if Vader.name in made:
-        stand.known[Vader.name] = made[Vader.name]
-    return {one.name: scores_of(one, made[one.name][REFERENCE]) for one in alone if one.name in made}
+    alone = [metric for metric in evaluation.selection.metrics if REFERENCE not in metric.reads]
+    pairs = Pairs(
+        evaluation.pairs.pair_ids, evaluation.pairs.references, {REFERENCE: evaluation.pairs.references}, evaluation.pairs.contexts
+    )
+    statistics = {name: result.rows for name, result in statistics_of(alone, pairs, evaluation.scoring).items() if result.rows}
+    if Vader.name in statistics:
+        evaluation.known[Vader.name] = statistics[Vader.name]
+    return {metric.name: scores_of(metric, statistics[metric.name][REFERENCE]) for metric in alone if metric.name in statistics}
 
 
 def text_scores(
@@ -95,19 +97,19 @@ def text_scores(
     rated: Sequence[Scores],
 ) -> TextScores:  # fmt: skip
     """The scores of all texts, from those of references and the statistics that the tables are made of."""
-    place = {pair: row for row, pair in enumerate(pairs.pair_ids)}
-    some = np.array([place[pair] for pair in controls.pair_ids], dtype=np.int64)
-    there = np.ones((len(pairs), len(TEXTS)), dtype=bool)
-    there[:, -len(CONTROLS) :] = np.isin(np.arange(len(pairs)), some)[:, None]
-    found = {}
+    row_of = {pair: row for row, pair in enumerate(pairs.pair_ids)}
+    rows = np.array([row_of[pair] for pair in controls.pair_ids], dtype=np.int64)
+    present = np.ones((len(pairs), len(TEXTS)), dtype=bool)
+    present[:, -len(CONTROLS) :] = np.isin(np.arange(len(pairs)), rows)[:, None]
+    scores = {}
     for metric, released, cells in rated:
-        made = found[metric.name] = np.full(there.shape, np.nan, dtype=np.float32)
-        made[:, 0] = references.get(metric.name, np.nan)
+        values = scores[metric.name] = np.full(present.shape, np.nan, dtype=np.float32)
+        values[:, 0] = references.get(metric.name, np.nan)
         for name, statistics in released.items():
-            made[:, TEXTS.index(name)] = scores_of(metric, statistics)
+            values[:, TEXTS.index(name)] = scores_of(metric, statistics)
         for name in CONTROLS if cells else ():
-            made[some, TEXTS.index(name)] = scores_of(metric, cells[name])
-    return TextScores(pairs.pair_ids, there, found)
+            values[rows, TEXTS.index(name)] = scores_of(metric, cells[name])
+    return TextScores(pairs.pair_ids, present, scores)
 
 
 def write_text_scores(path: Path, scores: TextScores, about: Mapping[str, str] | None = None) -> None:
@@ -161,18 +163,18 @@ def _rows(pairs: Corpus, at: Any, rated: Sequence[Scores]) -> Iterator[dict[str,
             }  # fmt: skip
 
 
-def _columns(metric: Metric, released: Statistics, cells: Statistics, at: Any) -> dict[str, Array]:
+def _columns(metric: Metric, released: Statistics, cells: Statistics, rows: Any) -> dict[str, Array]:
     """Scores and verdicts by column over all pairs, nan where there is none."""
 
     def spread(values: Array) -> Array:
         """Values of the pairs with controls, over all pairs."""
-        return np.where(at >= 0, np.append(values, np.nan)[at], np.nan)
+        return np.where(rows >= 0, np.append(values, np.nan)[rows], np.nan)
 
-    known = {name: scores_of(metric, one) for name, one in released.items()}
-    known |= {name: spread(scores_of(metric, cell)) for name, cell in cells.items() if name not in known}
-    missing = np.full(len(at), np.nan)
-    verdicts = {pair.name: duels_of(metric, released, pair).won() for pair in PAIRS}
-    verdicts |= {one.name: spread(duels_of(metric, cells, one).won()) for one in TWO_BY_TWO if one.sides and cells}
+    known = {name: scores_of(metric, values) for name, values in released.items()}
+    known |= {name: spread(scores_of(metric, values)) for name, values in cells.items() if name not in known}
+    missing = np.full(len(rows), np.nan)
+    verdicts = {contrast.name: duels_of(metric, released, contrast).won() for contrast in PAIRS}
+    verdicts |= {contrast.name: spread(duels_of(metric, cells, contrast).won()) for contrast in TWO_BY_TWO if contrast.sides and cells}
     return {column: known.get(name, missing) for name, column in SCORES.items()} | {
         column: verdicts.get(name, missing) for name, column in VERDICTS.items()
     }
@@ -182,7 +184,7 @@ def _columns(metric: Metric, released: Statistics, cells: Statistics, at: Any) -
 class ExtraMeasurements:
     """What is measured beside the inversion: attacks on at most so many pairs, fairness, and shortcuts, with or without an embedding.
 
-    ``given`` are scores of crossed items from elsewhere.
+    ``crossed_scores`` are scores of crossed items from files.
     """
 
     attacks: Attacks | None = None
@@ -190,33 +192,33 @@ class ExtraMeasurements:
     fairness: FairnessTest | None = None
     shortcuts: bool = True
     embedding: Embedding | None = None
-    given: Sequence[PrecomputedCrossedScores] = ()
+    crossed_scores: Sequence[PrecomputedCrossedScores] = ()
 
-    def told(self, what: str) -> list[str]:
-        """What is told of scores of crossed items in tables that are of pairs."""
-        return [f"{one.path.stem}: {what}, as its scores are of crossed items" for one in self.given]
+    def note_crossed(self, what: str) -> list[str]:
+        """Notes on scores of crossed items for tables of pairs."""
+        return [f"{scores.path.stem}: {what}, as its scores are of crossed items" for scores in self.crossed_scores]
 
 
-def of_scores(stand: Evaluation, scores: AllScores, beside: ExtraMeasurements) -> dict[str, Any]:
+def of_scores(evaluation: Evaluation, scores: AllScores, extra: ExtraMeasurements) -> dict[str, Any]:
     """The tables that are made of scores, by their names in ``ReleaseTables``: who holds the scores can forget them then."""
-    attacks, fairness = beside.attacks, beside.fairness
+    attacks, fairness = extra.attacks, extra.fairness
     return {
-        "attacks": attack_table(stand, scores.rated, attacks, beside.most, beside.told("not attacked")) if attacks else None,
-        "fairness": fairness.tables(scores.rated, beside.told("is not asked")) if fairness else None,
-        **stand.tables(scores),
+        "attacks": attack_table(evaluation, scores.rated, attacks, extra.most, extra.note_crossed("not attacked")) if attacks else None,
+        "fairness": fairness.tables(scores.rated, extra.note_crossed("is not asked")) if fairness else None,
+        **evaluation.tables(scores),
     }
 
 
-def of_texts(stand: Evaluation, tables: dict[str, Any], beside: ExtraMeasurements) -> dict[str, Any]:
+def of_texts(evaluation: Evaluation, tables: dict[str, Any], extra: ExtraMeasurements) -> dict[str, Any]:
     """The tables with those that read the texts again, and with all faults; a first look at some pairs has none of them."""
-    whole = stand.chance.limit is None
-    audit = audit_of(stand, beside.embedding) if whole and beside.shortcuts else None
+    whole = evaluation.chance.limit is None
+    audit = audit_of(evaluation, extra.embedding) if whole and extra.shortcuts else None
     crossed, faults = None, tables["faults"]
     if whole:
-        crossed, new = crossed_tables(stand, faults, beside.given, shortcuts=beside.shortcuts, embedding=beside.embedding)
+        crossed, new = crossed_tables(evaluation, faults, extra.crossed_scores, shortcuts=extra.shortcuts, embedding=extra.embedding)
         faults = with_new(faults, new)
-    late = [one.faults for one in (tables["fairness"], tables["attacks"]) if one]
-    return {**tables, "audit": audit, "crossed": crossed, "faults": with_new(faults, *late)}
+    faults_of_tables = [table.faults for table in (tables["fairness"], tables["attacks"]) if table]
+    return {**tables, "audit": audit, "crossed": crossed, "faults": with_new(faults, *faults_of_tables)}
 
 
 # The name of all splits, and what the ids of curated seed dialogues have.
@@ -248,25 +250,26 @@ def score(
     if items:
         check_items(items)
     language = language_of(configuration)
-    found = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
-    splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
+    selection = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
+    splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"])
     chosen, found_judges = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
     ruled, wholes = ([judge for judge in found_judges if judge.whole is whole] for whole in (False, True))
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
     _refuse_items(of_items if limit is not None else ())
-    for some in (scores, [item.path for item in of_items]):
-        named_apart(
-            [*(metric.name for metric in (*found.metrics, *ruled, *wholes)), *(diversity.name for diversity in found.diversities)], some
-        )
-    given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
-    stand = Evaluation(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
-    _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
-    notes += [FIRST_LOOK.format(len(stand.pairs))] if limit is not None else []
-    dialogues = _of_dialogues(stand, wholes)
-    beside = ExtraMeasurements(chosen, fairness=fairness(stand) if fairness else None, shortcuts=shortcuts, given=of_items)
-    tables = of_texts(stand, _of_scores(stand, beside, items), beside)
-    asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None, **_named(wholes)}
-    return ReleaseTables(**tables, dialogues=dialogues, notes=tuple(notes), provenance=_provenance(stand, files, chosen, asked))
+    known = [metric.name for metric in (*selection.metrics, *ruled, *wholes, *selection.diversities)]
+    for paths in (scores, [crossed.path for crossed in of_items]):
+        named_apart(known, paths)
+    precomputed = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
+    evaluation = Evaluation(
+        release_dir, replace(selection, metrics=(*selection.metrics, *precomputed)), chance, scoring, splits=splits, strict=strict
+    )
+    _refuse_unscored(evaluation, release_dir, dict(zip([*map(str, scores), *(judge.name for judge in ruled)], precomputed, strict=True)))
+    notes += [FIRST_LOOK.format(len(evaluation.pairs))] if limit is not None else []
+    dialogues = _of_dialogues(evaluation, wholes)
+    extra = ExtraMeasurements(chosen, fairness=fairness(evaluation) if fairness else None, shortcuts=shortcuts, crossed_scores=of_items)
+    tables = of_texts(evaluation, _of_scores(evaluation, extra, items), extra)
+    settings = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None, **_named(wholes)}
+    return ReleaseTables(**tables, dialogues=dialogues, notes=tuple(notes), provenance=_provenance(evaluation, files, chosen, settings))
 
 
 def _named(wholes: Sequence[PrecomputedScores]) -> dict[str, list[str]]:
@@ -280,21 +283,21 @@ def _refuse_items(scores: Sequence[PrecomputedCrossedScores]) -> None:
         raise input_error(scores[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
 
 
-def _of_dialogues(stand: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
+def _of_dialogues(evaluation: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
     """The table of judges of whole dialogues, of which a first look at some pairs has none; a judge without a score is refused."""
-    table = dialogue_table(stand, judges) if stand.chance.limit is None else None
+    table = dialogue_table(evaluation, judges) if evaluation.chance.limit is None else None
     silent = {judge.name for judge in judges} - {row.metric for row in table.inversion} if table else set()
-    what = f"holds no score of a whole dialogue in {', '.join(stand.splits)}"
+    what = f"holds no score of a whole dialogue in {', '.join(evaluation.splits)}"
     refuse([Problem(name, what, "leave --split out, or name another") for name in sorted(silent)])
     return table
 
 
-def _of_scores(stand: Evaluation, beside: ExtraMeasurements, items: Path | None) -> dict[str, Any]:
+def _of_scores(evaluation: Evaluation, extra: ExtraMeasurements, items: Path | None) -> dict[str, Any]:
     """The tables that are made of scores, which are forgotten then; and the file of these."""
-    scores = stand.scores()
+    scores = evaluation.scores()
     if items:
-        write_items(items, stand.pairs, stand.controls, scores.rated)
-    return of_scores(stand, scores, beside)
+        write_items(items, evaluation.pairs, evaluation.controls, scores.rated)
+    return of_scores(evaluation, scores, extra)
 
 
 def splits_measured(
@@ -304,28 +307,28 @@ def splits_measured(
 
     With such a metric ``default`` is measured where no split is named, if it holds pairs.
     """
-    seen = {one.name: trained for one in metrics if (trained := _trained_on(one, release_dir, name))}
-    if split is None and seen and column(release_dir, "pairs", "pair_id", default):
+    trained_metrics = {metric.name: trained for metric in metrics if (trained := _trained_on(metric, release_dir, name))}
+    if split is None and trained_metrics and column(release_dir, "pairs", "pair_id", default):
         splits, chosen = tuple(default), True
     else:
         splits, chosen = SPLITS if split in (None, ALL) else (str(split),), False
     notes = []
-    for metric, trained in seen.items():
-        said = f"{metric} was trained on {listed(trained)} of this release"
-        if both := [one for one in trained if one in splits]:
-            notes.append(f"warning: {said}: no figure over {listed(both)} shows how good it is")
+    for metric, trained in trained_metrics.items():
+        trained_note = f"{metric} was trained on {listed(trained)} of this release"
+        if both := [split for split in trained if split in splits]:
+            notes.append(f"warning: {trained_note}: no figure over {listed(both)} shows how good it is")
         elif chosen:
-            notes.append(f"{said}: measured on {listed(splits)} alone; --split {ALL} measures all")
+            notes.append(f"{trained_note}: measured on {listed(splits)} alone; --split {ALL} measures all")
     return splits, notes
 
 
 def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
     """The splits of a release that a metric was trained on, as far as it says so."""
-    told: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, TrainedMetric) else {}
-    found = set(told.get(name, ()))
-    if seeds := [one for one in told.get(SEEDS, ()) if one not in found]:
-        found |= {seed for seed in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [seed]))}
-    return [split for split in SPLITS if split in found]
+    declared: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, TrainedMetric) else {}
+    splits = set(declared.get(name, ()))
+    if seeds := [split for split in declared.get(SEEDS, ()) if split not in splits]:
+        splits |= {seed for seed in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [seed]))}
+    return [split for split in SPLITS if split in splits]
 
 
 def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[PrecomputedScores]:
@@ -338,26 +341,35 @@ def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: boo
     return [read_scores(path, known, controls, higher_is_better=higher_is_better) for path in scores]
 
 
-def _provenance(stand: Evaluation, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
+def _provenance(evaluation: Evaluation, files: Sequence[Path], chosen: Attacks | None, settings: Mapping[str, Any]) -> Provenance:
     """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
-    found, of_files = stand.found, {file.stem for file in files}
+    selection, from_files = evaluation.selection, {file.stem for file in files}
     metrics = [
-        *(metric.name for metric in found.metrics if not isinstance(metric, PrecomputedScores)),
-        *(diversity.name for diversity in found.diversities),
+        *(metric.name for metric in selection.metrics if not isinstance(metric, PrecomputedScores)),
+        *(diversity.name for diversity in selection.diversities),
     ]
-    judges = [metric.name for metric in found.metrics if isinstance(metric, PrecomputedScores) and metric.name not in of_files]
-    attacks = [one.name for one in chosen.some] if chosen else []
-    how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
-    return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)
+    judges = [metric.name for metric in selection.metrics if isinstance(metric, PrecomputedScores) and metric.name not in from_files]
+    attacks = [attack.name for attack in chosen.some] if chosen else []
+    all_settings = {
+        "metrics": metrics,
+        "judges": judges,
+        "strict": evaluation.strict,
+        "attacks": attacks,
+        **settings,
+        **asdict(evaluation.chance),
+    }
+    return Provenance.of(
+        evaluation.folder, evaluation.splits, (len(evaluation.pairs), len(evaluation.controls)), map(file_of, files), **all_settings
+    )
 
 
-def _refuse_unscored(stand: Evaluation, release_dir: Path, given: Mapping[str, PrecomputedScores]) -> None:
+def _refuse_unscored(evaluation: Evaluation, release_dir: Path, scores: Mapping[str, PrecomputedScores]) -> None:
     """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
-    splits, fix = ", ".join(stand.splits), "leave --split out, or name another"
-    if not len(stand.pairs):
+    splits, fix = ", ".join(evaluation.splits), "leave --split out, or name another"
+    if not len(evaluation.pairs):
         raise input_error(release_dir, f"holds no pairs in {splits}", fix)
     what = f"holds no score of a pair in {splits}"
-    refuse(Problem(place, what, fix) for place, one in given.items() if one.pair_ids.isdisjoint(stand.pairs.pair_ids))
+    refuse(Problem(place, what, fix) for place, precomputed in scores.items() if precomputed.pair_ids.isdisjoint(evaluation.pairs.pair_ids))
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

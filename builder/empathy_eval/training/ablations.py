@@ -93,49 +93,49 @@ class Asked:
     ratings: Path | None = None
 
 
-def ablate(asked: Asked, out: Path) -> Ablation:
+def ablate(plan: Asked, out: Path) -> Ablation:
     """Trains all students into folders of ``out``, and writes and returns what they are worth; those that are there are not trained again.
 
     Raises:
         InputError: if there is no teacher, no split that it annotated is left out of training, or ``out`` holds something else.
         JobError: if a folder cannot be written.
     """
-    if asked.task.teacher is None:
+    if plan.task.teacher is None:
         raise input_error("--ablate", "needs a teacher, whose values are what students are held against", "name one with --teacher")
-    names = [_label(encoder, seed) for encoder in asked.encoders for seed in asked.seeds]
+    names = [_label(encoder, seed) for encoder in plan.encoders for seed in plan.seeds]
     if twice := [name for name in names if names.count(name) > 1]:
         raise input_error("--ablate", f'"{twice[0]}" is the name of two', "name each encoder and seed once")
-    if out.exists() and (not out.is_dir() or is_model(out) or {one.name for one in out.iterdir()} - {ABLATION, *names}):
+    if out.exists() and (not out.is_dir() or is_model(out) or {path.name for path in out.iterdir()} - {ABLATION, *names}):
         raise input_error(out, "holds something other than these ablations", "name another folder with --out")
-    held = _HeldOut.of(asked)
-    rows = [held.of_teacher()]
-    for encoder in asked.encoders:
-        for seed in asked.seeds:
-            course = replace(asked.task.course, seed=seed)
-            task = replace(asked.task, encoder=encoder, course=course)
-            rows += _rows(task, held, out / _label(encoder, seed))
+    held_out = _HeldOut.of(plan)
+    rows = [held_out.of_teacher()]
+    for encoder in plan.encoders:
+        for seed in plan.seeds:
+            course = replace(plan.task.course, seed=seed)
+            task = replace(plan.task, encoder=encoder, course=course)
+            rows += _rows(task, held_out, out / _label(encoder, seed))
     paper = tuple(read_yaml(data_folder("release") / "paper_ablations.yaml", "paper_ablations"))
-    told: dict[str, Any] = {
-        "teacher": asked.task.teacher,
-        "encoders": [Path(one).name for one in asked.encoders],
-        "seeds": list(asked.seeds),
+    settings: dict[str, Any] = {
+        "teacher": plan.task.teacher,
+        "encoders": [Path(path).name for path in plan.encoders],
+        "seeds": list(plan.seeds),
     }
-    told |= {
-        "alpha": asked.alpha,
-        **{name: setting for name, setting in asked.task.course.settings().items() if name not in ("seed", "objective")},
+    settings |= {
+        "alpha": plan.alpha,
+        **{name: setting for name, setting in plan.task.course.settings().items() if name not in ("seed", "objective")},
     }
-    made = Provenance.of(asked.task.release, (held.split,), files=map(file_of, [asked.ratings] if asked.ratings else []), **told)
-    found = Ablation(out, held.split, len(held.rated), tuple(rows), paper, provenance=made)
+    provenance = Provenance.of(plan.task.release, (held_out.split,), files=map(file_of, [plan.ratings] if plan.ratings else []), **settings)
+    result = Ablation(out, held_out.split, len(held_out.rated), tuple(rows), paper, provenance=provenance)
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / ABLATION, json_text(found.to_json()) + "\n")
-    return found
+    write_whole(out / ABLATION, json_text(result.to_json()) + "\n")
+    return result
 
 
 def _label(encoder: str, seed: int) -> str:
     return f"{Path(encoder).name}-seed-{seed}"
 
 
-def _rows(task: TrainingTask, held: _HeldOut, folder: Path) -> Iterator[Row]:
+def _rows(task: TrainingTask, held_out: _HeldOut, folder: Path) -> Iterator[Row]:
     """The rows of one encoder and seed; drops are from its full students."""
     full: Mapping[str, Array] | None = None
     for number, (name, change) in enumerate(TRAINED.items(), 1):
@@ -144,15 +144,17 @@ def _rows(task: TrainingTask, held: _HeldOut, folder: Path) -> Iterator[Row]:
             stage(f"training {name}, {number} of {len(TRAINED)}")
             train(own, "students", place)
         stage(f"measuring {name}, {number} of {len(TRAINED)}")
-        scores = held.scores(place)
+        scores = held_out.scores(place)
         full = full or scores
         about = Path(task.encoder).name, task.course.seed
-        yield Row(name, *about, held.figures(scores, full))
+        yield Row(name, *about, held_out.figures(scores, full))
         for row, part in WITHOUT.items() if name == FULL else ():
-            found = held.figures({**scores, SCORE: scores[part]}, full)
+            figures = held_out.figures({**scores, SCORE: scores[part]}, full)
             # Of the parts themselves there is nothing new.
             yield Row(
-                row, *about, {key: one for key, one in found.items() if key.partition(":")[0] not in (FLOW, CONTENT, TOGETHER, WITHIN)}
+                row,
+                *about,
+                {key: estimate for key, estimate in figures.items() if key.partition(":")[0] not in (FLOW, CONTENT, TOGETHER, WITHIN)},
             )
 
 
@@ -182,20 +184,20 @@ class _HeldOut:
     reckoning: Estimator
 
     @classmethod
-    def of(cls, asked: Asked) -> _HeldOut:
+    def of(cls, plan: Asked) -> _HeldOut:
         """That of the test split, or else of validation, by whatever of it the teacher annotated."""
-        task, problem = asked.task, None
-        for split in [one for one in HELD if one not in task.splits]:
+        task, problem = plan.task, None
+        for split in [split for split in HELD if split not in task.splits]:
             try:
                 rated = rated_by_teacher(replace(task, splits=(split,)))
             except InputError as error:
                 problem = error
                 continue
-            people = mean_ratings(task.release, asked.ratings, (split,)) if asked.ratings else None
-            signed = signature_line(teacher=task.teacher, split=split, alpha=asked.alpha, flow=task.course.flow)
+            people = mean_ratings(task.release, plan.ratings, (split,)) if plan.ratings else None
+            signed = signature_line(teacher=task.teacher, split=split, alpha=plan.alpha, flow=task.course.flow)
             chance = chance_of(read_manifest(task.release))
-            given, criterion = (people.given, people.criterion) if people else ({}, "")
-            return cls(task.release, split, asked.alpha, rated, given, criterion, Estimator(signed, chance))
+            ratings, criterion = (people.scores, people.criterion) if people else ({}, "")
+            return cls(task.release, split, plan.alpha, rated, ratings, criterion, Estimator(signed, chance))
         raise problem or input_error("--ablate", "no split is left out of training", "train on fewer splits with --split")
 
     @cached_property
@@ -207,23 +209,23 @@ class _HeldOut:
         """What students give each text, by part and as a score."""
         texts = self._texts
         contexts, replies = zip(*(texts[key] for key in self.keys), strict=True)
-        found = scorer_of(read_model(str(folder))).parts(Segments(replies, (), contexts))
-        parts: dict[str, Array] = {name: np.round(one, 4).astype(np.float64) for name, one in found.items()}
+        parts_of_scorer = scorer_of(read_model(str(folder))).parts(Segments(replies, (), contexts))
+        parts: dict[str, Array] = {name: np.round(values, 4).astype(np.float64) for name, values in parts_of_scorer.items()}
         return {**parts, SCORE: self._mixed(parts)}
 
     def _mixed(self, parts: Mapping[str, Array]) -> Array:
-        found: Array = np.round(self.alpha * parts[FLOW] + (1 - self.alpha) * parts[CONTENT], 6)
-        return found
+        mixed: Array = np.round(self.alpha * parts[FLOW] + (1 - self.alpha) * parts[CONTENT], 6)
+        return mixed
 
     @cached_property
     def _texts(self) -> dict[Text, tuple[Context, str]]:
-        found, wanted = dict[Text, tuple[Context, str]](), set(self.keys)
+        texts, keys = dict[Text, tuple[Context, str]](), set(self.keys)
         for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
             corpus = read_corpus(self.release, config, variants, contexts=True, splits=(self.split,))
             columns = {REFERENCE: corpus.references, **corpus.variants}
             for row, pair in enumerate(corpus.pair_ids):
-                found |= {(pair, name): (corpus.contexts[row], some[row]) for name, some in columns.items() if (pair, name) in wanted}
-        return found
+                texts |= {(pair, name): (corpus.contexts[row], some[row]) for name, some in columns.items() if (pair, name) in keys}
+        return texts
 
     @cached_property
     def teacher(self) -> dict[str, Array]:
@@ -239,15 +241,15 @@ class _HeldOut:
 
     def figures(self, scores: Mapping[str, Array], full: Mapping[str, Array]) -> dict[str, Estimate]:
         """All figures of students: with the teacher by part and as a score, their own, and with people beside the full ones."""
-        found = dict[str, Estimate]()
+        figures = dict[str, Estimate]()
         for name in (FLOW, CONTENT, SCORE):
             known = ~np.isnan(self.teacher[name])
-            names, one, other = self._names(known), scores[name][known], self.teacher[name][known]
-            found[f"{name}: r"] = self.reckoning.correlation(one, other, names, of=f"{name},teacher")
-            found[f"{name}: rho"] = self.reckoning.correlation(one, other, names, ranks=True, of=f"{name},teacher")
-            gap = np.abs(one - other).tolist()
-            found[f"{name}: mean error"] = self.reckoning.shares({"": gap}, names, mean=f"absolute-error,{name},teacher")[""]
-        return {**found, **self._own(scores), **self._with_people(scores, full)}
+            names, ours, theirs = self._names(known), scores[name][known], self.teacher[name][known]
+            figures[f"{name}: r"] = self.reckoning.correlation(ours, theirs, names, of=f"{name},teacher")
+            figures[f"{name}: rho"] = self.reckoning.correlation(ours, theirs, names, ranks=True, of=f"{name},teacher")
+            gap = np.abs(ours - theirs).tolist()
+            figures[f"{name}: mean error"] = self.reckoning.shares({"": gap}, names, mean=f"absolute-error,{name},teacher")[""]
+        return {**figures, **self._own(scores), **self._with_people(scores, full)}
 
     def _own(self, scores: Mapping[str, Array]) -> dict[str, Estimate]:
         """The accuracy at equal closeness where the teacher rated all four cells, and how flow and content go together."""
@@ -260,32 +262,34 @@ class _HeldOut:
         known = whole & ~np.isnan(scores[FLOW]) & ~np.isnan(scores[CONTENT])
         variants = [self.keys[row][1] for row in np.flatnonzero(known)]
         flow, content = (_centred(scores[name][known], variants) for name in (FLOW, CONTENT))
-        told = self._names(known)
+        names_of_known = self._names(known)
         return {
             "accuracy": self.reckoning.shares({"": won}, names, right="kind-over-cold,ties-half", duels="near,far")[""],
-            TOGETHER: self.reckoning.correlation(scores[FLOW][known], scores[CONTENT][known], told, of="flow,content"),
-            WITHIN: self.reckoning.correlation(flow, content, told, of="flow,content,less-means-of-variants"),
+            TOGETHER: self.reckoning.correlation(scores[FLOW][known], scores[CONTENT][known], names_of_known, of="flow,content"),
+            WITHIN: self.reckoning.correlation(flow, content, names_of_known, of="flow,content,less-means-of-variants"),
         }
 
     def _with_people(self, scores: Mapping[str, Array], full: Mapping[str, Array] | None) -> dict[str, Estimate]:
         """The correlation with people, and by how much of the full students' it is lower, over the same draws (Table 6)."""
         if not self.people:
             return {}
-        given = np.array([self.people.get(key, np.nan) for key in self.keys])
-        known = ~(np.isnan(given) | np.isnan(scores[SCORE]))
-        names, found = self._names(known), dict[str, Estimate]()
+        ratings = np.array([self.people.get(key, np.nan) for key in self.keys])
+        known = ~(np.isnan(ratings) | np.isnan(scores[SCORE]))
+        names, figures = self._names(known), dict[str, Estimate]()
         for name, ranks in (("r", False), ("rho", True)):
             of = f"score,people,{self.criterion}"
-            values, line = self.reckoning.correlated(scores[SCORE][known], given[known], names, ranks=ranks, of=of)
-            found[f"people: {name}"] = Estimate.of_resamples(
+            values, line = self.reckoning.correlated(scores[SCORE][known], ratings[known], names, ranks=ranks, of=of)
+            figures[f"people: {name}"] = Estimate.of_resamples(
                 values, len(names), "in common", "one of the two is the same for all items", line
             )
             if full is not None:
-                whole, _ = self.reckoning.correlated(full[SCORE][known], given[known], names, ranks=ranks, of=of)
+                whole, _ = self.reckoning.correlated(full[SCORE][known], ratings[known], names, ranks=ranks, of=of)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     drop = (whole - values) / whole
-                found[f"drop in {name}"] = Estimate.of_resamples(drop, len(names), "in common", "not defined", f"{line}|drop:share-of-full")
-        return found
+                figures[f"drop in {name}"] = Estimate.of_resamples(
+                    drop, len(names), "in common", "not defined", f"{line}|drop:share-of-full"
+                )
+        return figures
 
     def _names(self, known: Any) -> list[str]:
         return [name for (name, _), is_known in zip(self.keys, known, strict=True) if is_known]
@@ -294,5 +298,5 @@ class _HeldOut:
 def _centred(values: Array, variants: Sequence[str]) -> Array:
     """Values less the mean of their variant."""
     groups = np.unique(variants, return_inverse=True)[1]
-    found: Array = values - (np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))[groups] if len(values) else values
-    return found
+    centred: Array = values - (np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))[groups] if len(values) else values
+    return centred

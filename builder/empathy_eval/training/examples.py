@@ -44,9 +44,9 @@ def read_labelled(paths: Sequence[Path]) -> list[LabelledReply]:
     Raises:
         InputError: if a file cannot be read, lacks a column, or holds a row that breaks the schema; all problems at once.
     """
-    found = [one for path in paths for one in _of_file(path)]
-    refuse([one for one in found if isinstance(one, Problem)])
-    return [one for one in found if isinstance(one, LabelledReply)]
+    problems_found = [text for path in paths for text in _of_file(path)]
+    refuse([text for text in problems_found if isinstance(text, Problem)])
+    return [text for text in problems_found if isinstance(text, LabelledReply)]
 
 
 def _of_file(path: Path) -> Iterator[LabelledReply | Problem]:
@@ -62,12 +62,12 @@ def _of_file(path: Path) -> Iterator[LabelledReply | Problem]:
             yield Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}")
             continue
         texts = dict(zip(head, cells, strict=True))
-        said, label = _messages(texts["context"]), label_of(texts["label"])
-        row = {**texts, "context": said, "label": label}
+        labels, label = _messages(texts["context"]), label_of(texts["label"])
+        row = {**texts, "context": labels, "label": label}
         wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled", by_hand=True)]
         yield from wrong
         if not wrong:
-            context = turns_of(said) if isinstance(said, str) else context_of(said)
+            context = turns_of(labels) if isinstance(labels, str) else context_of(labels)
             yield LabelledReply(context, texts["reply"], float(label), texts["source"], texts["licence"])
     if not any_row:
         yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
@@ -88,8 +88,8 @@ def turns_of(text: str) -> Context:
     """
     turns = list[dict[str, str]]()
     for line in text.strip().splitlines():
-        if found := SPEAKER.match(line):
-            turns.append({"role": ROLES[found[1].lower()], "text": line[found.end() :]})
+        if opening := SPEAKER.match(line):
+            turns.append({"role": ROLES[opening[1].lower()], "text": line[opening.end() :]})
         elif turns:
             turns[-1]["text"] += f"\n{line}"
         else:
@@ -108,11 +108,11 @@ def sources_of(rows: Sequence[LabelledReply]) -> tuple[dict[str, str], ...]:
     Raises:
         InputError: if a source is under two licences.
     """
-    found = sorted({(row.source, row.licence) for row in rows})
-    for (one, licence), (other, another) in zip(found, found[1:], strict=False):
-        if one == other:
-            raise input_error("--also", f'"{one}" is under "{licence}" and "{another}"', "name a source apart for each licence")
-    return tuple({"name": source, "licence": licence} for source, licence in found)
+    sources = sorted({(row.source, row.licence) for row in rows})
+    for (source, licence), (other, another) in zip(sources, sources[1:], strict=False):
+        if source == other:
+            raise input_error("--also", f'"{source}" is under "{licence}" and "{another}"', "name a source apart for each licence")
+    return tuple({"name": source, "licence": licence} for source, licence in sources)
 
 
 RUBRIC = "teacher"
@@ -168,7 +168,7 @@ def lessons_of(task: TrainingTask) -> TrainingExamples:
         raise input_error("--also", "does not apply to the objective ranking", "leave it out, or use another --objective")
     if task.course.flow == STRATEGY and task.teacher is None:
         raise input_error("--flow", f'"{STRATEGY}" needs the strategies that a teacher named', "name one with --teacher, or leave it out")
-    singles, pairs, seen = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
+    singles, pairs, reader = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
     nothing = (None,) * (len(parts) - 1)
@@ -182,42 +182,42 @@ def lessons_of(task: TrainingTask) -> TrainingExamples:
     read = ReleaseReader(task.release)
     read.take("also", [vars(row) | {"context": list(row.context)} for row in also])
     made_of = {"singles": len(singles), "pairs": len(pairs), **({"also": {"rows": len(also), "sha256": read.data.rows}} if also else {})}
-    singles.sort(key=lambda one: (one.context, one.reply, [-1.0 if target is None else target for target in one.targets]))
-    return TrainingExamples(singles, sorted(pairs), parts, seen.data, sources_of(also), made_of)
+    singles.sort(key=lambda example: (example.context, example.reply, [-1.0 if target is None else target for target in example.targets]))
+    return TrainingExamples(singles, sorted(pairs), parts, reader.data, sources_of(also), made_of)
 
 
 def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
     """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
-    seen, pairs = ReleaseReader(task.release), list[PreferencePair]()
-    for batch in batches_of(task, seen):
+    reader, pairs = ReleaseReader(task.release), list[PreferencePair]()
+    for batch in batches_of(task, reader):
         contexts = map(conversation_text, batch.winners.contexts)
         pairs += [PreferencePair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
-    return [], pairs, seen
+    return [], pairs, reader
 
 
 def _of_teacher(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
     """What the teacher said of single texts, and which of two it preferred, whatever the order they were shown in."""
-    seen = ReleaseReader(task.release)
-    rated = _rated(task, seen)
-    preferred = list(_preferred(task, seen))
-    contexts, texts = _texts(task, {name for name, _ in rated} | {name for name, _, _ in preferred}, seen)
-    missing = [one for one in [*rated, *((name, variant) for name, *both in preferred for variant in both)] if one not in texts]
+    reader = ReleaseReader(task.release)
+    rated = _rated(task, reader)
+    preferred = list(_preferred(task, reader))
+    contexts, texts = _texts(task, {name for name, _ in rated} | {name for name, _, _ in preferred}, reader)
+    missing = [text for text in [*rated, *((name, variant) for name, *both in preferred for variant in both)] if text not in texts]
     if missing:
         raise input_error(task.release, f'has annotations of "{missing[0][1]}" of {missing[0][0]}, but no such text', WHOLE)
-    singles = [RatedText(contexts[one[0]], texts[one], values) for one, values in rated.items()]
+    singles = [RatedText(contexts[text[0]], texts[text], values) for text, values in rated.items()]
     pairs = [
         PreferencePair(contexts[name], texts[name, winner], texts[name, loser], agreed)
         for name, winner, loser in preferred
         if any(agreed := _agreed(rated.get((name, winner)), rated.get((name, loser))))
     ]
-    return singles, pairs, seen
+    return singles, pairs, reader
 
 
 def _agreed(winner: tuple[float | None, ...] | None, loser: tuple[float | None, ...] | None) -> tuple[bool, ...]:
     """By part whether the teacher's own values do not speak against what it preferred."""
     if winner is None or loser is None:
         return (False,) * len(PARTS)
-    return tuple(one is not None and other is not None and one >= other for one, other in zip(winner, loser, strict=True))
+    return tuple(value is not None and other is not None and value >= other for value, other in zip(winner, loser, strict=True))
 
 
 def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]:
@@ -229,7 +229,7 @@ def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]
     return _rated(task, ReleaseReader(task.release))
 
 
-def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
+def _rated(task: TrainingTask, reader: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
     """By text the mean over samples of what the teacher said, part by part.
 
     Raises:
@@ -238,10 +238,10 @@ def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | 
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     teachers = set[str]()
     names = ("pair_id", "variant", "teacher", "rubric", "criterion", "sample", "value")
-    for rows in _annotated(task, seen, "annotations", names):
+    for rows in _annotated(task, reader, "annotations", names):
         teachers |= {row["teacher"] for row in rows if row["rubric"] == RUBRIC}
         own = [row for row in rows if (row["teacher"], row["rubric"]) == (task.teacher, RUBRIC) and row["criterion"] in PARTS]
-        seen.take("annotations", own)
+        reader.take("annotations", own)
         for row in own:
             if not 0 <= row["value"] <= 1:
                 raise input_error(task.release, f"has the value {row['value']} of {row['criterion']}, which is not from 0 to 1", WHOLE)
@@ -251,13 +251,13 @@ def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | 
         what = f'has no annotations of "{task.teacher}" by the rubric "{RUBRIC}" in {", ".join(task.splits)}'
         raise input_error(task.release, what, f"name one who rated it: {known}")
     if task.course.flow == STRATEGY:
-        values = {one: some for one, some in values.items() if one[2] != FLOW} | _flow_by_strategy(task, seen)
+        values = {value: some for value, some in values.items() if value[2] != FLOW} | _flow_by_strategy(task, reader)
     rated = sorted({(name, variant) for name, variant, _ in values})
     # A sum of sorted values is the same in any order of rows.
-    return {one: tuple(fmean(sorted(values[(*one, part)])) if (*one, part) in values else None for part in PARTS) for one in rated}
+    return {value: tuple(fmean(sorted(values[(*value, part)])) if (*value, part) in values else None for part in PARTS) for value in rated}
 
 
-def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str, str, str], list[float]]:
+def _flow_by_strategy(task: TrainingTask, reader: ReleaseReader) -> dict[tuple[str, str, str], list[float]]:
     """By text what the strategy is worth that the teacher says it uses, a value a sample.
 
     Raises:
@@ -266,10 +266,10 @@ def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str
     places = {strategy.name: place for place, strategy in enumerate(load_taxonomy().strategies)}
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     rubrics = set[str]()
-    for rows in _annotated(task, seen, "strategies", ("pair_id", "teacher", "rubric", "sample", "ideal", "variant", "named")):
+    for rows in _annotated(task, reader, "strategies", ("pair_id", "teacher", "rubric", "sample", "ideal", "variant", "named")):
         own = [row for row in rows if row["teacher"] == task.teacher]
         rubrics |= {row["rubric"] for row in own}
-        seen.take("strategies", own)
+        reader.take("strategies", own)
         for row in own:
             try:
                 values[row["pair_id"], row["variant"], FLOW].append(float(strategy_flow(row["ideal"], places[row["named"]])[0]))
@@ -282,17 +282,17 @@ def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str
     return values
 
 
-def _preferred(task: TrainingTask, seen: ReleaseReader) -> Iterator[tuple[str, str, str]]:
+def _preferred(task: TrainingTask, reader: ReleaseReader) -> Iterator[tuple[str, str, str]]:
     """(pair, winner, loser) of each comparison whose winner was the same in both orders."""
     names = ("pair_id", "variant_1", "variant_2", "teacher", "rubric", "sample", "consistent", "winner")
     rubrics = set[str]()
-    for rows in _annotated(task, seen, "comparisons", names, "winner"):
+    for rows in _annotated(task, reader, "comparisons", names, "winner"):
         own = [row for row in rows if row["teacher"] == task.teacher and row["consistent"] and row["winner"] is not None]
         rubrics |= {row["rubric"] for row in own}
         if len(rubrics) > 1:
             what = f'has comparisons of "{task.teacher}" by several rubrics: {", ".join(sorted(rubrics))}'
             raise input_error(task.release, what, "release it with the comparisons of one rubric")
-        seen.take("comparisons", own)
+        reader.take("comparisons", own)
         for row in own:
             both = {row["variant_1"], row["variant_2"]}
             if row["winner"] not in both or len(both) != 2:
@@ -301,21 +301,21 @@ def _preferred(task: TrainingTask, seen: ReleaseReader) -> Iterator[tuple[str, s
 
 
 def _annotated(
-    task: TrainingTask, seen: ReleaseReader, config: str, names: Sequence[str], empty: str = ""
+    task: TrainingTask, reader: ReleaseReader, config: str, names: Sequence[str], empty: str = ""
 ) -> Iterator[list[dict[str, Any]]]:
     for split in task.splits:
         if file_of(task.release, config, split).is_file():
-            yield from seen.rows_of(config, split, names, empty)
+            yield from reader.rows_of(config, split, names, empty)
 
 
-def _texts(task: TrainingTask, wanted: set[str], seen: ReleaseReader) -> tuple[dict[str, str], dict[Text, str]]:
+def _texts(task: TrainingTask, pair_ids: set[str], reader: ReleaseReader) -> tuple[dict[str, str], dict[Text, str]]:
     """By pair its context, and by pair and variant the text."""
     contexts, texts = dict[str, str](), dict[Text, str]()
     for config, variants in TEXTS.items():
         for split in task.splits:
-            for rows in seen.rows_of(config, split, ("pair_id", "context", *variants)):
-                own = [row for row in rows if row["pair_id"] in wanted]
-                seen.take(config, own)
+            for rows in reader.rows_of(config, split, ("pair_id", "context", *variants)):
+                own = [row for row in rows if row["pair_id"] in pair_ids]
+                reader.take(config, own)
                 task.progress(len(own))
                 for row in own:
                     contexts[row["pair_id"]] = conversation_text(row["context"])

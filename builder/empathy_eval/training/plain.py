@@ -49,19 +49,19 @@ def train_over_encoder(task: TrainingTask) -> TrainedArrays:
         InputError: if packages are missing, the encoder is none, there are no pairs, or a file of the release is damaged.
     """
     encoder = encoder_named(task.encoder)
-    made = _trained(task, EncoderFeatures(encoder).of)
+    trained = _trained(task, EncoderFeatures(encoder).of)
     settings = {
         "embedding": "mean of tokens, length 1, of the reply, and its product with that of the seeker's last turn",
         "embedding_places": bertscore.PLACES,
         "encoder_files": encoder.files, **{name: metadata.version(name) for name in ("bert-score", "torch", "transformers")},
     }  # fmt: skip
-    return replace(made, settings={**made.settings, **settings}, encoder={"name": encoder.name, "sha256": encoder.sha256})
+    return replace(trained, settings={**trained.settings, **settings}, encoder={"name": encoder.name, "sha256": encoder.sha256})
 
 
 def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> TrainedArrays:
     """The model of these features, of which the first are those of the word lists."""
-    seen, won, lost, bounds = ReleaseReader(task.release), list[Kept](), list[Kept](), list[int]()
-    for batch in batches_of(task, seen):
+    reader, won, lost, bounds = ReleaseReader(task.release), list[Kept](), list[Kept](), list[int]()
+    for batch in batches_of(task, reader):
         for rows, side in ((won, batch.winners), (lost, batch.losers)):
             # Half the memory: a million fits.
             rows.append(features(side).astype(np.int32))
@@ -74,15 +74,15 @@ def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> Trai
         "form": "mean-difference-over-pooled-spread", "shrinkage": SHRINKAGE, "clip": CLIP, "places": PLACES, "score": "logistic",
         "context": "the seeker's last turn", "scored": "shares of words and sentences",
     }  # fmt: skip
-    told = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
+    features_used = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
     low, high = (
         [getattr(np, end)([side[:, place] for side in (winners, losers)]) / UNIT for place in range(len(lists.names))]
         for end in ("min", "max")
     )
-    ranges = {name: [float(one), float(other)] for name, one, other in zip(lists.names, low, high, strict=True)}
+    ranges = {name: [float(least), float(most)] for name, least, most in zip(lists.names, low, high, strict=True)}
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
     return TrainedArrays(
-        arrays, settings, len(winners), seen.data, {"languages": ["en"], "words": bounds, "features": ranges}, told,
+        arrays, settings, len(winners), reader.data, {"languages": ["en"], "words": bounds, "features": ranges}, features_used,
         sources=({"name": "vaderSentiment, its lexicon (the signs of its words)", "licence": "MIT"},),
     )  # fmt: skip
 
@@ -97,11 +97,11 @@ def direction(winners: Whole, losers: Whole) -> LinearModel:
         _weight(gain, math.sqrt((winner**2 + loser**2) / 2), spread, len(winners))
         for gain, winner, loser, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
     ]
-    cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
+    cut = [np.array([round(value, PLACES) for value in some], dtype=np.float64) for some in (means, spreads, weights)]
     learned = LinearModel(cut[0], cut[1], cut[2], 1.0, CLIP)
-    sums = [one for side in (winners, losers) for one in learned.sums(side).tolist()]
+    sums = [value for side in (winners, losers) for value in learned.sums(side).tolist()]
     middle = math.fsum(sums) / len(sums)
-    scale = math.sqrt(math.fsum((one - middle) ** 2 for one in sums) / len(sums))
+    scale = math.sqrt(math.fsum((value - middle) ** 2 for value in sums) / len(sums))
     return replace(learned, scale=round(scale, PLACES))
 
 

@@ -99,8 +99,8 @@ class Checkpoint:
         """The weights after that epoch."""
         from safetensors.torch import load_file
 
-        found: dict[str, Any] = load_file((self._folder or Path()) / _best(epoch))
-        return found
+        weights: dict[str, Any] = load_file((self._folder or Path()) / _best(epoch))
+        return weights
 
 
 def _write(path: Path, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
@@ -181,13 +181,13 @@ class StudentNetwork:
         self,
         network: torch.nn.ModuleDict,
         design: NetworkDesign,
-        lessons: TrainingExamples,
+        examples: TrainingExamples,
         course: TrainingSchedule,
         inputs: PairTokenizer,
     ) -> None:
         from torch.optim import AdamW
 
-        self.network, self._design, self._lessons, self._course, self._inputs = network, design, lessons, course, inputs
+        self.network, self._design, self._lessons, self._course, self._inputs = network, design, examples, course, inputs
         self._device = next(network.parameters()).device.type
         named = dict(network.named_parameters())
         # Students of their own have an optimiser and a clipping of their own, so that neither hears of the other.
@@ -209,17 +209,19 @@ class StudentNetwork:
             optimiser.zero_grad(set_to_none=True)
         sums = [sum(loss for name, loss in losses.items() if name.endswith(kind)) for kind in ("regression", "ranking")]
         total: Any = combined(sums[0], sums[1], self._course.rank_weight)  # type: ignore[arg-type]
-        return {name: round(float(one), PLACES) for name, one in {"loss": total, **losses}.items()}
+        return {name: round(float(loss), PLACES) for name, loss in {"loss": total, **losses}.items()}
 
     def _of_singles(self, rows: Sequence[int]) -> dict[str, float]:
         import torch
 
         def loss(scores: Sequence[Tensor], some: Sequence[RatedText], place: int) -> Tensor:
-            return regression(scores[0], torch.tensor([one.targets[place] for one in some], dtype=torch.float32, device=self._device))
+            return regression(
+                scores[0], torch.tensor([example.targets[place] for example in some], dtype=torch.float32, device=self._device)
+            )
 
         own = [self._lessons.singles[row] for row in rows]
-        ids = self._inputs.of([one.context for one in own], [one.reply for one in own])
-        known = [[one.targets[place] is not None for one in own] for place in range(len(self._design.parts))]
+        ids = self._inputs.of([example.context for example in own], [example.reply for example in own])
+        known = [[example.targets[place] is not None for example in own] for place in range(len(self._design.parts))]
         return self._learn(own, [ids], known, loss, ("regression", 1.0))
 
     def _of_pairs(self, rows: Sequence[int]) -> dict[str, float]:
@@ -227,9 +229,9 @@ class StudentNetwork:
             return ranking(scores[0], scores[1], self._course.margin)
 
         own = [self._lessons.pairs[row] for row in rows]
-        contexts = [one.context for one in own]
-        sides = [self._inputs.of(contexts, texts) for texts in ([one.winner for one in own], [one.loser for one in own])]
-        known = [[one.parts[place] for one in own] for place in range(len(self._design.parts))]
+        contexts = [pair.context for pair in own]
+        sides = [self._inputs.of(contexts, texts) for texts in ([pair.winner for pair in own], [pair.loser for pair in own])]
+        known = [[pair.parts[place] for pair in own] for place in range(len(self._design.parts))]
         return self._learn(own, sides, known, loss, ("ranking", self._course.rank_weight))
 
     def _learn(
@@ -240,27 +242,27 @@ class StudentNetwork:
         by part of which it is known how they should be rated, ``called`` are the name of their loss and its weight."""
         kind, weight = called
         sums = {f"{part} {kind}": 0.0 for part in self._design.parts if own}
-        sizes = [len(sides) * max(len(one) for one, _ in texts) for texts in zip(*sides, strict=True)]
+        sizes = [len(sides) * max(len(ids) for ids, _ in texts) for texts in zip(*sides, strict=True)]
         for some in batches(sizes, TOKENS[self._device]):
             scores = forward(self.network, padded([side[row] for side in sides for row in some], self._design, self._device))
             losses = dict[str, Any]()
             for place, part in enumerate(self._design.parts):
                 if at := [at for at, row in enumerate(some) if known[place][row]]:
-                    own_scores = [scores[part][[one + number * len(some) for one in at]] for number in range(len(sides))]
-                    losses[f"{part} {kind}"] = loss(own_scores, [own[some[one]] for one in at], place).sum() / sum(known[place])
+                    own_scores = [scores[part][[row + number * len(some) for row in at]] for number in range(len(sides))]
+                    losses[f"{part} {kind}"] = loss(own_scores, [own[some[row]] for row in at], place).sum() / sum(known[place])
             if losses:
                 (weight * sum(losses.values())).backward()
-            for name, one in losses.items():
-                sums[name] += float(one.detach())
+            for name, value in losses.items():
+                sums[name] += float(value.detach())
         return sums
 
     def tensors(self) -> dict[str, Any]:
         """All that the next step hangs on."""
-        found = {f"weight {name}": one.detach().clone() for name, one in self.network.state_dict().items()}
+        state = {f"weight {name}": parameter.detach().clone() for name, parameter in self.network.state_dict().items()}
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
-            for name, one in group.items():
-                found.update({f"{what} {name}": value.detach().clone() for what, value in optimiser.state.get(one, {}).items()})
-        return found
+            for name, parameter in group.items():
+                state.update({f"{what} {name}": value.detach().clone() for what, value in optimiser.state.get(parameter, {}).items()})
+        return state
 
     def take(self, tensors: dict[str, Any]) -> None:
         """Goes back to where these tensors were taken."""
@@ -268,24 +270,24 @@ class StudentNetwork:
 
         self.network.load_state_dict({name: tensors[f"weight {name}"] for name in self.network.state_dict()})
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
-            for name, one in group.items():
+            for name, parameter in group.items():
                 if f"step {name}" in tensors:
-                    state = {what: tensors[f"{what} {name}"].to(one.device) for what in ("exp_avg", "exp_avg_sq")}
-                    optimiser.state[one] = {"step": tensors[f"step {name}"].to(torch.float32), **state}
+                    state = {what: tensors[f"{what} {name}"].to(parameter.device) for what in ("exp_avg", "exp_avg_sq")}
+                    optimiser.state[parameter] = {"step": tensors[f"step {name}"].to(torch.float32), **state}
 
 
 def teach(
     taught: StudentNetwork,
-    lessons: TrainingExamples,
+    examples: TrainingExamples,
     course: TrainingSchedule,
-    worth: Worth,
+    measure: Worth,
     checkpoint: Checkpoint,
     progress: Callable[[int], None],
 ) -> TrainingRecord:
     """Teaches a network through a course, from where it was left if there is a checkpoint; at the end it is as after its best epoch."""
     record, begun, first = TrainingRecord(), 0, 0
-    if (found := checkpoint.load()) is not None:
-        state, tensors = found
+    if (resumed := checkpoint.load()) is not None:
+        state, tensors = resumed
         record, begun, first = TrainingRecord(state["losses"], state["worth"], state["best"]), state["epoch"], state["step"]
         taught.take(tensors)
     saved = time.monotonic()
@@ -293,7 +295,7 @@ def teach(
     for epoch in range(begun, course.epochs):
         if record.ended(course.patience):
             break
-        steps = course.steps_of(epoch, len(lessons.singles), len(lessons.pairs))
+        steps = course.steps_of(epoch, len(examples.singles), len(examples.pairs))
         stage(f"epoch {epoch + 1} of at most {course.epochs}", sum(map(len, steps[first:])), "lessons")
         for number in range(first, len(steps)):
             rate = course.rate_at(epoch * len(steps) + number, course.epochs * len(steps))
@@ -305,8 +307,8 @@ def teach(
                 saved = time.monotonic()
         first = 0
         stage(f"measuring epoch {epoch + 1}")
-        if record.takes(worth()):
-            best = {name: one.detach().clone() for name, one in taught.network.state_dict().items()}
+        if record.takes(measure()):
+            best = {name: weight.detach().clone() for name, weight in taught.network.state_dict().items()}
             checkpoint.keep_best(epoch, best)
         checkpoint.save({**vars(record), "epoch": epoch + 1, "step": 0}, taught.tensors())
     taught.network.load_state_dict(best)
@@ -324,26 +326,26 @@ def train(task: TrainingTask) -> TrainedArrays:
     """
     require_packages()
     encoder, course = encoder_named(task.encoder), task.course
-    lessons = lessons_of(task)
-    design = NetworkDesign(lessons.parts, course.shared, encoder.shape)
+    examples = lessons_of(task)
+    design = NetworkDesign(examples.parts, course.shared, encoder.shape)
     if not 8 <= course.max_tokens <= (places := places_of(encoder.shape)):
         fix = f"use a number from 8 to {places}, the longest input of the encoder {encoder.name}"
         raise input_error("--max-tokens", f"{course.max_tokens} is out of range", fix)
-    settings = _settings(task, encoder, lessons)
+    settings = _settings(task, encoder, examples)
     # Validation says which epoch counts.
     judged_by = hashes(task.release, files_of(task.release, "controls", [VALIDATION]))
-    key = digest([settings, lessons.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
+    key = digest([settings, examples.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
     inputs = PairTokenizer((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
     with one_way():
         network = new_network(design, encoder.folder, course.seed).to(device())
-        taught = StudentNetwork(network, design, lessons, course, inputs)
-        record = teach(taught, lessons, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
-    lengths = [len(words(text)) for text in lessons.texts()]
+        taught = StudentNetwork(network, design, examples, course, inputs)
+        record = teach(taught, examples, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
+    lengths = [len(words(text)) for text in examples.texts()]
     return TrainedArrays(
-        arrays_of(network), settings, len(lessons.pairs), lessons.data,
+        arrays_of(network), settings, len(examples.pairs), examples.data,
         training_range={"languages": ["en"], "words": [min(lengths), max(lengths)], "features": {}},
-        encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=lessons.parts, sources=lessons.sources,
-        contrasts=task.contrasts if task.teacher is None and lessons.pairs else (),
+        encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=examples.parts, sources=examples.sources,
+        contrasts=task.contrasts if task.teacher is None and examples.pairs else (),
         files={ENCODER: (encoder.folder / "config.json").read_bytes(), TOKENIZER: (encoder.folder / OF_ENCODER).read_bytes()},
         training=_told(record),
     )  # fmt: skip
@@ -352,12 +354,12 @@ def train(task: TrainingTask) -> TrainedArrays:
 def settings_of(task: TrainingTask) -> tuple[dict[str, Any], str]:
     """The settings that ``config.json`` would have, and the hash of the rows, without training; raises as :func:`train`."""
     require_packages()
-    lessons = lessons_of(replace(task, progress=lambda pairs: None))
-    return _settings(task, encoder_named(task.encoder), lessons), lessons.data.rows
+    examples = lessons_of(replace(task, progress=lambda pairs: None))
+    return _settings(task, encoder_named(task.encoder), examples), examples.data.rows
 
 
-def _settings(task: TrainingTask, encoder: Encoder, lessons: TrainingExamples) -> dict[str, Any]:
-    made_of = dict(lessons.made_of)
+def _settings(task: TrainingTask, encoder: Encoder, examples: TrainingExamples) -> dict[str, Any]:
+    made_of = dict(examples.made_of)
     used = BOTH if made_of["singles"] and made_of["pairs"] else REGRESSION if made_of["singles"] else RANKING
     return {
         **replace(task.course, objective=used).settings(),
@@ -373,10 +375,10 @@ def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesi
     """Accuracy at equal closeness on validation: how often the score, both parts alike, is higher for the kind text; a tie is half."""
     if VALIDATION in task.splits or not column(task.release, "controls", "pair_id", [VALIDATION]):
         return lambda: None
-    asked = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
+    validation_task = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
     pairs = [
         (conversation_text(context), winner, loser)
-        for batch in batches_of(asked)
+        for batch in batches_of(validation_task)
         for context, winner, loser in zip(batch.winners.contexts, batch.winners.texts, batch.losers.texts, strict=True)
     ]
     contexts, *sides = (list(some) for some in zip(*pairs, strict=True))
@@ -393,7 +395,7 @@ def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesi
 def _told(record: TrainingRecord) -> dict[str, Any]:
     """What ``metrics.json`` says of the training itself: by step the losses, by epoch the accuracy on validation."""
     return {
-        "accuracy at equal closeness, validation": [one if one is None else round(one, 6) for one in record.worth],
+        "accuracy at equal closeness, validation": [accuracy if accuracy is None else round(accuracy, 6) for accuracy in record.worth],
         "best epoch": None if record.best is None else record.best + 1,
         "losses": record.losses,
     }

@@ -124,19 +124,19 @@ def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], prog
     Raises:
         InputError: for those that there are not, all at once.
     """
-    asked = [one for name in contrasts for one in EQUAL_CLOSENESS.get(name, (name,))]
+    names = [name for name in contrasts for name in EQUAL_CLOSENESS.get(name, (name,))]
     problems = [
-        Problem(where, f'there is no "{one}"', f"name one of these: {', '.join(known)}{nearest(one, known)}")
-        for where, some, known in (("--contrasts", asked, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
-        for one in some
-        if one not in known
+        Problem(where, f'there is no "{name}"', f"name one of these: {', '.join(known)}{nearest(name, known)}")
+        for where, some, known in (("--contrasts", names, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
+        for name in some
+        if name not in known
     ]
-    for where, some in (("--contrasts", asked), ("--split", splits)):
+    for where, some in (("--contrasts", names), ("--split", splits)):
         problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
     refuse(problems)
     return TrainingTask(
         release,
-        tuple(contrast for contrast in CONTRASTS if contrast in asked),
+        tuple(contrast for contrast in CONTRASTS if contrast in names),
         tuple(split for split in SPLITS if split in splits),
         progress,
     )
@@ -209,27 +209,27 @@ class ReleaseReader:
         return ReleaseData(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
-def batches_of(task: TrainingTask, seen: ReleaseReader | None = None) -> Iterator[PairBatch]:
-    """All pairs of a task, contrast by contrast, a batch at a time; its progress is told of each. ``seen`` takes note of all that is read.
+def batches_of(task: TrainingTask, reader: ReleaseReader | None = None) -> Iterator[PairBatch]:
+    """All pairs of a task, contrast by contrast, a batch at a time; its progress is told of each. ``reader`` takes note of all that is read.
 
     Raises:
         InputError: if a file is missing or damaged, or there are no pairs.
     """
-    seen = ReleaseReader(task.release) if seen is None else seen
+    reader = ReleaseReader(task.release) if reader is None else reader
     for contrast in task.contrasts:
         config, winner, loser = CONTRASTS[contrast]
         crossed = config == "crossed"
         key, sides = ("crossed_id", FITTING) if crossed else ("pair_id", (("context", winner, loser),))
         names = [key, *dict.fromkeys(name for side in sides for name in side)]
         for split in task.splits:
-            for rows in seen.rows_of(config, split, names):
-                seen.take(contrast, rows)
+            for rows in reader.rows_of(config, split, names):
+                reader.take(contrast, rows)
                 ids = [row[key] for row in rows]
                 for side in sides:
                     contexts, winners, losers = ([row[name] for row in rows] for name in side)
                     yield PairBatch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
                     task.progress(len(rows))
-    if not seen:
+    if not reader:
         what = f"holds no pairs of {', '.join(task.contrasts)} in {', '.join(task.splits)}"
         raise input_error(task.release, what, "name other contrasts or splits, or a release with controls")
 
@@ -281,17 +281,17 @@ BOUNDS = {
 }  # fmt: skip
 
 
-def out_of_range(given: Mapping[str, Any]) -> list[Problem]:
+def out_of_range(settings: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with settings of a course that are numbers, and with those that are one of some words."""
     known = {"objective": (BOTH, REGRESSION, RANKING), "flow": (RATED, STRATEGY)}
     problems = [
-        Problem(f"--{name}", f'"{given[name]}" is not known', f"use one of these: {', '.join(some)}")
+        Problem(f"--{name}", f'"{settings[name]}" is not known', f"use one of these: {', '.join(some)}")
         for name, some in known.items()
-        if name in given and given[name] not in some
+        if name in settings and settings[name] not in some
     ]
     for name, (option, least, most) in BOUNDS.items():
-        if name in given and not least <= given[name] <= most:  # NaN is not either
-            problems.append(Problem(option, f'"{given[name]}" is out of range', f"use a number from {least:g} to {most:g}"))
+        if name in settings and not least <= settings[name] <= most:  # NaN is not either
+            problems.append(Problem(option, f'"{settings[name]}" is out of range', f"use a number from {least:g} to {most:g}"))
     return problems
 
 
@@ -302,8 +302,8 @@ def trainer_of(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
         InputError: if there is no such kind.
     """
     refuse(unknown(kind))
-    found: Callable[[TrainingTask], TrainedArrays] = resolve_name(TRAINERS[kind])
-    return found
+    trainer: Callable[[TrainingTask], TrainedArrays] = resolve_name(TRAINERS[kind])
+    return trainer
 
 
 def unknown(kind: str) -> list[Problem]:
@@ -312,12 +312,12 @@ def unknown(kind: str) -> list[Problem]:
     return [] if kind in TRAINERS else [Problem("--kind", f'"{kind}" is not known', fix)]
 
 
-def stray(kind: str, given: Mapping[str, Any]) -> list[Problem]:
+def stray(kind: str, settings: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
     return unknown(kind) or [
         Problem(
             f"--{name.replace('_', '-')}", f"does not apply to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}"
         )
-        for name in given
+        for name in settings
         if kind not in TAKEN[name]
     ]

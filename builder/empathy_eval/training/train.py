@@ -87,8 +87,8 @@ class WordsBaseline(MeanMetric):
                 for text in side.texts:
                     counts.update(words(text))
         known = sorted({*kind, *cold})
-        one, other = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
-        weights = log_odds(TrainingSums(one, other, np.zeros(0, dtype=np.int64), pairs))
+        kind_counts, cold_counts = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
+        weights = log_odds(TrainingSums(kind_counts, cold_counts, np.zeros(0, dtype=np.int64), pairs))
         return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
 
     def score(self, text: str) -> float:
@@ -105,44 +105,44 @@ Figures = dict[str, Any]
 def worth_of(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
     """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
     rows = [metric, *_baselines(task, pairs)]
-    held = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
+    held_out = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
     configs = sorted({"pairs", "controls", *(CONTRASTS[name][0] for name in task.contrasts)})
-    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
+    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held_out])]
     contrasts = list(task.contrasts) if pairs and not task.teacher else []
     return {
         "data": hashes(task.release, read),
         "trained_on": {"pairs": pairs, "contrasts": contrasts, "splits": list(task.splits)},
         "signatures": {row.name: row.signature for row in rows},
-        "splits": {split: _on_stand(rows, task, split) for split in held},
+        "splits": {split: _on_stand(rows, task, split) for split in held_out},
     }
 
 
 def _baselines(task: TrainingTask, pairs: int) -> list[MeanMetric]:
     """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
-    quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
-    told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
+    quiet, baselines = replace(task, progress=lambda pairs: None), list[MeanMetric]()
+    settings = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
     # What a teacher taught has no pairs of its own.
-    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {told['learned']}"
-    found.append(WordsBaseline.of(name, batches_of(quiet), **told))
+    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {settings['learned']}"
+    baselines.append(WordsBaseline.of(name, batches_of(quiet), **settings))
     if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
-        told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
+        settings = {**settings, "learned": ",".join(AT_EQUAL_CLOSENESS)}
         equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
-        found.append(WordsBaseline.of("words alone, equal closeness", batches_of(equal), **told))
-    return [*found, LengthBaseline(), PositiveShare()]
+        baselines.append(WordsBaseline.of("words alone, equal closeness", batches_of(equal), **settings))
+    return [*baselines, LengthBaseline(), PositiveShare()]
 
 
 def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
-    stand = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
-    measured = ReleaseTables(**stand.tables(stand.scores()))
+    evaluation = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
+    measured = ReleaseTables(**evaluation.tables(evaluation.scores()))
     first = STANCE if measured.controls else RAW
     gaps = {
         comparison.other: comparison.accuracy
         for comparison in measured.comparisons
-        if (comparison.one, comparison.contrast) == (rows[0].name, first)
+        if (comparison.first, comparison.contrast) == (rows[0].name, first)
     }
-    found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
+    tables = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
     return {
-        **found,
+        **tables,
         RAW: _accuracies(measured.inversion, RAW),
         **_own(rows, task, split),
         **{
@@ -155,7 +155,7 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
             "contrast": first,
             **{name: {"accuracy": gap.value, **gap.written("value", *SIGNED)} for name, gap in gaps.items()},
         },
-        "interval": CHANCE.signature(stand.pairs.clusters),
+        "interval": CHANCE.signature(evaluation.pairs.clusters),
     }  # fmt: skip
 
 
@@ -163,24 +163,24 @@ def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
     return {row.metric: _told(row.differences[contrast].accuracy, row.pairs) for row in rows}
 
 
-def _told(one: Estimate | None, pairs: int) -> Figures:
-    return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
+def _told(estimate: Estimate | None, pairs: int) -> Figures:
+    return {"accuracy": estimate and estimate.value, "low": estimate and estimate.low, "high": estimate and estimate.high, "pairs": pairs}
 
 
 def _own(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
     """The accuracies over the student's own contrasts that are not among those of the stand."""
-    found: Figures = {}
+    figures: Figures = {}
     for contrast in task.contrasts:
         config, winner, loser = CONTRASTS[contrast]
         if winner == REFERENCE:
             corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
             won = [wins(_scores(row, corpus, corpus.references), _scores(row, corpus, corpus.variants[loser])) for row in rows]
             right = accuracies(won, corpus.clusters, CHANCE)
-            found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
+            figures[contrast] = {row.name: _told(accuracy, len(corpus)) for row, accuracy in zip(rows, right, strict=True)}
         elif config == CROSSED and (items := read_items(task.release, [split])):
             crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
-            found[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
-    return found
+            figures[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
+    return figures
 
 
 def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
@@ -202,8 +202,8 @@ class TrainedModel(Result):
     @property
     def headline(self) -> dict[str, Estimate]:
         """By split that it was not trained on how often it is right: at equal closeness where there are controls, else as released."""
-        found = {split: next(iter((tables.get(STANCE) or tables[RAW]).values())) for split, tables in self.metrics["splits"].items()}
-        return {split: Estimate(one["accuracy"], one["low"], one["high"]) for split, one in found.items()}
+        rows = {split: next(iter((tables.get(STANCE) or tables[RAW]).values())) for split, tables in self.metrics["splits"].items()}
+        return {split: Estimate(row["accuracy"], row["low"], row["high"]) for split, row in rows.items()}
 
 
 def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
@@ -241,8 +241,10 @@ def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
             (folder / name).write_bytes(data)
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
         shutil.rmtree(checkpoint, ignore_errors=True)
-    asked = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
-    return TrainedModel(out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **asked))
+    settings = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
+    return TrainedModel(
+        out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **settings)
+    )
 
 
 def _config(task: TrainingTask, kind: str, learned: TrainedArrays, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -265,7 +267,7 @@ def _config(task: TrainingTask, kind: str, learned: TrainedArrays, manifest: Map
 def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: TrainedArrays) -> str:
     weights = learned.arrays["weights"].tolist() if config["kind"] == "plain" else []
     names = config["features"]["names"] if weights else []
-    ordered = sorted(zip(names, weights, strict=True), key=lambda one: (-abs(one[1]), one[0]))
+    ordered = sorted(zip(names, weights, strict=True), key=lambda weight: (-abs(weight[1]), weight[0]))
     template = environment(data_folder("empathyscore")).get_template("card.md.j2")
     return template.render(config=config, metrics=metrics, weights=ordered).strip() + "\n"
 

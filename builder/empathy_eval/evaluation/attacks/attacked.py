@@ -11,7 +11,7 @@ import numpy as np
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIR_VARIANTS, PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, attacked, others
+from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, assign_other_replies, attacked
 from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, drawn_rows
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
@@ -67,8 +67,8 @@ def changes(
             totals[attack, part] = clusters.totals(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
             counts[attack, part] = int((rows & has).sum()), int(both.sum())
     drawn = resampled(totals, clusters, chance) if totals and len(clusters) > 1 else {}
-    found = {key: _change(counts[key], total.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, total in totals.items()}
-    return {attack: ScoreChanges(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
+    figures = {key: _change(counts[key], total.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, total in totals.items()}
+    return {attack: ScoreChanges(figures[attack, ""], {part: figures[attack, part] for part in parts if part}) for attack in scores.under}
 
 
 def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: StanceEffect) -> ScoreChange:
@@ -85,14 +85,14 @@ def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
     """A change over the size of the stance effect, which is taken as it is; None where that is no unit."""
     if effect.reason is not None:
         return None
-    low, high = (None if one is None else round(one / abs(effect.number), PLACES) for one in (change.low, change.high))
+    low, high = (None if end is None else round(end / abs(effect.number), PLACES) for end in (change.low, change.high))
     return Estimate(round(change.number / abs(effect.number), PLACES), low, high)
 
 
 def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: ResamplingSettings) -> dict[str, StanceEffect]:
     """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
     sides = {name: (np.isfinite(pull), pull) for name, pull in pulls.items()}
-    totals = {name: clusters.totals(np.column_stack([np.where(has, one, 0), has])) for name, (has, one) in sides.items()}
+    totals = {name: clusters.totals(np.column_stack([np.where(has, pull, 0), has])) for name, (has, pull) in sides.items()}
     drawn = resampled(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
         values = {
@@ -101,16 +101,16 @@ def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, ch
     return {name: _effect(estimate(*value), over) for name, value in values.items()}
 
 
-def _effect(one: Estimate | None, over: str) -> StanceEffect:
-    if one is None:
+def _effect(difference: Estimate | None, over: str) -> StanceEffect:
+    if difference is None:
         return StanceEffect(0.0, over=over, reason="no pair has a score of both stances")
     why = None
-    if one.interval and not one.decided:
+    if difference.interval and not difference.decided:
         # Without its numbers: another machine's may differ a little, and a sentence is compared by its letters.
         why = "the stance effect may be nothing, as its interval holds 0"
-    elif not one.value:
+    elif not difference.value:
         why = "the stance effect is nothing"
-    return StanceEffect(one.value, one.low, one.high, over=over, reason=why)
+    return StanceEffect(difference.value, difference.low, difference.high, over=over, reason=why)
 
 
 # So many pairs at most are attacked, each in both variants.
@@ -151,12 +151,12 @@ class AttackedTexts:
         """
         texts, signatures = dict[str, list[str | None]](), dict[str, str]()
         for attack in attacks:
-            made = [attacked(attack, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
-            texts[attack.name] = made
-            share = sum(text is not None for text in made) / len(made) if made else 0.0
+            attacked_texts = [attacked(attack, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
+            texts[attack.name] = attacked_texts
+            share = sum(text is not None for text in attacked_texts) / len(attacked_texts) if attacked_texts else 0.0
             signatures[attack.name] = signature_line(
-                attack=attack.name, version=attack.version, replies=len(made), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
-                texts=digest([[*key, text] for key, text in zip(replies.keys, made, strict=True)])[:16],
+                attack=attack.name, version=attack.version, replies=len(attacked_texts), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
+                texts=digest([[*key, text] for key, text in zip(replies.keys, attacked_texts, strict=True)])[:16],
             )  # fmt: skip
         return cls(replies, texts, signatures)
 
@@ -171,33 +171,33 @@ class AttackedTexts:
         name, signature = metric
         clusters = self.replies.clusters
         unit = signature_line(rises="strictly", effect=f"size,taken-as-it-is,{effect.over.replace(', ', ',').replace(' ', '-')}")
-        found = changes(scores, self.replies.variants, clusters, effect, chance)
+        by_attack = changes(scores, self.replies.variants, clusters, effect, chance)
         return [
             AttackRow(
-                name, attack, one.whole, effect, one.by_variant,
+                name, attack, figures.whole, effect, figures.by_variant,
                 f"{signature}|{self.signatures[attack]}|{unit}|{chance.of_intervals(clusters)}",
             )
-            for attack, one in found.items()
+            for attack, figures in by_attack.items()
         ]  # fmt: skip
 
-    def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[MetricResult] = ()) -> AttackTable:
+    def table(self, rows: Sequence[AttackRow], notes: Sequence[str], results: Sequence[MetricResult] = ()) -> AttackTable:
         """The table of all rows."""
-        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(fault.fault for fault in faults if fault.fault)
-        return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(told), faulty)
+        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(result.fault for result in results if result.fault)
+        return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(notes), faulty)
 
 
 def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
     """Both variants of the pairs in those rows of a corpus, each beside the same variant of another dialogue."""
-    pair_ids, dialogues = ([some[row] for row in rows] for some in (corpus.pair_ids, corpus.dialogues))
-    found, keys = list[Reply](), list[Key]()
-    for place, other in enumerate(others(dialogues, pair_ids, seed)):
-        for name in PAIR_VARIANTS:
-            texts = corpus.variants[name]
-            found.append(Reply(texts[rows[place]], contexts[place], None if other is None else texts[rows[other]], corpus.language))
-            keys.append((pair_ids[place], name))
+    pair_ids, dialogues = ([column[row] for row in rows] for column in (corpus.pair_ids, corpus.dialogues))
+    replies, keys = list[Reply](), list[Key]()
+    for place, other in enumerate(assign_other_replies(dialogues, pair_ids, seed)):
+        for variant in PAIR_VARIANTS:
+            texts = corpus.variants[variant]
+            replies.append(Reply(texts[rows[place]], contexts[place], None if other is None else texts[rows[other]], corpus.language))
+            keys.append((pair_ids[place], variant))
     twice = [row for row in rows for _ in PAIR_VARIANTS]
     clusters = Clusters.of([corpus.dialogues[row] for row in twice], [corpus.scenario_ids[row] for row in twice])
-    return ReplySample(keys, found, clusters, [corpus.references[row] for row in twice])
+    return ReplySample(keys, replies, clusters, [corpus.references[row] for row in twice])
 
 
 def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
@@ -211,32 +211,32 @@ def few_of(pairs: int) -> int:
 
 
 def attack_table(
-    stand: Evaluation, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()
+    evaluation: Evaluation, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()
 ) -> AttackTable:
     """The table of attacks on a sample of the pairs: every metric that can be asked scores what they make of it; ``more`` is told too."""
     stage("attacks")
-    pairs, seed = stand.pairs, stand.chance.seed
+    pairs, seed = evaluation.pairs, evaluation.chance.seed
     rows = sampled_rows(pairs.pair_ids, seed, most)
-    contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(stand.folder, "pairs", rows, stand.splits)
-    made = AttackedTexts.of(attacks.some, replies_of(pairs, rows, contexts, seed), seed)
-    asked = [one for one in rated if _why_not(one[0]) is None]
-    scored = _scored([metric for metric, _, _ in asked], made, stand)
-    effects, found = _effects(asked, stand), list[AttackRow]()
-    for metric, released, _ in asked:
+    contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(evaluation.folder, "pairs", rows, evaluation.splits)
+    texts = AttackedTexts.of(attacks.some, replies_of(pairs, rows, contexts, seed), seed)
+    attackable = [scores for scores in rated if _why_not(scores[0]) is None]
+    scored = _scored([metric for metric, _, _ in attackable], texts, evaluation)
+    effects, table_rows = _effects(attackable, evaluation), list[AttackRow]()
+    for metric, released, _ in attackable:
         if scored[metric.name].rows:
-            scores = _reply_scores(metric, {variant: released[variant][rows] for variant in PAIR_VARIANTS}, scored[metric.name], made)
-            found += made.rows((metric.name, metric.signature), scores, effects[metric.name], stand.chance)
-    others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
-    told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
-    return made.table(found, [*told, *attacks.told, *more], list(scored.values()))
+            scores = _reply_scores(metric, {variant: released[variant][rows] for variant in PAIR_VARIANTS}, scored[metric.name], texts)
+            table_rows += texts.rows((metric.name, metric.signature), scores, effects[metric.name], evaluation.chance)
+    metrics: list[Any] = [*(metric for metric, _, _ in rated), *evaluation.selection.diversities]
+    notes = [f"{metric.name}: not attacked, as {reason}" for metric in metrics if (reason := _why_not(metric)) is not None]
+    return texts.table(table_rows, [*notes, *attacks.notes, *more], list(scored.values()))
 
 
-def _effects(asked: Sequence[MetricScores], stand: Evaluation) -> dict[str, StanceEffect]:
+def _effects(scores: Sequence[MetricScores], evaluation: Evaluation) -> dict[str, StanceEffect]:
     """The stance effect of each metric, from kind minus cold score by pair: at equal closeness where it has scores of controls."""
-    equal = {one.name: duels_of(one, cells, TWO_BY_TWO[0]).pull for one, _, cells in asked if cells}
-    released = {one.name: duels_of(one, pairs, PAIRS[0]).pull for one, pairs, cells in asked if not cells}
-    found = stance_effects(equal, stand.controls.clusters, EQUAL, stand.chance)
-    return found | stance_effects(released, stand.pairs.clusters, RELEASED, stand.chance)
+    equal = {metric.name: duels_of(metric, cells, TWO_BY_TWO[0]).pull for metric, _, cells in scores if cells}
+    released = {metric.name: duels_of(metric, pairs, PAIRS[0]).pull for metric, pairs, cells in scores if not cells}
+    effects = stance_effects(equal, evaluation.controls.clusters, EQUAL, evaluation.chance)
+    return effects | stance_effects(released, evaluation.pairs.clusters, RELEASED, evaluation.chance)
 
 
 def _why_not(metric: object) -> str | None:
@@ -248,21 +248,21 @@ def _why_not(metric: object) -> str | None:
     return "it has no better direction" if getattr(metric, "higher_is_better", None) is None else None
 
 
-def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Evaluation) -> dict[str, MetricResult]:
+def _scored(metrics: Sequence[Metric], attacked: AttackedTexts, evaluation: Evaluation) -> dict[str, MetricResult]:
     """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
-    replies, places = made.replies, made.places
+    replies, places = attacked.replies, attacked.places
     ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
-    texts = [made.texts[attack][row] or "" for attack, row in places]
+    texts = [attacked.texts[attack][row] or "" for attack, row in places]
     contexts = [replies.replies[row].context for _, row in places]
     pairs = Pairs(ids, [replies.references[row] for _, row in places], {"attacked": texts}, contexts)
-    return statistics_of(metrics, pairs, stand.scoring)
+    return statistics_of(metrics, pairs, evaluation.scoring)
 
 
-def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, made: AttackedTexts) -> AttackScores:
+def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, attacked: AttackedTexts) -> AttackScores:
     """The scores of the replies before and under attack, turned round where lower is better."""
     whole = np.column_stack([merits_of(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
-    under = {attack: np.full(len(whole), np.nan) for attack in made.texts}
-    for (attack, row), value in zip(made.places, merits_of(metric, scored.rows["attacked"]), strict=True):
+    under = {attack: np.full(len(whole), np.nan) for attack in attacked.texts}
+    for (attack, row), value in zip(attacked.places, merits_of(metric, scored.rows["attacked"]), strict=True):
         under[attack][row] = value
-    eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in made.texts.items()}
+    eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in attacked.texts.items()}
     return AttackScores(whole, under, eligible)

@@ -118,8 +118,8 @@ class SeekerEcho:
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where the seeker has said nothing."""
-        said = [_pieces(turn["text"], reply.language) for turn in reply.context if turn["role"] == "seeker"]
-        return joined([reply.text, *said[-1][:ECHOED]], reply.language) if said and said[-1] else None
+        messages = [_pieces(turn["text"], reply.language) for turn in reply.context if turn["role"] == "seeker"]
+        return joined([reply.text, *messages[-1][:ECHOED]], reply.language) if messages and messages[-1] else None
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,8 @@ class ExchangedNames:
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where the reply has no name, or it is not plain what is one."""
-        found = exchanged_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
-        return found[0] if found and found[0] != reply.text else None
+        texts = exchanged_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
+        return texts[0] if texts and texts[0] != reply.text else None
 
 
 class TypingErrors:
@@ -199,14 +199,14 @@ FIX = "fix the attack, or leave it out"
 
 @dataclass(frozen=True)
 class Attacks:
-    """Attacks, the code of the language that they are for, and what is told of those that it lacks the texts of.
+    """Attacks, the code of the language that they are for, and notes on those that it lacks the texts of.
 
     ``every`` is true where none was named, and so all are meant.
     """
 
     some: tuple[Attack, ...]
     language: str = ENGLISH
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     every: bool = False
 
 
@@ -219,23 +219,23 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
     Raises:
         InputError: for names that are unknown or offered twice, what cannot be made or is no attack, and faults of the file; all at once.
     """
-    problems, made, lacking = list[Problem](), list[Attack](), list[str]()
-    wanted = [name for place, name in enumerate(names or BUILT_IN) if name not in list(names)[:place]]
+    problems, attacks, lacking = list[Problem](), list[Attack](), list[str]()
+    chosen = [name for place, name in enumerate(names or BUILT_IN) if name not in list(names)[:place]]
     if rules is not None and not rules.is_dir():
         raise input_error(rules, "is not a folder", "name a folder of rules with --rules")
-    for name in wanted:
+    for name in chosen:
         with collecting(problems):
             settings = _settings(name, language, rules) if isinstance(name, str) and name in FILES else {}
             if settings is None:
                 lacking.append(name)
             else:
-                made.append(_checked(name, plugins.load(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
-    called = [one.name for one in made]
+                attacks.append(_checked(name, plugins.load(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
+    called = [attack.name for attack in attacks]
     twice = sorted({name for name in called if called.count(name) > 1})
     problems += [Problem(f'attack "{name}"', "is the name of more than one attack", "leave out all but one") for name in twice]
     refuse(dict.fromkeys(problems))
-    told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {hint}' for name in lacking)
-    return Attacks(tuple(made), language, told, not names)
+    notes = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {hint}' for name in lacking)
+    return Attacks(tuple(attacks), language, notes, not names)
 
 
 def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | None:
@@ -245,8 +245,8 @@ def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | 
         return {"names": names} if names else None
     packaged = data_folder("rules")
     path = (rules or (packaged if language == ENGLISH else packaged / language)) / FILES[name]
-    said = read_yaml(path, "attack_texts") if path.is_file() else None
-    return said and {"name": name, "texts": tuple(said[name])}
+    texts = read_yaml(path, "attack_texts") if path.is_file() else None
+    return texts and {"name": name, "texts": tuple(texts[name])}
 
 
 def _checked(name: object, thing: Any) -> Attack:
@@ -280,21 +280,21 @@ def attacked(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> s
     return None if text == reply.text else text
 
 
-def others(dialogues: Sequence[str], keys: Sequence[str], seed: int) -> list[int | None]:
+def assign_other_replies(dialogues: Sequence[str], keys: Sequence[str], seed: int) -> list[int | None]:
     """By row the row of another dialogue whose reply it is attacked with; None where all are of one.
 
     All rows, by the key of their pair, stand on a ring in an order drawn by the seed; each takes the next one of another dialogue, so that
     a row that comes or goes changes few others.
     """
     ring = sorted(range(len(keys)), key=lambda row: (derived_random(seed, "ring", keys[row]).random(), keys[row]))
-    found: list[int | None] = [None] * len(keys)
+    assigned: list[int | None] = [None] * len(keys)
     if len(set(dialogues)) < 2:
-        return found
+        return assigned
     # Backwards, twice round: the nearest one behind whose dialogue is another.
     near = far = -1
     for row in reversed(ring * 2):
         if near >= 0 and dialogues[near] != dialogues[row]:
             far = near
         near = row
-        found[row] = far if far >= 0 else None
-    return found
+        assigned[row] = far if far >= 0 else None
+    return assigned

@@ -69,15 +69,16 @@ class Described(LongForm):
         return self._with_provenance(asdict(self))
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in (*self.sets, *self.paper):
-            line = self.signature if one in self.sets else ""
+        for data_set in (*self.sets, *self.paper):
+            line = self.signature if data_set in self.sets else ""
             for name in ("dialogues", "utterances", "turns", "words", "strategies", "scenarios"):
-                yield {"data": one.name, "role": "", "figure": name, "value": getattr(one, name), "signature": line}
-            for role, told in one.roles.items():
-                values = {"turns": told.turns, "words": told.words, "sentiment": told.sentiment}
-                values |= {f"distinct-{order}": value for order, value in told.distinct.items()}
+                yield {"data": data_set.name, "role": "", "figure": name, "value": getattr(data_set, name), "signature": line}
+            for role, figures in data_set.roles.items():
+                values = {"turns": figures.turns, "words": figures.words, "sentiment": figures.sentiment}
+                values |= {f"distinct-{order}": value for order, value in figures.distinct.items()}
                 yield from (
-                    {"data": one.name, "role": role, "figure": name, "value": value, "signature": line} for name, value in values.items()
+                    {"data": data_set.name, "role": role, "figure": name, "value": value, "signature": line}
+                    for name, value in values.items()
                 )
 
 
@@ -107,12 +108,12 @@ class _Counts:
             raise input_error(source.path, "holds no dialogue", "name another release or file")
         self.strategies, self.scenarios = len(strategies) or None, len(scenarios) or None
 
-    def _take(self, role: str, said: Sequence[str]) -> None:
+    def _take(self, role: str, turn_words: Sequence[str]) -> None:
         self.turns[role] += 1
-        self.words[role] += len(said)
+        self.words[role] += len(turn_words)
         if self._kept[role] < MOST_WORDS:
-            self.first[role].append(said)
-            self._kept[role] += len(said)
+            self.first[role].append(turn_words)
+            self._kept[role] += len(turn_words)
 
     def data_set(self, budget: int) -> DataSet:
         """The figures, distinct n-grams over so many words."""
@@ -124,23 +125,23 @@ class _Counts:
         )
 
     def _role(self, role: str, budget: int) -> RoleFigures:
-        said, turns = self.sentiment[role], self.turns[role]
+        scores, turns = self.sentiment[role], self.turns[role]
         distinct = {order: _distinct(self.first[role], order, budget) for order in ORDERS}
         return RoleFigures(
-            turns, round(self.words[role] / turns, PLACES), distinct, round(math.fsum(said) / len(said), PLACES) if said else None
+            turns, round(self.words[role] / turns, PLACES), distinct, round(math.fsum(scores) / len(scores), PLACES) if scores else None
         )
 
 
 def _distinct(turns: Sequence[Sequence[str]], order: int, budget: int) -> float | None:
     """Different n-grams over all n-grams within turns, of the first so many words; None without an n-gram."""
-    seen, count, left = set[tuple[str, ...]](), 0, budget
+    grams, count, left = set[tuple[str, ...]](), 0, budget
     for turn in turns:
         cut = turn[:left]
         left -= len(cut)
         for start in range(len(cut) - order + 1):
-            seen.add(tuple(cut[start : start + order]))
+            grams.add(tuple(cut[start : start + order]))
             count += 1
-    return round(len(seen) / count, PLACES) if count else None
+    return round(len(grams) / count, PLACES) if count else None
 
 
 def describe(paths: Sequence[Path]) -> Described:
@@ -154,25 +155,25 @@ def describe(paths: Sequence[Path]) -> Described:
     if twice := [name for name in names if names.count(name) > 1]:
         raise input_error("describe", f'"{twice[0]}" is the name of two data sets', "name each once, or rename a file")
     counted = [_Counts(source) for source in sources]
-    budget = min([MOST_WORDS, *(one.words[role] for one in counted for role in ROLES if one.words[role])])
-    paper = tuple(DataSet(**one) for one in read_yaml(data_folder("release") / "paper_datasets.yaml", "paper_datasets"))
+    budget = min([MOST_WORDS, *(counts.words[role] for counts in counted for role in ROLES if counts.words[role])])
+    paper = tuple(DataSet(**row) for row in read_yaml(data_folder("release") / "paper_datasets.yaml", "paper_datasets"))
     line = signature_line(
         words="empathy-eval,casefolded", distinct=f"within-turns,first-{budget}-words-a-role", sentiment=Vader.signature, scenarios="named"
     )
-    made = Provenance.of(files=[file_of(source.path, MANIFEST) for source in sources])
-    return Described(tuple(one.data_set(budget) for one in counted), paper, budget, line, provenance=made)
+    provenance = Provenance.of(files=[file_of(source.path, MANIFEST) for source in sources])
+    return Described(tuple(counts.data_set(budget) for counts in counted), paper, budget, line, provenance=provenance)
 
 
-def figures_of(one: DataSet) -> Mapping[str, float | int | None]:
+def figures_of(data_set: DataSet) -> Mapping[str, float | int | None]:
     """The figures of a data set by their names in a table."""
-    told: dict[str, float | int | None] = {
-        "dialogues": one.dialogues, "utterances": one.utterances, "utterances a dialogue": one.turns, "words an utterance": one.words,
-        "strategies": one.strategies, "scenarios": one.scenarios,
+    table: dict[str, float | int | None] = {
+        "dialogues": data_set.dialogues, "utterances": data_set.utterances, "utterances a dialogue": data_set.turns, "words an utterance": data_set.words,
+        "strategies": data_set.strategies, "scenarios": data_set.scenarios,
     }  # fmt: skip
     for role in ROLES:
-        figures = one.roles.get(role) or RoleFigures(0, None, dict.fromkeys(ORDERS), None)
-        told[f"{role}: turns"] = figures.turns or None
-        told[f"{role}: words a turn"] = figures.words
-        told |= {f"{role}: distinct-{order}": figures.distinct[order] for order in ORDERS}
-        told[f"{role}: sentiment (VADER)"] = figures.sentiment
-    return told
+        figures = data_set.roles.get(role) or RoleFigures(0, None, dict.fromkeys(ORDERS), None)
+        table[f"{role}: turns"] = figures.turns or None
+        table[f"{role}: words a turn"] = figures.words
+        table |= {f"{role}: distinct-{order}": figures.distinct[order] for order in ORDERS}
+        table[f"{role}: sentiment (VADER)"] = figures.sentiment
+    return table

@@ -42,11 +42,11 @@ def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
 
 
 def _lengths(name: str, texts: Sequence[str], length: Length) -> dict[str, Any]:
-    found = np.array([int(length.score(text)) for text in texts])
-    counts = np.bincount(found // BIN)
-    low, high = (int(one) for one in np.quantile(found, (0.05, 0.95), method="inverted_cdf"))
-    median = float(np.median(found))
-    figures = {"mean": round(float(found.mean()), 4), "low": low, "median": median, "high": high, "peak": int(counts.argmax()) * BIN}
+    counted = np.array([int(length.score(text)) for text in texts])
+    counts = np.bincount(counted // BIN)
+    low, high = (int(end) for end in np.quantile(counted, (0.05, 0.95), method="inverted_cdf"))
+    median = float(np.median(counted))
+    figures = {"mean": round(float(counted.mean()), 4), "low": low, "median": median, "high": high, "peak": int(counts.argmax()) * BIN}
     return {"variant": name, "texts": len(texts), **figures, "counts": counts.tolist()}
 
 
@@ -57,7 +57,7 @@ def ways(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
     if APART.issuperset({*near, *far, *device}):
         return {}
     taxonomy = load_taxonomy()
-    manners, devices = ([one.name for one in some] for some in (taxonomy.manners, taxonomy.devices))
+    manners, devices = ([way.name for way in some] for some in (taxonomy.manners, taxonomy.devices))
     return {
         "manners": [{"name": name, "near": near[name], "far": far[name]} for name in in_order({*near, *far}, manners)],
         "devices": [{"name": name, "texts": device[name]} for name in in_order(device, devices)],
@@ -76,7 +76,7 @@ def course(release_dir: Path) -> dict[str, Any]:
                     phases[phase, part] += 1
                     strategies[strategy, part] += 1
     taxonomy = load_taxonomy()
-    phase_of = {one.name: one.phase for one in taxonomy.strategies}
+    phase_of = {strategy.name: strategy.phase for strategy in taxonomy.strategies}
     return {
         "parts": PARTS,
         "phases": _counts(phases, taxonomy.phases),
@@ -91,7 +91,7 @@ def depth(pairs: Corpus, controls: Corpus, release_dir: Path) -> dict[str, Any]:
     ``counts``; near texts keep those of the reference. All are of the turns that are pairs.
     """
     parts = parts_in(release_dir)
-    if stray := [one for one in pairs.pair_ids if one not in parts]:
+    if stray := [pair for pair in pairs.pair_ids if pair not in parts]:
         raise input_error(release_dir, f'"{stray[0]}" is not a helper turn of a dialogue', WHOLE)
     variants = [("reference", pairs, pairs.references), *((name, pairs, texts) for name, texts in pairs.variants.items())]
     variants += [(name, controls, controls.variants[name]) for name in CONTROLS if len(controls)]
@@ -100,37 +100,41 @@ def depth(pairs: Corpus, controls: Corpus, release_dir: Path) -> dict[str, Any]:
     near = Counter(zip(pairs.groups["strategy"], map(parts.__getitem__, pairs.pair_ids), strict=True))
     taxonomy = load_taxonomy().strategies
     planned = [
-        {"name": one.name, "phase": one.phase, **{key: _by_part(some, one.name) for key, some in (("near", near), ("far", far))}}
-        for one in taxonomy
+        {
+            "name": strategy.name,
+            "phase": strategy.phase,
+            **{key: _by_part(some, strategy.name) for key, some in (("near", near), ("far", far))},
+        }
+        for strategy in taxonomy
     ]
     return {
         "signature": f"{length.signature}|{signature_line(questions='runs-of-question-marks', parts=PARTS)}",
-        "variants": [_depth(name, texts, [parts[one] for one in corpus.pair_ids], length) for name, corpus, texts in variants],
+        "variants": [_depth(name, texts, [parts[pair] for pair in corpus.pair_ids], length) for name, corpus, texts in variants],
         "planned": [row for row in planned if any(row["near"]) or any(row["far"])],
     }
 
 
-def _by_part(found: Mapping[tuple[str, int], int], name: str) -> list[int]:
-    return [found.get((name, part), 0) for part in range(PARTS)]
+def _by_part(counted: Mapping[tuple[str, int], int], name: str) -> list[int]:
+    return [counted.get((name, part), 0) for part in range(PARTS)]
 
 
 def _depth(name: str, texts: Sequence[str], parts: Sequence[int], length: Length) -> dict[str, Any]:
     counts = np.array([[length.score(text), len(QUESTION.findall(text))] for text in texts], dtype=np.float64)
-    there = np.bincount(parts, minlength=PARTS)
-    means = [np.bincount(parts, column, PARTS) / np.maximum(there, 1) for column in counts.T]
-    words, questions = ([round(float(mean), 4) if of else None for mean, of in zip(some, there, strict=True)] for some in means)
-    return {"variant": name, "texts": there.tolist(), "words": words, "questions": questions}
+    counted = np.bincount(parts, minlength=PARTS)
+    means = [np.bincount(parts, column, PARTS) / np.maximum(counted, 1) for column in counts.T]
+    words, questions = ([round(float(mean), 4) if of else None for mean, of in zip(some, counted, strict=True)] for some in means)
+    return {"variant": name, "texts": counted.tolist(), "words": words, "questions": questions}
 
 
 def parts_in(release_dir: Path) -> dict[str, int]:
     """By pair id the tenth of its dialogue that each helper turn is in, from 0."""
-    found = dict[str, int]()
+    part_of_pair = dict[str, int]()
     for path in files_of(release_dir, "dialogues"):
         for batch in table_batches(path, ["dialogue_id", "turns"]):
             for row in batch.to_pylist():
-                helped = [place for place, turn in enumerate(row["turns"]) if turn["role"] == "helper"]
-                found |= {pair_id(row["dialogue_id"], place): part_of(number, len(helped)) for number, place in enumerate(helped)}
-    return found
+                helpers = [place for place, turn in enumerate(row["turns"]) if turn["role"] == "helper"]
+                part_of_pair |= {pair_id(row["dialogue_id"], place): part_of(number, len(helpers)) for number, place in enumerate(helpers)}
+    return part_of_pair
 
 
 def part_of(number: int, of: int) -> int:
@@ -138,8 +142,8 @@ def part_of(number: int, of: int) -> int:
     return (2 * number + 1) * PARTS // (2 * of)
 
 
-def _counts(found: Mapping[tuple[str, int], int], names: Sequence[str]) -> list[dict[str, Any]]:
-    rows = [{"name": name, "counts": [found.get((name, part), 0) for part in range(PARTS)]} for name in names]
+def _counts(counted: Mapping[tuple[str, int], int], names: Sequence[str]) -> list[dict[str, Any]]:
+    rows = [{"name": name, "counts": [counted.get((name, part), 0) for part in range(PARTS)]} for name in names]
     return [row for row in rows if any(row["counts"])]
 
 
@@ -157,12 +161,12 @@ def _examples(release_dir: Path, config: str, language: str) -> list[dict[str, A
     names = ("apathetic_edit_ratio", "pair_id", "dialogue_id", "flags")
     rows = zip(*(column(release_dir, config, name) for name in names), strict=True)
     calm = sorted((ratio, pair_id) for ratio, pair_id, dialogue_id, flags in rows if not flags and dialogue_id not in flagged)
-    wanted = [calm[place][1] for place in sorted({len(calm) * quartile // 4 for quartile in QUARTILES})] if calm else []
-    if not wanted:
+    chosen = [calm[place][1] for place in sorted({len(calm) * quartile // 4 for quartile in QUARTILES})] if calm else []
+    if not chosen:
         return []
     batches = (batch for path in files_of(release_dir, config) for batch in table_batches(path))
-    found = [row for batch in batches for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(wanted))).to_pylist()]
-    return [_example(row, language) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
+    picked = [row for batch in batches for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(chosen))).to_pylist()]
+    return [_example(row, language) for row in sorted(picked, key=lambda row: chosen.index(row["pair_id"]))]
 
 
 def _example(row: dict[str, Any], language: str) -> dict[str, Any]:
@@ -185,14 +189,14 @@ def _example(row: dict[str, Any], language: str) -> dict[str, Any]:
 
 def changes(before: str, after: str, language: str = ENGLISH) -> list[list[str]]:
     """The way from one text to another in ``[same | removed | added, words]``, with the fewest words changed."""
-    one, other = (spaced(text, language).split() for text in (before, after))
-    found: list[list[str]] = []
-    for same, group in groupby(Levenshtein.opcodes(one, other), key=lambda step: step.tag == "equal"):
+    first, second = (spaced(text, language).split() for text in (before, after))
+    pieces: list[list[str]] = []
+    for same, group in groupby(Levenshtein.opcodes(first, second), key=lambda step: step.tag == "equal"):
         steps = list(group)
-        gone, new = one[steps[0].src_start : steps[-1].src_end], other[steps[0].dest_start : steps[-1].dest_end]
-        parts = {"same": new} if same else {"removed": gone, "added": new}
-        found += [[kind, joined(some, language)] for kind, some in parts.items() if some]
-    return found
+        removed, added = first[steps[0].src_start : steps[-1].src_end], second[steps[0].dest_start : steps[-1].dest_end]
+        parts = {"same": added} if same else {"removed": removed, "added": added}
+        pieces += [[kind, joined(some, language)] for kind, some in parts.items() if some]
+    return pieces
 
 
 def making(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -204,7 +208,7 @@ def making(facts: Mapping[str, Any]) -> dict[str, Any]:
         "duplicates": len(facts["duplicates"]),
         "spares_left_out": facts["spares_left_out"],
         "models": sorted(summary["usage"]),
-        "removed_by_review": [one["dialogue_id"] for one in (facts.get("reviews") or {}).get("removed", [])],
+        "removed_by_review": [review["dialogue_id"] for review in (facts.get("reviews") or {}).get("removed", [])],
         "reviewed": bool(facts.get("reviews")),
         **({"without": facts["without"]} if "without" in facts else {}),
         **canary_entry(facts),

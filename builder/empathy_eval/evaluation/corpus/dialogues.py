@@ -63,15 +63,15 @@ def source_of(path: Path) -> Source:
     return Source(path.name, path, lambda: _valid(path, reader(path)))
 
 
-def _valid(path: Path, found: Iterator[DialogueTurns | Problem]) -> Iterator[DialogueTurns]:
+def _valid(path: Path, rows: Iterator[DialogueTurns | Problem]) -> Iterator[DialogueTurns]:
     """The dialogues of a file, until there is a problem: then all problems are told at the end."""
     problems, empty = list[Problem](), True
-    for one in found:
-        if isinstance(one, Problem):
-            problems.append(one)
+    for row in rows:
+        if isinstance(row, Problem):
+            problems.append(row)
         elif not problems:
             empty = False
-            yield one
+            yield row
     if empty and not problems:
         problems.append(Problem(str(path), "holds no dialogue", FIX))
     raise_at_most(problems, path)
@@ -107,8 +107,8 @@ def _of_object(row: Any, where: str) -> Iterator[DialogueTurns | Problem]:
     if wrong := [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, "dialogue_file")]:
         yield from wrong
         return
-    said = next(row[name] for name in TURNS if name in row)
-    yield DialogueTurns([_turn(turn) for turn in said], row.get("scenario") or row.get("problem_type"))
+    messages = next(row[name] for name in TURNS if name in row)
+    yield DialogueTurns([_turn(turn) for turn in messages], row.get("scenario") or row.get("problem_type"))
 
 
 def _turn(turn: Mapping[str, Any]) -> Turn:
@@ -131,12 +131,12 @@ def _of_table(path: Path) -> Iterator[DialogueTurns | Problem]:
             row = tuple(cells[at] if at < len(cells) else "" for at in place.values())
             yield (*row[:1], row[1] if row[1].isdecimal() else f"line {number}", *row[2:])  # type: ignore[misc]
 
-    seen = set[str]()
+    finished = set[str]()
     for name, some in groupby(rows(), key=lambda row: row[0]):
         own = list(some)
-        if name in seen:
+        if name in finished:
             yield Problem(f"{path}: {name}", "is a conversation whose rows are not together", "sort the rows by conv_id")
-        seen.add(name)
+        finished.add(name)
         if odd := [index for _, index, *_ in own if not index.isdecimal()]:
             yield Problem(f"{path}: {odd[0]}", "has no whole number as its utterance_idx", "number the utterances from 1")
             continue

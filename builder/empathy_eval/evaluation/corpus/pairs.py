@@ -75,8 +75,8 @@ class Contexts(Sequence[Context]):
         return [part.last_role(row) for part in self._parts for row in range(len(part.begins) - 1)]
 
     def __len__(self) -> int:
-        found: int = self._begins[-1]
-        return found
+        count: int = self._begins[-1]
+        return count
 
     @overload
     def __getitem__(self, row: int) -> Context: ...
@@ -86,10 +86,10 @@ class Contexts(Sequence[Context]):
 
     def __getitem__(self, row: int | slice) -> Context | Sequence[Context]:
         if isinstance(row, slice):
-            return [self[one] for one in range(*row.indices(len(self)))]
-        place = range(len(self))[row]
-        number = bisect_right(self._begins, place) - 1
-        return self._parts[number].context(place - self._begins[number])
+            return [self[index] for index in range(*row.indices(len(self)))]
+        position = range(len(self))[row]
+        number = bisect_right(self._begins, position) - 1
+        return self._parts[number].context(position - self._begins[number])
 
 
 def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS, name: str = "context") -> Contexts:
@@ -109,7 +109,7 @@ def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]]
     """
     for part in _parts(release_dir, config, splits):
         of_text = [known(text) for text in part.texts.to_pylist()]
-        place, seeker = part.text_of.tolist(), [part.roles[one] == "seeker" for one in part.role_of.tolist()]
+        place, seeker = part.text_of.tolist(), [part.roles[role] == "seeker" for role in part.role_of.tolist()]
         for start, end in zip(part.begins[:-1].tolist(), part.begins[1:].tolist(), strict=True):
             yield set().union(*(of_text[place[turn]] for turn in range(start, end) if seeker[turn]))
 
@@ -135,12 +135,12 @@ def _parts(
                 contexts = contexts.take(pa.array([row - start for row in rows if 0 <= row - start < batch.num_rows], pa.int64()))
             start += batch.num_rows
             turns = contexts.flatten() if contexts.type.equals(configs_of([config])[config].field(name).type) else None
-            if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
+            if turns is None or contexts.null_count or turns.null_count or any(column.null_count for column in turns.flatten()):
                 raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
             texts, roles = (turns.field(part).dictionary_encode() for part in ("text", "role"))
             lengths = pc.list_value_length(contexts).to_numpy(zero_copy_only=False)
             begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            text_of, role_of = (one.indices.to_numpy(zero_copy_only=False) for one in (texts, roles))
+            text_of, role_of = (column.indices.to_numpy(zero_copy_only=False) for column in (texts, roles))
             yield ContextChunk(texts.dictionary, roles.dictionary.to_pylist(), text_of, role_of, begins)
 
 
@@ -173,9 +173,9 @@ class Corpus:
         """The dialogues of the pairs."""
         return Clusters.of(self.dialogues, self.scenario_ids)
 
-    def of_equal_length(self, one: str, other: str) -> NDArray[np.bool_]:
+    def of_equal_length(self, first: str, second: str) -> NDArray[np.bool_]:
         """By pair whether two variants are of equal length: the longer has at most ``LENGTH_WITHIN`` of its words more."""
-        lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (one, other)]
+        lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (first, second)]
         return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
 
     def take(self, rows: Sequence[int], contexts: Sequence[Context]) -> Corpus:
@@ -231,38 +231,40 @@ def read_dialogues(release_dir: Path, variants: Sequence[str], splits: Sequence[
     Raises:
         InputError: if a file is no parquet, or does not hold what the data contract says.
     """
-    found = Corpus([], [], [], [], {name: [] for name in variants}, language=language)
+    corpus = Corpus([], [], [], [], {name: [] for name in variants}, language=language)
     rows = (row for path in files_of(release_dir, CONTRASTS, splits) if path.is_file() for row in _contrasts(path))
     for dialogue_id, group in itertools.groupby(rows, key=lambda row: str(row["dialogue_id"])):
-        some = list(group)
-        texts = {row["variant"]: "\n".join(turn["text"] for turn in row["turns"] if turn["role"] == "helper") for row in some}
+        variant_rows = list(group)
+        texts = {row["variant"]: "\n".join(turn["text"] for turn in row["turns"] if turn["role"] == "helper") for row in variant_rows}
         if texts.keys() >= {REFERENCE, *variants}:
-            found.pair_ids.append(dialogue_id)
-            found.scenario_ids.append(some[0]["scenario_id"])
-            found.references.append(texts[REFERENCE])
+            corpus.pair_ids.append(dialogue_id)
+            corpus.scenario_ids.append(variant_rows[0]["scenario_id"])
+            corpus.references.append(texts[REFERENCE])
             for name in variants:
-                found.variants[name].append(texts[name])
-    return replace(found, dialogues=found.pair_ids)
+                corpus.variants[name].append(texts[name])
+    return replace(corpus, dialogues=corpus.pair_ids)
 
 
 def _contrasts(path: Path) -> Iterator[TableRow]:
     """The rows of a file of whole dialogues."""
     for batch in table_batches(path, OPTIONAL[CONTRASTS].names):
-        if batch.schema.types != OPTIONAL[CONTRASTS].types or any(one.null_count for one in batch.columns):
+        if batch.schema.types != OPTIONAL[CONTRASTS].types or any(column.null_count for column in batch.columns):
             raise input_error(path, "does not match the data contract", WHOLE)
         yield from batch.to_pylist()
 
 
 def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
     """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
-    there = [schema_of(path).names for path in files_of(release_dir, config, splits)]
-    found = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in names for names in there)}
+    schemas = [schema_of(path).names for path in files_of(release_dir, config, splits)]
+    columns = {
+        name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in names for names in schemas)
+    }
     manner = WAYS[0]
-    if manner in found:
+    if manner in columns:
         methods = column(release_dir, config, "apathetic_method", splits)
         # Rules have no manner, whatever the column says.
-        found[manner] = [BY_RULES if method == "rules" else one for one, method in zip(found[manner], methods, strict=True)]
-    return {name: [UNPLANNED if value is None else value for value in values] for name, values in found.items()}
+        columns[manner] = [BY_RULES if method == "rules" else value for value, method in zip(columns[manner], methods, strict=True)]
+    return {name: [UNPLANNED if value is None else value for value in values] for name, values in columns.items()}
 
 
 def refuse_odd_rows(release_dir: Path) -> None:
@@ -305,23 +307,23 @@ def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] =
             # One string in memory where the release has it too.
             changed.references.append(dialogue["turns"][turn]["text"] if row is None else released.references[row])
             if released.contexts:
-                contexts.append([{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][:turn]])
+                contexts.append([{"role": message["role"], "text": message["text"]} for message in dialogue["turns"][:turn]])
             for name, text in texts.items():
                 changed.variants[name].append(str(text))
     if not len(changed):
         return None
-    gone = set(changed.pair_ids)
-    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in gone], dtype=np.int64))
+    replaced = set(changed.pair_ids)
+    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in replaced], dtype=np.int64))
 
 
 def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    firsts: dict[str, dict[str, str]] = {}
     refused = False
     for (pair_id, variant), rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
         if variant in PAIR_VARIANTS and (first := _first_of(list(rows))):
             refused = refused or bool(first["reasons"])
-            found.setdefault(pair_id, {}).setdefault(variant, first["text"])
-    return found if refused else {}
+            firsts.setdefault(pair_id, {}).setdefault(variant, first["text"])
+    return firsts if refused else {}
 
 
 def _first_of(rows: list[TableRow]) -> TableRow | None:
@@ -361,20 +363,20 @@ def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
 
 def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:
     """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
-    wanted: dict[str, list[int]] = {}
+    turns_of: dict[str, list[int]] = {}
     for pair_id in sorted(pair_ids):
         dialogue_id, turn = parts_of(pair_id)
-        wanted.setdefault(dialogue_id, []).append(turn)
-    for path in files_of(release_dir, "dialogues", splits) if wanted else ():
+        turns_of.setdefault(dialogue_id, []).append(turn)
+    for path in files_of(release_dir, "dialogues", splits) if turns_of else ():
         for batch in table_batches(path):
             for row in batch.to_pylist():
-                for place in wanted.get(row["dialogue_id"], ()):
-                    if place >= len(row["turns"] or ()):
-                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
-                    yield id_of(row["dialogue_id"], place), row, place
+                for index in turns_of.get(row["dialogue_id"], ()):
+                    if index >= len(row["turns"] or ()):
+                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {index}, which candidates.parquet names", WHOLE)
+                    yield id_of(row["dialogue_id"], index), row, index
 
 
 def in_order(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
     """The different labels: those ``known`` in their order, others by name, and last those of texts without a way."""
-    place = {name: number for number, name in enumerate(known)}
-    return sorted(set(labels), key=lambda one: (one in APART, place.get(one, len(place)), one))
+    rank = {name: number for number, name in enumerate(known)}
+    return sorted(set(labels), key=lambda label: (label in APART, rank.get(label, len(rank)), label))

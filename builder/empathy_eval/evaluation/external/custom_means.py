@@ -82,7 +82,9 @@ class CustomTextResults(LongForm):
             for row in rows:
                 plain = fields_json(row)
                 yield {"table": table, **plain, **(plain.pop("score" if table == "means" else "difference") or {})}
-        yield from ({"table": "outside", "metric": one.metric, "texts": one.texts, "told": str(one)} for one in self.outside)
+        yield from (
+            {"table": "outside", "metric": warning.metric, "texts": warning.texts, "told": str(warning)} for warning in self.outside
+        )
         yield from ({"table": "faults", "told": str(fault)} for fault in self.faults)
 
 
@@ -96,10 +98,10 @@ def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> C
     means, gaps = list[CorpusMean](), list[SystemGap]()
     for column in scores.columns:
         parts = {
-            name: _SystemTexts.of(scores.texts, column, np.flatnonzero(place & column.there).tolist()) for name, place in places.items()
+            name: _SystemTexts.of(scores.texts, column, np.flatnonzero(place & column.scored).tolist()) for name, place in places.items()
         }
         means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
-        gaps += [_gap(column, (one, other), (parts[one], parts[other]), chance) for one, other in combinations(systems, 2)]
+        gaps += [_gap(column, (first, second), (parts[first], parts[second]), chance) for first, second in combinations(systems, 2)]
     return CustomTextResults(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
 
 
@@ -148,19 +150,19 @@ def _mean(column: MetricColumn, system: str, part: _SystemTexts, texts: int, cha
 
 
 def _gap(column: MetricColumn, systems: tuple[str, str], parts: tuple[_SystemTexts, _SystemTexts], chance: ResamplingSettings) -> SystemGap:
-    metric, (one, other) = column.metric, parts
-    there = set(other.contexts)
-    common = [name for name in one.contexts if name in there]
-    left_out = len(one.contexts) + len(other.contexts) - 2 * len(common)
+    metric, (first, second) = column.metric, parts
+    answered = set(second.contexts)
+    common = [name for name in first.contexts if name in answered]
+    left_out = len(first.contexts) + len(second.contexts) - 2 * len(common)
     difference = None
     if common:
-        first, second = one.at(common), other.at(common)
-        clusters, width = _alone(len(common)), first.shape[1]
+        first_sums, second_sums = first.at(common), second.at(common)
+        clusters, width = _alone(len(common)), first_sums.shape[1]
 
         def gaps(sums: Array) -> Array:
             return np.asarray(metric.aggregate(sums[:, :width]) - metric.aggregate(sums[:, width:]))
 
-        both, mirrored = np.hstack([first, second]), np.hstack([second, first])
+        both, mirrored = np.hstack([first_sums, second_sums]), np.hstack([second_sums, first_sums])
         whole = both.sum(axis=0, keepdims=True)
         value, chances = float(gaps(whole)[0]), None
         if len(common) > 1:

@@ -101,12 +101,12 @@ def read_texts(path: Path) -> CustomTexts:
             problems.append(row)
             continue
         form = "own_preference" if row.keys() & {"prompt", *SIDES} else "own_text"
-        found = row_problems(row, form, where)
-        for text in [] if found else _texts_of(row, f"line {number}"):
+        faults = row_problems(row, form, where)
+        for text in [] if faults else _texts_of(row, f"line {number}"):
             if (first := lines.setdefault(text["item"], number)) != number:
-                found.append(Problem(where, f'"{text["item"]}" is also the item of line {first}', "give each text a name of its own"))
+                faults.append(Problem(where, f'"{text["item"]}" is also the item of line {first}', "give each text a name of its own"))
             rows.append(text)
-        problems += found
+        problems += faults
     if not problems and len({"system" in row for row in rows}) > 1:
         without = [lines[row["item"]] for row in rows if "system" not in row]
         what = f"{len(without)} of {len(rows)} lines have no system, first line {without[0]}"
@@ -136,7 +136,7 @@ def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> CustomTexts:
     )  # fmt: skip
 
 
-def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequence[str] = SPLITS) -> CustomTexts:
+def texts_of_release(release_dir: Path, names: Collection[str], splits: Sequence[str] = SPLITS) -> CustomTexts:
     """Those texts of a release whose names, ``pair_id:variant``, are wanted; a variant is a system, and a dialogue is drawn together.
 
     Raises:
@@ -149,13 +149,13 @@ def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequenc
             shared = pair_id, corpus.dialogues[place], corpus.contexts[place], corpus.references[place]
             texts = {"reference": corpus.references, **corpus.variants} if config == "pairs" else corpus.variants
             for variant in ("reference", *compared) if config == "pairs" else compared:
-                if f"{pair_id}:{variant}" in wanted:
+                if f"{pair_id}:{variant}" in names:
                     rows.append(((pair_id, variant), *shared, texts[variant][place]))
     if not rows:
         raise input_error(
             release_dir, f"holds none of the texts in {', '.join(splits)}", "leave --split out, or name the release that was rated"
         )
-    keys, pairs, dialogues, contexts, references, replies = (list(one) for one in zip(*rows, strict=True))
+    keys, pairs, dialogues, contexts, references, replies = (list(column) for column in zip(*rows, strict=True))
     items = [f"{pair_id}:{variant}" for pair_id, variant in keys]
     return CustomTexts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)
 
@@ -173,7 +173,7 @@ class MetricColumn:
     statistics: Array
 
     @property
-    def there(self) -> NDArray[np.bool_]:
+    def scored(self) -> NDArray[np.bool_]:
         """Which texts have a score."""
         return ~np.isnan(self.statistics[:, 0])
 
@@ -212,32 +212,34 @@ class CustomScores:
         return {"outside": [asdict(one) for one in self.outside], "faults": [str(fault) for fault in self.faults]}
 
 
-def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN) -> CustomScores:
+def scored(
+    texts: CustomTexts, selection: MetricSelection, precomputed: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN
+) -> CustomScores:
     """Scores all texts by all metrics, and looks up what is given.
 
     Raises:
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
     """
-    _refuse_unfit(texts, found)
-    (made,) = consistent_statistics(found.metrics, [texts.pairs], scoring)
-    columns = [MetricColumn(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
-    faults = [one.fault for one in made.values() if one.fault]
+    _refuse_unfit(texts, selection)
+    (results,) = consistent_statistics(selection.metrics, [texts.pairs], scoring)
+    columns = [MetricColumn(metric, results[metric.name].rows[REPLY]) for metric in selection.metrics if results[metric.name].rows]
+    faults = [result.fault for result in results.values() if result.fault]
     outside = list[DomainWarning]()
-    for metric in found.metrics:
+    for metric in selection.metrics:
         warned = attempt(metric.name, lambda metric=metric: list(_outside(metric, texts)))  # type: ignore[misc]
         if isinstance(warned, MetricFault):
             faults.append(warned)
         else:
             outside += warned
-    columns += [MetricColumn(one, with_count(one.of(texts.keys))) for one in given]
+    columns += [MetricColumn(metric, with_count(metric.of(texts.keys))) for metric in precomputed]
     return CustomScores(texts, tuple(columns), tuple(faults), tuple(outside))
 
 
-def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
+def _refuse_unfit(texts: CustomTexts, selection: MetricSelection) -> None:
     what, fix = "measures whole sets of texts, and gives no text a score", "score a release with it, or leave it out"
-    problems = [Problem(f'metric "{diversity.name}"', what, fix) for diversity in found.diversities]
+    problems = [Problem(f'metric "{diversity.name}"', what, fix) for diversity in selection.diversities]
     without = [item for item, reference in zip(texts.items, texts.references, strict=True) if reference is None]
-    for metric in found.metrics if without else ():
+    for metric in selection.metrics if without else ():
         if "reference" in metric.reads:
             what = f"reads a reference, and {len(without)} of {len(texts)} texts have none, first {without[0]}"
             problems.append(Problem(f'metric "{metric.name}"', what, "write a reference into every line, or leave the metric out"))

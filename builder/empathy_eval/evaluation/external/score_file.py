@@ -67,19 +67,19 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
     scores: dict[tuple[str, str], float] = {}
     known, controls = set(pair_ids), set(control_ids)
     for where, row in _rows(path):
-        found = list[Problem]()
-        for one in [row] if isinstance(row, Problem) else _scores(row, where):
-            if isinstance(one, Problem):
-                found.append(one)
-            elif one[:2] in scores:
-                found.append(Problem(where, f'"{one[0]}", {one[1]} was scored before', "keep one score"))
-            elif one[0] not in (controls if one[1] in CONTROLS else known):
-                what = f'"{one[0]}" is not a pair of this release' + (f" with the control {one[1]}" if one[1] in CONTROLS else "")
-                found.append(Problem(where, what, f"use the ids of the named release{meant(one[0], known, problems)}"))
+        faults = list[Problem]()
+        for score in [row] if isinstance(row, Problem) else _scores(row, where):
+            if isinstance(score, Problem):
+                faults.append(score)
+            elif score[:2] in scores:
+                faults.append(Problem(where, f'"{score[0]}", {score[1]} was scored before', "keep one score"))
+            elif score[0] not in (controls if score[1] in CONTROLS else known):
+                what = f'"{score[0]}" is not a pair of this release' + (f" with the control {score[1]}" if score[1] in CONTROLS else "")
+                faults.append(Problem(where, what, f"use the ids of the named release{meant(score[0], known, problems)}"))
             else:
-                scores[one[:2]] = one[2]
+                scores[score[:2]] = score[2]
         # What is wrong with a pair is wrong with all its variants.
-        problems += dict.fromkeys(found)
+        problems += dict.fromkeys(faults)
     problems += _gaps(path, scores)
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no scores", "write a line for each variant of each pair"))
@@ -87,9 +87,9 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
     return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
-def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:
+def meant(name: str, known: Collection[str], problems: Sequence[Problem]) -> str:
     """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
-    return nearest(name, known) if len(told) < MOST_PROBLEMS else ""
+    return nearest(name, known) if len(problems) < MOST_PROBLEMS else ""
 
 
 def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
@@ -162,8 +162,8 @@ def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, floa
         yield Problem(where, odd, f"write the columns {FORMS}")
         return
     long = row.keys() >= set(LONG)
-    there = [(row["variant"], row["score"])] if long else [(name, row[name]) for name in VARIANTS if row.get(name) is not None]
-    for variant, score in there:
+    given_scores = [(row["variant"], row["score"])] if long else [(name, row[name]) for name in VARIANTS if row.get(name) is not None]
+    for variant, score in given_scores:
         wrong = list(violations({"pair_id": row["pair_id"], "variant": variant, "score": score}, "scores_row", by_hand=True))
         yield from (Problem(f"{where}: {place if long or place != 'score' else variant}", what, fix) for place, what, fix in wrong)
         if not wrong:
@@ -181,8 +181,8 @@ def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Probl
     """Pairs that lack a variant, or have one control of two."""
     for pair_id in dict.fromkeys(pair for pair, _ in scores):
         has = [cell for cell in CELLS if (pair_id, cell) in scores]
-        wanted = CELLS if set(has) & set(CONTROLS) else PAIR_VARIANTS
-        if lacking := [cell for cell in wanted if cell not in has]:
+        needed = CELLS if set(has) & set(CONTROLS) else PAIR_VARIANTS
+        if lacking := [cell for cell in needed if cell not in has]:
             yield Problem(str(path), f'"{pair_id}" has no score of {" and ".join(lacking)}', "score every variant of a pair")
 
 
@@ -258,8 +258,8 @@ def read_given(
     if not any(path.is_file() for path in files_of(release_dir, CROSSED)):
         raise input_error(release_dir, f"has no crossed items, but {files[0]} holds scores of them", "score a release that has them")
     known = column(release_dir, CROSSED, "crossed_id")
-    given = [read_crossed_scores(path, known, higher_is_better=higher_is_better) for path in files]
-    return [path for path in scores if path not in files], given
+    crossed = [read_crossed_scores(path, known, higher_is_better=higher_is_better) for path in files]
+    return [path for path in scores if path not in files], crossed
 
 
 Key = TypeVar("Key", bound=Hashable)
@@ -279,16 +279,16 @@ def read_scores_by(
     """
     problems, scores = list[Problem](), dict[Key, float]()
     for where, row in _score_rows(path, columns):
-        found = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
-        if not found and not isinstance(row, Problem):
+        faults = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
+        if not faults and not isinstance(row, Problem):
             name, (key, called) = row[columns[0]], key_of(row)
             if name not in known:
-                found.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
+                faults.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
             elif key in scores:
-                found.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
+                faults.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
             else:
                 scores[key] = float(row["score"])
-        problems += found
+        problems += faults
     return scores, problems
 
 
@@ -297,7 +297,7 @@ def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[
 
     def check(names: Sequence[str]) -> None:
         if odd := [name for name in columns if names.count(name) != 1]:
-            near = nearest_column(names, [one for one in odd if one not in names])
+            near = nearest_column(names, [name for name in odd if name not in names])
             fix = f"name the columns in the first line: {','.join(columns)}{near}"
             raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
 

@@ -44,7 +44,7 @@ from empathy_eval.statistics.estimate import Clusters, Estimate, effects, shares
 LEAST_DIALOGUES = 5
 # A smaller deviation of resamples is rounding: then all of them are alike.
 LEAST_DEVIATION = 1e-9
-HERE_AND_THERE = (True, False)
+SIDES = (True, False)
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ def group_rows(
     The two sides are of different dialogues, which are resampled together. Interval and p-value of a difference are of the deviation of its
     resamples and Student's distribution, with the degrees of freedom of the smaller side. p-values are not corrected here.
     """
-    found: dict[tuple[str, str], FairnessRow] = {}
-    for rows, names in by_rows({name: one.scored for name, one in rated.items()}):
+    by_group: dict[tuple[str, str], FairnessRow] = {}
+    for rows, names in by_rows({name: pairs.scored for name, pairs in rated.items()}):
         over = _PairedScorers(contrast, {name: rated[name].take(rows) for name in names}, clusters.take(rows), groups, chance)
-        found |= {(row.metric, row.name): row for row in over.rows()}
-    return [found[name, group] for name in rated for group in groups.scenarios if (name, group) in found]
+        by_group |= {(row.metric, row.name): row for row in over.rows()}
+    return [by_group[name, group] for name in rated for group in groups.scenarios if (name, group) in by_group]
 
 
 def _strata(clusters: Clusters, inside: Rows) -> NDArray[np.int64]:
@@ -90,25 +90,25 @@ class _PairedScorers:
     def rows(self) -> Iterator[FairnessRow]:
         """The row of each scorer and group."""
         inside = {group: np.isin(self.clusters.scenarios, sorted(numbers)) for group, numbers in self.groups.scenarios.items()}
-        inside = {group: one for group, one in inside.items() if one.any()}
-        totals = {name: self.clusters.totals(one.duels.sums()) for name, one in self.rated.items()}
+        inside = {group: mask for group, mask in inside.items() if mask.any()}
+        totals = {name: self.clusters.totals(pairs.duels.sums()) for name, pairs in self.rated.items()}
         drawn = self._drawn(totals, inside)
         for name, group in ((name, group) for name in self.rated for group in inside):
-            sums = {here: totals[name][inside[group] == here].sum(axis=0, keepdims=True) for here in HERE_AND_THERE}
-            yield self._row(name, group, inside[group], [(one, drawn[name, group, here]) for here, one in sums.items()])
+            sums = {side: totals[name][inside[group] == side].sum(axis=0, keepdims=True) for side in SIDES}
+            yield self._row(name, group, inside[group], [(total, drawn[name, group, side]) for side, total in sums.items()])
 
     def _drawn(self, totals: Mapping[str, Array], inside: Mapping[str, Rows]) -> dict[tuple[str, str, bool], Array]:
         """By scorer, group and side its sums over resampled dialogues; groups that have the same strata share the draws."""
         alike: dict[bytes, list[str]] = {}
         for group, mask in inside.items():
             alike.setdefault(_strata(self.clusters, mask).tobytes(), []).append(group)
-        found: dict[tuple[str, str, bool], Array] = {}
+        drawn: dict[tuple[str, str, bool], Array] = {}
         for groups in alike.values():
             clusters = replace(self.clusters, scenarios=_strata(self.clusters, inside[groups[0]]))
-            keys = product(totals, groups, HERE_AND_THERE)
-            tables = {(name, group, here): totals[name] * (inside[group] == here)[:, None] for name, group, here in keys}
-            found |= resampled(tables, clusters, self.chance)
-        return found
+            keys = product(totals, groups, SIDES)
+            tables = {(name, group, side): totals[name] * (inside[group] == side)[:, None] for name, group, side in keys}
+            drawn |= resampled(tables, clusters, self.chance)
+        return drawn
 
     def _row(self, name: str, group: str, mask: Rows, sides: Sequence[tuple[Array, Array | None]]) -> FairnessRow:
         of_pairs = mask[self.clusters.members]
@@ -117,22 +117,22 @@ class _PairedScorers:
         accuracy, effect = (_gap(rate, sides, freedom) for rate in (shares_won, effects))
         if effect and effect.difference.low is None and not few:
             few = "some resamples have no spread, and so no effect"
-        there = int(of_pairs.sum())
+        pairs = int(of_pairs.sum())
         settings = signature_line(
             groups=self.groups.digest[:16], sides="group,all-other-scenarios", difference=f"student,freedom:{freedom}",
             least=LEAST_DIALOGUES,
         )  # fmt: skip
         signature = f"{self.rated[name].signature}|{self.contrast}|{settings}|{self.chance.of_intervals(self.clusters)}"
-        return FairnessRow(name, group, self.contrast, there, len(of_pairs), int(mask.sum()), accuracy, effect, signature, few)
+        return FairnessRow(name, group, self.contrast, pairs, len(of_pairs), int(mask.sum()), accuracy, effect, signature, few)
 
     def _few(self, mask: Rows, of_pairs: Rows) -> tuple[str | None, int]:
         """What keeps an interval from being there, and the degrees of freedom of the smaller side."""
-        here, there = int(mask.sum()), int((~mask).sum())
-        if not there:
+        inside, outside = int(mask.sum()), int((~mask).sum())
+        if not outside:
             return "there are no other scenarios", 0
-        if min(here, there) < LEAST_DIALOGUES:
-            side = "here" if here < LEAST_DIALOGUES else "elsewhere"
-            return f"{counted(min(here, there), 'dialogue')} {side}, and an interval wants {LEAST_DIALOGUES}", 0
+        if min(inside, outside) < LEAST_DIALOGUES:
+            side = "here" if inside < LEAST_DIALOGUES else "elsewhere"
+            return f"{counted(min(inside, outside), 'dialogue')} {side}, and an interval wants {LEAST_DIALOGUES}", 0
         clusters = replace(self.clusters, scenarios=_strata(self.clusters, mask))
         freedom = min(clusters.take(of_pairs).degrees_of_freedom, clusters.take(~of_pairs).degrees_of_freedom)
         return (None, freedom) if freedom else ("no two dialogues are of one stratum", 0)
@@ -141,12 +141,14 @@ class _PairedScorers:
 def _gap(rate: Callable[[Array], Array], sides: Sequence[tuple[Array, Array | None]], freedom: int) -> Gap | None:
     """A figure on both sides, from their sums and those of resamples, and the difference; None where it is not defined on one."""
     with np.errstate(invalid="ignore"):  # of a side without a pair there is no figure
-        (here, drawn_here), (there, drawn_there) = ((rate(sums), None if drawn is None else rate(drawn)) for sums, drawn in sides)
-    first, second = estimate(float(here[0]), drawn_here), estimate(float(there[0]), drawn_there)
+        (first_value, first_drawn), (second_value, second_drawn) = (
+            (rate(sums), None if drawn is None else rate(drawn)) for sums, drawn in sides
+        )
+    first, second = estimate(float(first_value[0]), first_drawn), estimate(float(second_value[0]), second_drawn)
     if first is None or second is None:
         return None
-    drawn = None if drawn_here is None or drawn_there is None else drawn_here - drawn_there
-    return Gap(first, second, _tested(float(here[0] - there[0]), drawn, freedom))
+    drawn = None if first_drawn is None or second_drawn is None else first_drawn - second_drawn
+    return Gap(first, second, _tested(float(first_value[0] - second_value[0]), drawn, freedom))
 
 
 def _tested(value: float, drawn: Array | None, freedom: int) -> Estimate:
@@ -173,12 +175,12 @@ class NameExchange:
     version: str
     rows: list[int]
     pairs: Pairs
-    looked: int
+    searched: int
     signature: str
 
 
 def exchanged_pairs(
-    corpus: Corpus, looked: tuple[Sequence[int], Sequence[Context]], names: GivenNames, version: str, seed: int, most: int = MOST
+    corpus: Corpus, searched: tuple[Sequence[int], Sequence[Context]], names: GivenNames, version: str, seed: int, most: int = MOST
 ) -> NameExchange:  # fmt: skip
     """The pairs of a corpus, of the rows that are looked at (with their contexts), that have names which can be exchanged.
 
@@ -186,24 +188,24 @@ def exchanged_pairs(
     """
     rows, contexts, references = list[int](), list[Context](), list[str]()
     variants: dict[str, list[str]] = {name: [] for name in corpus.variants}
-    for row, context in zip(*looked, strict=True):
+    for row, context in zip(*searched, strict=True):
         if len(rows) == most:
             break
-        said = [turn["text"] for turn in context]
-        texts = [*said, corpus.references[row], *(some[row] for some in corpus.variants.values())]
-        made = exchanged_names(texts, derived_random(seed, "names", version, corpus.pair_ids[row]), names, version)
-        if made is not None:
+        messages = [turn["text"] for turn in context]
+        texts = [*messages, corpus.references[row], *(some[row] for some in corpus.variants.values())]
+        exchanged = exchanged_names(texts, derived_random(seed, "names", version, corpus.pair_ids[row]), names, version)
+        if exchanged is not None:
             rows.append(row)
-            contexts.append([{"role": turn["role"], "text": text} for turn, text in zip(context, made, strict=False)])
-            references.append(made[len(said)])
-            for name, text in zip(corpus.variants, made[len(said) + 1 :], strict=True):
+            contexts.append([{"role": turn["role"], "text": text} for turn, text in zip(context, exchanged, strict=False)])
+            references.append(exchanged[len(messages)])
+            for name, text in zip(corpus.variants, exchanged[len(messages) + 1 :], strict=True):
                 variants[name].append(text)
     ids = [corpus.pair_ids[row] for row in rows]
     signature = signature_line(
-        names=f"exchanged,{version}", file=names.digest[:16], looked=len(looked[0]), most=most, drawn="sha256", seed=seed,
+        names=f"exchanged,{version}", file=names.digest[:16], looked=len(searched[0]), most=most, drawn="sha256", seed=seed,
         texts=digest([ids, contexts, references, variants])[:16],
     )  # fmt: skip
-    return NameExchange(version, rows, Pairs(ids, references, variants, contexts), len(looked[0]), signature)
+    return NameExchange(version, rows, Pairs(ids, references, variants, contexts), len(searched[0]), signature)
 
 
 def name_row(
@@ -214,7 +216,7 @@ def name_row(
 
     p-values are not corrected here for standing together.
     """
-    released = {name: one[exchanged.rows] for name, one in before.items()}
+    released = {name: values[exchanged.rows] for name, values in before.items()}
     # Rows are looked at in an order of their own; those of the clusters go up.
     order = np.argsort(exchanged.rows)
     clusters = corpus.clusters.take(np.isin(np.arange(len(corpus)), exchanged.rows))
@@ -222,25 +224,34 @@ def name_row(
         "exchanged": ScoredPairs(duels_of(metric, after, contrast), f"{metric.signature}|{exchanged.signature}").take(order),
         "released": ScoredPairs(duels_of(metric, released, contrast), metric.signature).take(order),
     }
-    found = compared(contrast.name, rated, clusters, chance) if exchanged.rows else []
-    if not found:
+    comparisons = compared(contrast.name, rated, clusters, chance) if exchanged.rows else []
+    if not comparisons:
         return None
-    (one,) = found
+    (comparison,) = comparisons
     both = rated["exchanged"].scored & rated["released"].scored
     sums = [some.take(both).duels.sums().sum(axis=0, keepdims=True) for some in rated.values()]
     dialogues = len(clusters.take(both))
     why = None if dialogues > 1 else "all pairs with names are of one dialogue"
-    accuracy, effect = _gap_under_exchange(sums, shares_won, one.accuracy), _gap_under_exchange(sums, effects, one.effect)
+    accuracy, effect = _gap_under_exchange(sums, shares_won, comparison.accuracy), _gap_under_exchange(sums, effects, comparison.effect)
     return FairnessRow(
-        metric.name, exchanged.version, contrast.name, one.pairs, exchanged.looked, dialogues, accuracy, effect, one.signature, why
+        metric.name,
+        exchanged.version,
+        contrast.name,
+        comparison.pairs,
+        exchanged.searched,
+        dialogues,
+        accuracy,
+        effect,
+        comparison.signature,
+        why,
     )
 
 
 def _gap_under_exchange(sums: Sequence[Array], rate: Callable[[Array], Array], difference: Estimate | None) -> Gap | None:
-    here, there = (float(rate(one)[0]) for one in sums)
-    if difference is None or not np.isfinite([here, there]).all():
+    first, second = (float(rate(side)[0]) for side in sums)
+    if difference is None or not np.isfinite([first, second]).all():
         return None
-    return Gap(Estimate(round(here, PLACES)), Estimate(round(there, PLACES)), difference)
+    return Gap(Estimate(round(first, PLACES)), Estimate(round(second, PLACES)), difference)
 
 
 RAW, STANCE = PAIRS[0], TWO_BY_TWO[0]
@@ -257,73 +268,83 @@ class FairnessTest:
     """
 
     def __init__(self, stand: Evaluation, rules: Path | None = None, groups: ScenarioGroups | None = None, hint: str = BRING) -> None:
-        self._stand, self._groups, self._hint = stand, groups or load_groups(), hint
-        self._names = load_names(stand.found.language, rules)
+        self._evaluation, self._groups, self._hint = stand, groups or load_groups(), hint
+        self._names = load_names(stand.selection.language, rules)
 
     def tables(self, rated: Sequence[Scores], more: Sequence[str] = ()) -> FairnessTable:
         """Both tables, from the scores of all texts; ``more`` is told too."""
         stage("fairness")
-        ranked = [one for one in rated if one[0].higher_is_better is not None]
-        told = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
-        told += [f"{diversity.name}: is not asked, as it is of whole sets of texts" for diversity in self._stand.found.diversities]
+        ranked = [scores for scores in rated if scores[0].higher_is_better is not None]
+        notes = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
+        notes += [
+            f"{diversity.name}: is not asked, as it is of whole sets of texts" for diversity in self._evaluation.selection.diversities
+        ]
         families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, PrecomputedScores)}
         if not any(self._scenarios().values()):
-            told.append("no scenario here is in a group of groups.yaml")
+            notes.append("no scenario here is in a group of groups.yaml")
         by_group, faults = corrected(self._by_group(ranked), families), list[MetricFault]()
-        by_names = corrected(self._by_names(ranked, told, faults))
+        by_names = corrected(self._by_names(ranked, notes, faults))
         definitions = {group.name: group.definition for group in self._groups.groups}
-        return FairnessTable(by_group, by_names, (*told, *more), definitions, tuple(faults))
+        return FairnessTable(by_group, by_names, (*notes, *more), definitions, tuple(faults))
 
     def _scenarios(self) -> dict[str, frozenset[int]]:
         """By group the numbers of its scenarios that the pairs are of, found by name."""
-        pairs = self._stand.pairs
+        pairs = self._evaluation.pairs
         named = dict(zip(pairs.scenario_ids, pairs.groups["scenario"], strict=True))
         return {group.name: frozenset(number for number, name in named.items() if name in group.scenarios) for group in self._groups.groups}
 
     def _by_group(self, ranked: Sequence[Scores]) -> list[FairnessRow]:
         """At equal closeness where a group has scored controls, as released where it has none."""
-        numbers, stand, found = self._scenarios(), self._stand, dict[tuple[str, str], FairnessRow]()
-        for contrast, corpus in ((STANCE, stand.controls), (RAW, stand.pairs)):
-            wanted = {name: some for name, some in numbers.items() if some and any((one[0].name, name) not in found for one in ranked)}
-            statistics = [(one[0], some) for one in ranked if (some := _statistics(one, contrast))]
-            rated = {one.name: ScoredPairs(duels_of(one, some, contrast), one.signature) for one, some in statistics}
-            if wanted and rated and len(corpus):
-                rows = group_rows(contrast.name, rated, corpus.clusters, ScenarioPairs(wanted, self._groups.digest), stand.chance)
-                found = {(row.metric, row.name): row for row in rows} | found
-        return [found[one[0].name, name] for one in ranked for name in numbers if (one[0].name, name) in found]
+        numbers, evaluation, by_key = self._scenarios(), self._evaluation, dict[tuple[str, str], FairnessRow]()
+        for contrast, corpus in ((STANCE, evaluation.controls), (RAW, evaluation.pairs)):
+            groups = {
+                name: some for name, some in numbers.items() if some and any((scores[0].name, name) not in by_key for scores in ranked)
+            }
+            statistics = [(scores[0], some) for scores in ranked if (some := _statistics(scores, contrast))]
+            rated = {metric.name: ScoredPairs(duels_of(metric, some, contrast), metric.signature) for metric, some in statistics}
+            if groups and rated and len(corpus):
+                rows = group_rows(contrast.name, rated, corpus.clusters, ScenarioPairs(groups, self._groups.digest), evaluation.chance)
+                by_key = {(row.metric, row.name): row for row in rows} | by_key
+        return [by_key[scores[0].name, name] for scores in ranked for name in numbers if (scores[0].name, name) in by_key]
 
-    def _by_names(self, ranked: Sequence[Scores], told: list[str], faults: list[MetricFault]) -> Iterator[FairnessRow]:
+    def _by_names(self, ranked: Sequence[Scores], notes: list[str], faults: list[MetricFault]) -> Iterator[FairnessRow]:
         """The rows of all metrics; what is told of others, and faults, are added to the lists."""
-        stand, language = self._stand, self._stand.found.language
-        asked = [one for one in ranked if not isinstance(one[0], PrecomputedScores)]
-        given = "names are not exchanged, as its scores are given; annotate --attacks asks a judge"
-        told += [f"{one[0].name}: {given}" for one in ranked if one not in asked]
+        evaluation, language = self._evaluation, self._evaluation.selection.language
+        computed = [scores for scores in ranked if not isinstance(scores[0], PrecomputedScores)]
+        reason = "names are not exchanged, as its scores are given; annotate --attacks asks a judge"
+        notes += [f"{scores[0].name}: {reason}" for scores in ranked if scores not in computed]
         if self._names is None:
-            told.append(f'names are not exchanged, as there is no names.yaml in the language "{language}"; {self._hint}')
+            notes.append(f'names are not exchanged, as there is no names.yaml in the language "{language}"; {self._hint}')
             return
-        if not asked:
+        if not computed:
             return
-        looked = self._looked()
-        metrics = {one[0].name: (one[0], some) for one in asked if (some := _statistics(one, looked.contrast))}
+        sample = self._sample_pairs()
+        metrics = {scores[0].name: (scores[0], some) for scores in computed if (some := _statistics(scores, sample.contrast))}
         for version in VERSIONS:
-            found = exchanged_pairs(looked.corpus, (looked.rows, looked.contexts), self._names, version, stand.chance.seed)
-            if not found.rows:
-                told.append(f"no pair of {found.looked} has names that can be exchanged by {version}")
+            exchange = exchanged_pairs(sample.corpus, (sample.rows, sample.contexts), self._names, version, evaluation.chance.seed)
+            if not exchange.rows:
+                notes.append(f"no pair of {exchange.searched} has names that can be exchanged by {version}")
                 continue
-            scored = statistics_of([metric for metric, _ in metrics.values()], found.pairs, stand.scoring)
-            faults += [one.fault for one in scored.values() if one.fault]
+            scored = statistics_of([metric for metric, _ in metrics.values()], exchange.pairs, evaluation.scoring)
+            faults += [result.fault for result in scored.values() if result.fault]
             for name, (metric, before) in metrics.items():
                 after = scored[name].rows
-                row = name_row(metric, before, after, looked.contrast, found, looked.corpus, stand.chance) if after else None
+                row = name_row(metric, before, after, sample.contrast, exchange, sample.corpus, evaluation.chance) if after else None
                 yield from [row] if row else []
 
-    def _looked(self) -> _NameSample:
+    def _sample_pairs(self) -> _NameSample:
         """A sample of the pairs with controls, or of all where there are none, drawn by the SHA-256 of their ids, with their contexts."""
-        stand = self._stand
-        config, corpus, contrast = ("controls", stand.controls, STANCE) if len(stand.controls) else ("pairs", stand.pairs, RAW)
-        drawn = drawn_in_order(corpus.pair_ids, "names", stand.chance.seed, LOOKED)
+        evaluation = self._evaluation
+        config, corpus, contrast = (
+            ("controls", evaluation.controls, STANCE) if len(evaluation.controls) else ("pairs", evaluation.pairs, RAW)
+        )
+        drawn = drawn_in_order(corpus.pair_ids, "names", evaluation.chance.seed, LOOKED)
         rising = sorted(drawn)
-        read = [corpus.contexts[row] for row in rising] if corpus.contexts else contexts_at(stand.folder, config, rising, stand.splits)
+        read = (
+            [corpus.contexts[row] for row in rising]
+            if corpus.contexts
+            else contexts_at(evaluation.folder, config, rising, evaluation.splits)
+        )
         of = dict(zip(rising, read, strict=True))
         return _NameSample(corpus, contrast, drawn, [of[row] for row in drawn])
 
@@ -338,7 +359,7 @@ class _NameSample:
     contexts: list[Any]
 
 
-def _statistics(one: Scores, contrast: Contrast) -> Statistics:
+def _statistics(scores: Scores, contrast: Contrast) -> Statistics:
     """The statistics that a contrast is made of: of pairs with controls, or of all pairs."""
-    _, released, cells = one
+    _, released, cells = scores
     return cells if contrast is STANCE else released

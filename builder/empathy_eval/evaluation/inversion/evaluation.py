@@ -96,14 +96,14 @@ class Grouping:
 
     def of(self, metric: str) -> Statistics:
         """The statistics of a metric; where near and far are mixed, by side those of all near, then of all far comparisons."""
-        found = self.statistics[metric]
+        statistics = self.statistics[metric]
         if not self.mixed:
-            return found
+            return statistics
         sides = zip(SIDES.duels[0], zip(NEAR, FAR, strict=True), strict=True)
-        return {side: np.vstack([found[name] for name in names]) for side, names in sides}
+        return {side: np.vstack([statistics[name] for name in names]) for side, names in sides}
 
-    def told(self, row: MetricRow) -> MetricRow:
-        """A row of a group with the figures that this breakdown has."""
+    def restrict(self, row: MetricRow) -> MetricRow:
+        """Returns a row of a group with the figures that this breakdown has."""
         if not self.mixed:
             return row
         return replace(row, differences={name: replace(difference, effect=None, auc=None) for name, difference in row.differences.items()})
@@ -112,9 +112,9 @@ class Grouping:
 def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpus, cells: Mapping[str, Statistics]) -> Iterator[Grouping]:
     """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
     (raw,) = PAIRS
-    of = {one.name: one for one in TWO_BY_TWO}
+    of = {contrast.name: contrast for contrast in TWO_BY_TWO}
     whole = {name: cell for name, cell in cells.items() if _any_scored(cell)}
-    alone = {name: one for name, one in released.items() if name not in whole}
+    alone = {name: values for name, values in released.items() if name not in whole}
     for name in GROUPINGS:
         if whole:
             yield Grouping(name, controls, of[STANCE], whole, controls.groups[name])
@@ -129,13 +129,15 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
         Grouping(MANNERS[STANCE_FAR], controls, of[STANCE_FAR], cells, far, known),
         Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
     )
-    voices = (Grouping(name, controls, of[one], cells, controls.groups.get(column, [])) for one, (name, column) in BY_VOICE.items())
-    yield from (one for one in (*some, *voices) if one.statistics and not APART.issuperset(one.labels))
+    voices = (
+        Grouping(name, controls, of[contrast], cells, controls.groups.get(column, [])) for contrast, (name, column) in BY_VOICE.items()
+    )
+    yield from (by for by in (*some, *voices) if by.statistics and not APART.issuperset(by.labels))
 
 
 def _any_scored(statistics: Statistics) -> bool:
     """Whether some pair has scores of all its texts."""
-    return bool((~np.any([np.isnan(one).any(axis=1) for one in statistics.values()], axis=0)).any())
+    return bool((~np.any([np.isnan(rows).any(axis=1) for rows in statistics.values()], axis=0)).any())
 
 
 @dataclass(frozen=True)
@@ -164,10 +166,17 @@ class Evaluation:
     """The texts of a release, and how they are scored; each text is scored once."""
 
     def __init__(
-        self, release_dir: Path, found: MetricSelection, chance: ResamplingSettings, scoring: Scoring = PLAIN, *,
+        self, release_dir: Path, selection: MetricSelection, chance: ResamplingSettings, scoring: Scoring = PLAIN, *,
         splits: Sequence[str] = SPLITS, strict: bool = False,
     ) -> None:  # fmt: skip
-        self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
+        self.folder, self.selection, self.chance, self.scoring, self.splits, self.strict = (
+            release_dir,
+            selection,
+            chance,
+            scoring,
+            splits,
+            strict,
+        )
         # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
         self.known: dict[str, Statistics] = {}
         self.pairs = self._read("pairs", PAIR_VARIANTS)
@@ -178,15 +187,15 @@ class Evaluation:
     def _read(self, config: str, variants: Sequence[str]) -> Corpus:
         """The pairs of a config; with a limit those that are drawn of it, each with its context."""
         most = self.chance.limit
-        contexts = most is None and any("context" in metric.reads for metric in self.found.metrics)
-        corpus = read_corpus(self.folder, config, variants, contexts=contexts, splits=self.splits, language=self.found.language)
+        contexts = most is None and any("context" in metric.reads for metric in self.selection.metrics)
+        corpus = read_corpus(self.folder, config, variants, contexts=contexts, splits=self.splits, language=self.selection.language)
         if most is None:
             return corpus
         if config == "pairs":
             rows = drawn_rows(corpus.pair_ids, "limit", self.chance.seed, most)
         else:  # controls are those of the pairs that are drawn
             drawn = set(self.pairs.pair_ids)
-            rows = [row for row, one in enumerate(corpus.pair_ids) if one in drawn]
+            rows = [row for row, pair_id in enumerate(corpus.pair_ids) if pair_id in drawn]
         return corpus.take(rows, contexts_at(self.folder, config, rows, self.splits))
 
     def scores(self) -> AllScores:
@@ -196,11 +205,11 @@ class Evaluation:
         sets = {"pairs": self.pairs.pairs(PAIR_VARIANTS), "controls": self.controls.pairs(CONTROLS)}
         texts = self._checked(sets | ({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}))
         stage("computing tables")
-        both = [texts[config].get(Vader.name, MetricResult()).rows for config in ("pairs", "controls")]
-        self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
-        sound = [metric for metric in self.found.metrics if texts["pairs"][metric.name].rows]
+        vader_rows = [texts[config].get(Vader.name, MetricResult()).rows for config in ("pairs", "controls")]
+        self.known = {Vader.name: {**self.known.get(Vader.name, {}), **vader_rows[0], **vader_rows[1]}}
+        sound = [metric for metric in self.selection.metrics if texts["pairs"][metric.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
-        faults = {name: one.fault for text in reversed(texts.values()) for name, one in text.items() if one.fault}
+        faults = {name: result.fault for results in reversed(texts.values()) for name, result in results.items() if result.fault}
         cells, candidates = self._cells(pairs, texts["controls"]), texts.get("candidates", {})
         return AllScores(sound, pairs, cells, before and before.without_texts(), candidates, list(faults.values()))
 
@@ -218,7 +227,11 @@ class Evaluation:
             "balance": self._balance(),
             "matched": self._matched(sound, pairs, cells),
             "groups": {grouping.name: self._grouped(grouping, sound) for grouping in groupings(self.pairs, pairs, self.controls, cells)},
-            "comparisons": [one for corpus, metrics, found, (first, *_) in tables for one in self._compared(corpus, metrics, found, first)],
+            "comparisons": [
+                comparison
+                for corpus, metrics, statistics, (first, *_) in tables
+                for comparison in self._compared(corpus, metrics, statistics, first)
+            ],
             "smallest": {
                 first.name: smallest(rows, first, len(corpus))
                 for (corpus, _, _, (first, *_)), rows in zip(tables, (controls, inversion), strict=True)
@@ -237,25 +250,27 @@ class Evaluation:
         """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
         if not len(self.controls):  # of no texts nobody knows how wide a metric's rows are
             return {}
-        place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
-        at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
-        found = {name: ({key: row[at] for key, row in rows.items()}, scored[name].rows) for name, rows in pairs.items()}
-        return {name: {**near, **controls} for name, (near, controls) in found.items() if controls}
+        row_of = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
+        rows = np.array([row_of[pair] for pair in self.controls.pair_ids], dtype=np.int64)
+        both_sets = {
+            name: ({key: values[rows] for key, values in by_variant.items()}, scored[name].rows) for name, by_variant in pairs.items()
+        }
+        return {name: {**near, **controls} for name, (near, controls) in both_sets.items() if controls}
 
     def _candidates(self) -> Candidates | None:
         """What the contrast checks refused, where anything is there that could score it."""
         # A first look at some pairs says nothing of what was refused.
-        return before_contrast(self.folder, self.pairs, self.splits) if self._asked and self.chance.limit is None else None
+        return before_contrast(self.folder, self.pairs, self.splits) if self._computed and self.chance.limit is None else None
 
     @property
-    def _asked(self) -> list[Metric]:
-        """The metrics that score texts, as opposed to those whose scores are given."""
-        return [metric for metric in self.found.metrics if not isinstance(metric, PrecomputedScores)]
+    def _computed(self) -> list[Metric]:
+        """The metrics that compute scores, without those whose scores are precomputed."""
+        return [metric for metric in self.selection.metrics if not isinstance(metric, PrecomputedScores)]
 
     def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, MetricResult]]:
         """The results of all metrics for each set; a metric that gave one text two scores has no scores at all."""
-        precomputed = [metric for metric in self.found.metrics if isinstance(metric, PrecomputedScores)]
-        computed = consistent_statistics(self._asked, list(sets.values()), self.scoring)
+        precomputed = [metric for metric in self.selection.metrics if isinstance(metric, PrecomputedScores)]
+        computed = consistent_statistics(self._computed, list(sets.values()), self.scoring)
         return {
             name: {metric.name: MetricResult(metric.looked_up(pairs)) for metric in precomputed} | results
             for (name, pairs), results in zip(sets.items(), computed, strict=True)
@@ -266,13 +281,13 @@ class Evaluation:
         chosen: Rows | None = None,
     ) -> list[MetricRow]:  # fmt: skip
         """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
-        wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
+        mask = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
         sides = {name for contrast in contrasts for name in contrast.weights}
 
-        def chosen_of(metric: str) -> Statistics:
-            return {name: one[wanted] for name, one in statistics(metric).items() if name in sides}
+        def chosen_statistics(metric: str) -> Statistics:
+            return {name: rows[mask] for name, rows in statistics(metric).items() if name in sides}
 
-        return self._rows(metrics, chosen_of, corpus.clusters.take(wanted), contrasts)
+        return self._rows(metrics, chosen_statistics, corpus.clusters.take(mask), contrasts)
 
     def _rows(
         self, metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast]
@@ -282,18 +297,20 @@ class Evaluation:
         Statistics are made when they are asked for, so that those of one metric at a time are in memory.
         """
         named = {metric.name: metric for metric in metrics if len(clusters)}
-        has = {name: ~np.any([np.isnan(one).any(axis=1) for one in statistics(name).values()], axis=0) for name in named}
-        made: dict[str, MetricRow] = {}
+        has = {name: ~np.any([np.isnan(values).any(axis=1) for values in statistics(name).values()], axis=0) for name in named}
+        by_metric: dict[str, MetricRow] = {}
         for rows, names in by_rows(has):
 
-            def kept(name: str, rows: Rows = rows) -> Statistics:
-                return {key: one[rows] for key, one in statistics(name).items()}
+            def scored_statistics(name: str, rows: Rows = rows) -> Statistics:
+                return {key: values[rows] for key, values in statistics(name).items()}
 
             over = clusters if rows.all() else clusters.take(rows)
-            found = measured_rows([named[name] for name in names], kept, over, contrasts, self.chance)
-            made |= {one.metric: replace(one, left_out=int((~rows).sum())) for one in found}
+            new_rows = measured_rows([named[name] for name in names], scored_statistics, over, contrasts, self.chance)
+            by_metric |= {row.metric: replace(row, left_out=int((~rows).sum())) for row in new_rows}
         return self._corrected(
-            self._strictly(made[name], one, statistics(name), clusters, contrasts) for name, one in named.items() if name in made
+            self._strictly(by_metric[name], metric, statistics(name), clusters, contrasts)
+            for name, metric in named.items()
+            if name in by_metric
         )
 
     def _strictly(
@@ -304,12 +321,12 @@ class Evaluation:
             return row
         duels = {contrast.name: duels_of(metric, statistics, contrast) for contrast in contrasts if contrast.duels}
         right = accuracies([duel.won(missing=0.0) for duel in duels.values()], clusters, self.chance) if duels else []
-        found = {name: replace(row.differences[name], accuracy=one) for name, one in zip(duels, right, strict=True)}
-        return replace(row, differences={**row.differences, **found}, signature=f"{row.signature}|missing:wrong", strict=True)
+        differences = {name: replace(row.differences[name], accuracy=accuracy) for name, accuracy in zip(duels, right, strict=True)}
+        return replace(row, differences={**row.differences, **differences}, signature=f"{row.signature}|missing:wrong", strict=True)
 
     def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
         """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
-        return corrected(rows, {metric.name: metric.family for metric in self.found.metrics if isinstance(metric, PrecomputedScores)})
+        return corrected(rows, {metric.name: metric.family for metric in self.selection.metrics if isinstance(metric, PrecomputedScores)})
 
     def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[MetricComparison]:
         rated = {
@@ -322,13 +339,13 @@ class Evaluation:
     def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[MetricRow], list[MetricFault]]:
         """The rows of the measures of whole sets of texts, and what kept others from having one."""
         seed = self.chance.seed
-        found = [
-            attempt(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
-            for one in (self.found.diversities if len(corpus) else ())
+        results = [
+            attempt(measure.name, lambda measure=measure: diversity_row(measure, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
+            for measure in (self.selection.diversities if len(corpus) else ())
         ]
-        drawn = "".join(f"|{name}:{one}" for name, one in self.chance.drawn.items())
-        rows = [replace(one, signature=one.signature + drawn) for one in found if isinstance(one, MetricRow)]
-        return rows, [one for one in found if isinstance(one, MetricFault)]
+        drawn = "".join(f"|{name}:{value}" for name, value in self.chance.drawn.items())
+        rows = [replace(result, signature=result.signature + drawn) for result in results if isinstance(result, MetricRow)]
+        return rows, [result for result in results if isinstance(result, MetricFault)]
 
     def _matched(
         self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]
@@ -350,16 +367,16 @@ class Evaluation:
     def _grouped(self, by: Grouping, metrics: Sequence[Metric]) -> dict[str, list[MetricRow]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
         column, scored = np.array(by.labels), [metric for metric in metrics if metric.name in by.statistics]
-        found = {group: self._table(by.corpus, scored, by.of, (by.contrast,), column == group) for group in by.groups}
-        rows = iter(self._corrected(by.told(row) for group in found.values() for row in group))
-        return {group: [next(rows) for _ in made] for group, made in found.items()}
+        rows_by_group = {group: self._table(by.corpus, scored, by.of, (by.contrast,), column == group) for group in by.groups}
+        rows = iter(self._corrected(by.restrict(row) for group in rows_by_group.values() for row in group))
+        return {group: [next(rows) for _ in group_rows] for group, group_rows in rows_by_group.items()}
 
     def _before(self, before: Candidates, scores: AllScores) -> list[MetricRow]:
         """The rows over all candidates that only a contrast check could refuse."""
         changed, same, candidates = before.corpus, before.same, scores.candidates
-        dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
-        clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids)
-        sound = [metric for metric in scores.metrics if metric in self._asked and candidates[metric.name].rows]
+        dialogues = [self.pairs.dialogues[row] for row in same] + changed.dialogues
+        clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[row] for row in same] + changed.scenario_ids)
+        sound = [metric for metric in scores.metrics if metric in self._computed and candidates[metric.name].rows]
 
         def both(metric: str) -> Statistics:
             return {name: np.vstack([scores.pairs[metric][name][same], new]) for name, new in candidates[metric].rows.items()}
@@ -371,29 +388,31 @@ class Evaluation:
         """What the cells of the 2 x 2 should have in common: edit size and length."""
         if not len(self.controls):
             return []
-        measures: list[Metric] = [EditRatio(self.found.language), Length(self.found.language)]
+        measures: list[Metric] = [EditRatio(self.selection.language), Length(self.selection.language)]
         scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
         return self._table(self.controls, measures, lambda name: scored[name].rows, TWO_BY_TWO)
 
 
-class DialogueStand(Evaluation):
+class DialogueEvaluation(Evaluation):
     """The same for whole dialogues, each with all helper turns of one variant."""
 
     def _read(self, config: str, variants: Sequence[str]) -> Corpus:
-        return read_dialogues(self.folder, variants, self.splits, self.found.language)
+        return read_dialogues(self.folder, variants, self.splits, self.selection.language)
 
     def _candidates(self) -> Candidates | None:
         return None
 
     def table(self) -> DialogueTable:
         """The rows of each metric over released dialogues and over the 2 x 2."""
-        controls, inversion = (self._table(*one) for one in self._sets(self.scores()))
+        controls, inversion = (self._table(*corpus_set) for corpus_set in self._sets(self.scores()))
         return DialogueTable(len(self.pairs), len(self.controls), inversion, controls)
 
 
-def dialogue_table(stand: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
+def dialogue_table(evaluation: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
     """What judges of whole dialogues make of those of a stand's splits, with length beside them; None without a judge."""
     if not judges:
         return None
-    found = replace(stand.found, metrics=(Length(stand.found.language), *judges), diversities=())
-    return DialogueStand(stand.folder, found, stand.chance, stand.scoring, splits=stand.splits, strict=stand.strict).table()
+    selection = replace(evaluation.selection, metrics=(Length(evaluation.selection.language), *judges), diversities=())
+    return DialogueEvaluation(
+        evaluation.folder, selection, evaluation.chance, evaluation.scoring, splits=evaluation.splits, strict=evaluation.strict
+    ).table()

@@ -78,37 +78,39 @@ def measured_rows(
     """
     if not metrics:
         return []
-    ranked = {(one.name, contrast.name): duels_of(one, statistics(one.name), contrast) for one in metrics for contrast in contrasts}
-    totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics(one.name).items()}
+    ranked = {
+        (metric.name, contrast.name): duels_of(metric, statistics(metric.name), contrast) for metric in metrics for contrast in contrasts
+    }
+    totals = {(metric.name, name): clusters.totals(values) for metric in metrics for name, values in statistics(metric.name).items()}
     won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
     many = len(clusters) > 1
     drawn = resampled(totals | won, clusters, chance) if many else {}
     exchanged = {contrast.name: _exchanged(metrics, totals, clusters, contrast, chance) for contrast in contrasts} if many else {}
-    made = []
+    rows = []
     for metric in metrics:
         sums = {name: total.sum(axis=0, keepdims=True) for (of, name), total in totals.items() if of == metric.name}
-        scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
+        scores = {name: round(float(metric.aggregate(total)[0]), metric.places) for name, total in sums.items()}
         several = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
-        found = {}
-        for one in contrasts:
-            low, high = percentile_interval(_weighted(one, several), metric.places) if many else (None, None)
-            p = _p_value(metric, sums, exchanged[one.name], one) if many else None
-            forced = one.forced and "reference" in metric.reads
-            value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
+        differences = {}
+        for contrast in contrasts:
+            low, high = percentile_interval(_weighted(contrast, several), metric.places) if many else (None, None)
+            p = _p_value(metric, sums, exchanged[contrast.name], contrast) if many else None
+            forced = contrast.forced and "reference" in metric.reads
+            value = round(sum(weight * scores[name] for name, weight in contrast.weights.items()), metric.places)
             difference = Difference(value, low, high, p, forced=forced, higher_is_better=metric.higher_is_better)
-            key = metric.name, one.name
-            found[one.name] = _ranking(difference, ranked[key], clusters, won[key], drawn.get(key)) if key in won else difference
+            key = metric.name, contrast.name
+            differences[contrast.name] = _ranking(difference, ranked[key], clusters, won[key], drawn.get(key)) if key in won else difference
         settings = chance.signature(clusters)
-        made.append(MetricRow(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
-    return corrected(made)
+        rows.append(MetricRow(metric.name, metric.signature, settings, scores, differences, len(clusters.members), metric.higher_is_better))
+    return corrected(rows)
 
 
 def by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
     """Those that have the same rows together; those without any are left out."""
-    found: dict[bytes, list[Key]] = {}
+    keys_by_mask: dict[bytes, list[Key]] = {}
     for key, mask in masks.items():
-        found.setdefault(mask.tobytes(), []).append(key)
-    return [(rows, keys) for mask, keys in found.items() if (rows := np.frombuffer(mask, dtype=bool)).any()]
+        keys_by_mask.setdefault(mask.tobytes(), []).append(key)
+    return [(rows, keys) for mask, keys in keys_by_mask.items() if (rows := np.frombuffer(mask, dtype=bool)).any()]
 
 
 def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: ResamplingSettings) -> dict[Key, Array]:
@@ -135,24 +137,24 @@ def _exchanged(
         (metric.name, name): totals[metric.name, contrast.mirror[name]] - totals[metric.name, name] for metric in metrics for name in first
     }
     gained = _columnwise(change, lambda stacked: clusters.permute(stacked, chance.exchanges, chance.seed))
-    return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
+    return gained | {(metric, contrast.mirror[name]): -gain for (metric, name), gain in gained.items()}
 
 
 def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[tuple[str, str], Array], contrast: Contrast) -> float:
     """How often exchanging variants gives a contrast at least as far from 0; what was seen counts as one of them."""
-    seen = abs(float(_weighted(contrast, {name: metric.aggregate(one) for name, one in sums.items()})[0]))
-    found = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
-    far = np.abs(_weighted(contrast, found)) >= seen - 1e-12
+    observed = abs(float(_weighted(contrast, {name: metric.aggregate(total) for name, total in sums.items()})[0]))
+    permuted = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
+    far = np.abs(_weighted(contrast, permuted)) >= observed - 1e-12
     return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
 
 
 def scores_of(metric: Metric, statistics: Array) -> Array:
     """The scores of texts, cut to the places that are the same in every process; nan where there is none."""
     has = ~np.isnan(statistics[:, 0])
-    found = np.full(len(statistics), np.nan)
+    scores = np.full(len(statistics), np.nan)
     if has.any():
-        found[has] = np.round(metric.scores(statistics[has]), metric.places)
-    return found
+        scores[has] = np.round(metric.scores(statistics[has]), metric.places)
+    return scores
 
 
 def merits_of(metric: Metric, statistics: Array) -> Array:
@@ -193,7 +195,7 @@ def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate
 
 def accuracies(won: Sequence[Array], clusters: Clusters, chance: ResamplingSettings) -> list[Estimate]:
     """How often each of several raters is right, from what it won of each pair; a single dialogue has no interval."""
-    values = [round(float(one.mean()), PLACES) for one in won]
+    values = [round(float(shares.mean()), PLACES) for shares in won]
     if len(clusters) < 2:
         return [Estimate(value) for value in values]
     drawn = clusters.bootstrap(clusters.totals(np.column_stack([*won, np.ones(len(won[0]))])), chance.resamples, chance.seed)
@@ -205,16 +207,16 @@ def diversity_row(
 ) -> MetricRow:
     """The row of a measure of whole sets of texts: no pairwise figures and no p-value."""
     values, words = measure.measure(variants, dialogues, seed)
-    scores = {name: round(float(one[0]), PLACES) for name, one in values.items()}
-    found = {}
+    scores = {name: round(float(of_variant[0]), PLACES) for name, of_variant in values.items()}
+    differences = {}
     for contrast in contrasts:
         value = round(sum(weight * scores[name] for name, weight in contrast.weights.items()), PLACES)
         half = NORMAL * jackknife_error(_weighted(contrast, values)) if len(next(iter(values.values()))) > 1 else None
-        found[contrast.name] = Difference(
+        differences[contrast.name] = Difference(
             value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES)))
         )
     settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
-    return MetricRow(measure.name, settings, None, scores, found, len(dialogues))
+    return MetricRow(measure.name, settings, None, scores, differences, len(dialogues))
 
 
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
@@ -250,59 +252,59 @@ def compared(contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters
     dialogues, their scores in units of their spread for the effect, ties half (mid-p); p-values are corrected over all comparisons of the
     contrast.
     """
-    has = {name: one.scored for name, one in rated.items()}
-    both = {(one, other): has[one] & has[other] for one, other in combinations(rated, 2)}
-    made: dict[Two, MetricComparison] = {}
-    for common, twos in by_rows(both):
-        here = {name: rated[name].take(common) for two in twos for name in two}
-        made |= {(one.one, one.other): one for one in _over(contrast, twos, here, clusters.take(common), chance)}
-    return corrected(made[two] for two in both if two in made)
+    has = {name: pairs.scored for name, pairs in rated.items()}
+    both = {(first, second): has[first] & has[second] for first, second in combinations(rated, 2)}
+    comparisons: dict[Two, MetricComparison] = {}
+    for common, couples in by_rows(both):
+        shared = {name: rated[name].take(common) for couple in couples for name in couple}
+        comparisons |= {(row.first, row.other): row for row in _over(contrast, couples, shared, clusters.take(common), chance)}
+    return corrected(comparisons[couple] for couple in both if couple in comparisons)
 
 
 def _over(
-    contrast: str, twos: Sequence[Two], rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings
+    contrast: str, couples: Sequence[Two], rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings
 ) -> Iterator[MetricComparison]:
     """Comparisons over the same pairs, with the same resamples and exchanges."""
-    totals = {name: clusters.totals(one.duels.sums()) for name, one in rated.items()}
+    totals = {name: clusters.totals(pairs.duels.sums()) for name, pairs in rated.items()}
     whole = {name: total.sum(axis=0, keepdims=True) for name, total in totals.items()}
     # What each dialogue adds to the two figures of each two.
-    gaps = (_gaps((rated[one], whole[one]), (rated[other], whole[other])) for one, other in twos)
+    gaps = (_gaps((rated[first], whole[first]), (rated[second], whole[second])) for first, second in couples)
     added = np.hstack([clusters.totals(gap) for gap in gaps])
     if many := len(clusters) > 1:
         drawn = resampled(totals, clusters, chance)
         swapped = added.sum(axis=0) + clusters.permute(-2 * added, chance.exchanges, chance.seed)
-    for place, (one, other) in enumerate(twos):
+    for place, (first, second) in enumerate(couples):
         accuracy, effect = (
             tested(
-                float(rate(whole[one])[0] - rate(whole[other])[0]),
-                (rate(drawn[one]) - rate(drawn[other]), swapped[:, column], added[:, column].sum()) if many else None,
+                float(rate(whole[first])[0] - rate(whole[second])[0]),
+                (rate(drawn[first]) - rate(drawn[second]), swapped[:, column], added[:, column].sum()) if many else None,
                 clusters.degrees_of_freedom,
             )
             for column, rate in enumerate((shares_won, effects), 2 * place)
         )
         settings = f"{chance.signature(clusters)}|ties:half|interval:student,freedom:{clusters.degrees_of_freedom}"
-        signature = f"{rated[one].signature}|minus|{rated[other].signature}|{settings}"
+        signature = f"{rated[first].signature}|minus|{rated[second].signature}|{settings}"
         defined = effect if np.isfinite(effect.number) else None
-        yield MetricComparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
+        yield MetricComparison(first, second, contrast, len(clusters.members), accuracy, defined, signature)
 
 
-def _gaps(one: tuple[ScoredPairs, Array], other: tuple[ScoredPairs, Array]) -> Array:
+def _gaps(first: tuple[ScoredPairs, Array], second: tuple[ScoredPairs, Array]) -> Array:
     """By pair what it adds to the difference of accuracy, and to that of standardised effect."""
-    (first, sums), (second, others) = one, other
-    pulled = first.duels.pull / spreads(sums) - second.duels.pull / spreads(others)
-    return np.column_stack([first.duels.won() - second.duels.won(), pulled])
+    (first_pairs, first_sums), (second_pairs, second_sums) = first, second
+    pulled = first_pairs.duels.pull / spreads(first_sums) - second_pairs.duels.pull / spreads(second_sums)
+    return np.column_stack([first_pairs.duels.won() - second_pairs.duels.won(), pulled])
 
 
 def tested(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Estimate:
     """A difference, with the interval of its resamples and the p-value of its exchanges."""
     if chances is None:
         return Estimate(round(value, PLACES))
-    drawn, swapped, seen = chances
+    drawn, swapped, observed = chances
     low, high = student_interval(value, drawn, freedom, PLACES) if freedom and np.isfinite(drawn).all() else (None, None)
-    beyond = np.abs(swapped) - abs(seen)
+    beyond = np.abs(swapped) - abs(observed)
     # Wins are few whole numbers, so exchanges as far from 0 as what was seen count half: without that p is too high.
     far = float((beyond > TIED).sum() + (np.abs(beyond) <= TIED).sum() / 2)
-    p = (1 + far) / (1 + len(swapped)) if abs(seen) > TIED else 1.0
+    p = (1 + far) / (1 + len(swapped)) if abs(observed) > TIED else 1.0
     return Estimate(round(value, PLACES), low, high, round(p, PLACES))
 
 
@@ -321,15 +323,19 @@ def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> Detec
     number of duels.
     """
     directed = [row.differences for row in rows if row.higher_is_better is not None]
-    seen = [one for found in directed if (one := found.get(contrast.name)) and not one.forced]
+    differences = [difference for by_contrast in directed if (difference := by_contrast.get(contrast.name)) and not difference.forced]
     duels = pairs * len(contrast.duels)
-    accuracy = _reach(NO_SKILL / math.sqrt(duels), (one.accuracy for one in seen))
-    effect = _reach(math.sqrt(2 / duels), (one.effect for one in seen))
+    accuracy = _reach(NO_SKILL / math.sqrt(duels), (difference.accuracy for difference in differences))
+    effect = _reach(math.sqrt(2 / duels), (difference.effect for difference in differences))
     settings = signature_line(power=POWER, level=round(1 - CONFIDENCE, 2), sides=2, error="largest-of-metrics,at-least-independent")
     return DetectableEffect(pairs, round(min(NO_SKILL + accuracy, 1.0), PLACES), round(effect, PLACES), settings)
 
 
-def _reach(least: float, found: Iterable[Estimate | None]) -> float:
+def _reach(least: float, estimates: Iterable[Estimate | None]) -> float:
     """How far from nothing something must lie to be found, from the standard errors of what was found."""
-    errors = [(one.high - one.low) / 2 / NORMAL for one in found if one and one.low is not None and one.high is not None]
+    errors = [
+        (estimate.high - estimate.low) / 2 / NORMAL
+        for estimate in estimates
+        if estimate and estimate.low is not None and estimate.high is not None
+    ]
     return (NORMAL + _REACHED) * max([least, *errors])

@@ -68,7 +68,7 @@ class AttackTable:
     pairs: int
     dialogues: int
     rows: Sequence[AttackRow]
-    told: Sequence[str] = ()
+    notes: Sequence[str] = field(default=(), metadata={"name": "told"})
     faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,10 +78,10 @@ class AttackTable:
 
 @dataclass(frozen=True)
 class Gap:
-    """A figure here and there, and the first minus the second."""
+    """A figure of two sets of texts, and the first minus the second."""
 
-    here: Estimate
-    there: Estimate
+    first: Estimate = field(metadata={"name": "here"})
+    second: Estimate = field(metadata={"name": "there"})
     difference: Estimate = field(metadata=TESTED)
 
 
@@ -89,8 +89,8 @@ class Gap:
 class FairnessRow:
     """How often a scorer rates the kind reply of a contrast better (``accuracy``), and by how many standard deviations (``effect``).
 
-    Of a group of scenarios ``here`` is the group and ``there`` are all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
-    ``of`` are all pairs. Of an exchange of names ``here`` are the texts with other names and ``there`` the same texts as released; ``of``
+    Of a group of scenarios ``first`` is the group and ``second`` are all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
+    ``of`` are all pairs. Of an exchange of names ``first`` are the texts with other names and ``second`` the same texts as released; ``of``
     are the pairs that were looked at. A figure is None where it is not defined; ``why`` says what keeps an interval from being there.
     """
 
@@ -115,14 +115,14 @@ class FairnessTable:
 
     groups: Sequence[FairnessRow]
     names: Sequence[FairnessRow]
-    told: Sequence[str] = ()
+    notes: Sequence[str] = field(default=(), metadata={"name": "told"})
     definitions: Mapping[str, str] = field(default_factory=dict)
     faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
 
 
 def best_of(rows: Iterable[Scored], figure: Callable[[Scored], Estimate | None]) -> Scored | None:
     """The row with the largest figure, the first of equals; None where none has one."""
-    known = [(row, found.number) for row in rows if (found := figure(row))]
+    known = [(row, estimate.number) for row in rows if (estimate := figure(row))]
     return max(known, key=lambda pair: pair[1])[0] if known else None
 
 
@@ -169,7 +169,7 @@ class CrossedTable:
     @property
     def line(self) -> CrossedRow | None:
         """The shortcut that most often prefers the reply that fits, the first of equals; None without any."""
-        return best_of(self.shortcuts, lambda one: one.fitting)
+        return best_of(self.shortcuts, lambda row: row.fitting)
 
 
 COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
@@ -242,14 +242,14 @@ class ContrastAudit:
     @property
     def line(self) -> Shortcut | None:
         """The shortcut line: the shortcut that is most often right, the first of equals; None without pairs."""
-        return best_of(self.shortcuts, lambda one: one.accuracy)
+        return best_of(self.shortcuts, lambda shortcut: shortcut.accuracy)
 
     @property
     def leans_to_apathy(self) -> FeatureDirection | None:
         """The direction of positive words where these stand more often in apathetic texts, beyond chance."""
-        found = next((direction for direction in self.directions if direction.feature == POSITIVE), None)
-        high = found.difference.high if found and found.difference else None
-        return found if high is not None and high < 0 else None
+        positive = next((direction for direction in self.directions if direction.feature == POSITIVE), None)
+        high = positive.difference.high if positive and positive.difference else None
+        return positive if high is not None and high < 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -296,9 +296,15 @@ class ShortcutAudit(LongForm):
 
     def _records(self) -> Iterator[dict[str, Any]]:
         rows = [(contrast.contrast, shortcut) for contrast in self.contrasts for shortcut in contrast.shortcuts]
-        for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
-            values = [getattr(one.accuracy, name, None) for name in ("value", "low", "high")]
-            yield dict(zip(COLUMNS, [contrast, one.name, one.trained, one.pairs, *values, one.why, one.signature], strict=True))
+        for contrast, shortcut in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
+            values = [getattr(shortcut.accuracy, name, None) for name in ("value", "low", "high")]
+            yield dict(
+                zip(
+                    COLUMNS,
+                    [contrast, shortcut.name, shortcut.trained, shortcut.pairs, *values, shortcut.why, shortcut.signature],
+                    strict=True,
+                )
+            )
 
 
 @dataclass(frozen=True)

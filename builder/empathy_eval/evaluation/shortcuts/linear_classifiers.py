@@ -142,7 +142,7 @@ class CharacterFeatures(Features):
         """One count a run of characters."""
         folded = [text.casefold() for text in texts.texts]
         symbols = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
-        return _runs(symbols, np.array([len(one) for one in folded], dtype=np.int64), (3, 4, 5))
+        return _runs(symbols, np.array([len(text) for text in folded], dtype=np.int64), (3, 4, 5))
 
 
 class LengthFeatures(Features):
@@ -154,9 +154,9 @@ class LengthFeatures(Features):
     def bag(self, texts: TokenizedTexts) -> Bag:
         """A count a feature."""
         own = zip(texts.texts, texts.lengths.tolist(), strict=True)
-        found = [[length, len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, length in own]
-        rows = np.repeat(np.arange(len(found)), self.size)
-        return Bag(rows, np.tile(np.arange(self.size), len(found)), np.array(found, dtype=np.int64).reshape(-1))
+        rows_of_counts = [[length, len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, length in own]
+        rows = np.repeat(np.arange(len(rows_of_counts)), self.size)
+        return Bag(rows, np.tile(np.arange(self.size), len(rows_of_counts)), np.array(rows_of_counts, dtype=np.int64).reshape(-1))
 
 
 def _runs(symbols: NDArray[np.uint64], lengths: Counts, orders: Sequence[int]) -> Bag:
@@ -172,8 +172,8 @@ def _runs(symbols: NDArray[np.uint64], lengths: Counts, orders: Sequence[int]) -
             value ^= value >> np.uint64(32)
         rows.append(owners[starts])
         places.append((value & np.uint64(2**BITS - 1)).astype(np.int64))
-    found = np.concatenate(places)
-    return Bag(np.concatenate(rows), found, np.ones(len(found), dtype=np.int64))
+    all_places = np.concatenate(places)
+    return Bag(np.concatenate(rows), all_places, np.ones(len(all_places), dtype=np.int64))
 
 
 ALPHA = 1
@@ -204,12 +204,12 @@ class TrainingSums:
         """Of some pairs at a time, the kind and the cold text of each in one row."""
         kind, cold, squares = (np.zeros(length, dtype=np.int64) for length in (size, size, size if paired else 0))
         pairs = 0
-        for rows, one, other in parts:
+        for rows, kind_bag, cold_bag in parts:
             pairs += len(rows)
-            for total, bag in ((kind, one), (cold, other)):
+            for total, bag in ((kind, kind_bag), (cold, cold_bag)):
                 total += _counted(bag.places, bag.counts, size)
             if paired:
-                squares += _squares(one, other, size)
+                squares += _squares(kind_bag, cold_bag, size)
         # Plain counts stay below 2^31, and there are sums for every fold.
         return cls(kind, cold, squares, pairs) if paired else cls(kind.astype(np.int32), cold.astype(np.int32), squares, pairs)
 
@@ -236,9 +236,9 @@ def _counted(places: Counts, counts: Counts, size: int) -> Counts:
 
 def log_odds(sums: TrainingSums) -> Counts:
     """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
-    seen = (sums.kind + sums.cold) > 0
-    kind, cold = ((one + ALPHA) / max(one.sum(dtype=np.int64) + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
-    return _rounded(np.where(seen, np.log(kind / cold), 0.0))
+    occurs = (sums.kind + sums.cold) > 0
+    kind, cold = ((counts + ALPHA) / max(counts.sum(dtype=np.int64) + ALPHA * occurs.sum(), 1) for counts in (sums.kind, sums.cold))
+    return _rounded(np.where(occurs, np.log(kind / cold), 0.0))
 
 
 def mean_over_spread(sums: TrainingSums) -> Counts:
@@ -366,4 +366,4 @@ class FeatureClassifier:
             for rows, kind, cold in sides.parts(features, fold):
                 for name, weight in weights.items():
                     margins[name][rows] = kind.scores(weight, len(rows)) - cold.scores(weight, len(rows))
-        return max((FittedClassifier(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))
+        return max((FittedClassifier(margins[name], whole, name) for name in self.forms), key=lambda fitted: float(fitted.won.sum()))

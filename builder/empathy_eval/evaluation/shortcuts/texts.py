@@ -59,13 +59,13 @@ class Embedding(Embedder):
         self.of_cosines = signature_line(**vectors, **sample)
 
 
-def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), beside: Iterable[object] = ()) -> Embedding | None:
+def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), loaded: Iterable[object] = ()) -> Embedding | None:
     """The embedding, where the part ``report`` of a configuration asks for it and it is not left out.
 
     Raises:
         InputError: if its packages are not installed.
     """
-    return Embedding(beside) if NAME in settings.get("shortcuts", {}) and NAME not in without else None
+    return Embedding(loaded) if NAME in settings.get("shortcuts", {}) and NAME not in without else None
 
 
 def sampled(pair_ids: Sequence[str], seed: int) -> Counts:
@@ -82,9 +82,9 @@ def margins_of(kind: Array, cold: Array, folds: Counts) -> Array:
     margins = np.zeros(len(difference))
     for fold in np.unique(folds).tolist():
         own = folds == fold
-        others = difference[~own]
-        squares = others.T @ others + RIDGE * np.eye(difference.shape[1])
-        margins[own] = difference[own] @ np.linalg.solve(squares, others.sum(axis=0))
+        rest = difference[~own]
+        squares = rest.T @ rest + RIDGE * np.eye(difference.shape[1])
+        margins[own] = difference[own] @ np.linalg.solve(squares, rest.sum(axis=0))
     return margins
 
 
@@ -100,14 +100,14 @@ def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: Resamplin
     totals = clusters.totals(sums)
     values = _standardised(totals.sum(axis=0, keepdims=True))[0]
     drawn = _standardised(clusters.bootstrap(totals, chance.resamples, chance.seed)) if len(clusters) > 1 else None
-    lists, found = word_lists(), list[FeatureDirection]()
+    lists, result = word_lists(), list[FeatureDirection]()
     settings = signature_line(difference="Cohen's d,mean-of-variances", features=lists.sha256[:12], vader=lists.vader[:12])
     signature = f"{settings}|{chance.of_intervals(clusters)}"
     for place, (value, listed) in enumerate(zip(values.tolist(), lists.features, strict=True)):
         # Where a resample has no spread, no interval is valid.
         difference = estimate(value, None if drawn is None else drawn[:, place])
-        found.append(FeatureDirection(listed.name, listed.what, difference, signature))
-    return tuple(found)
+        result.append(FeatureDirection(listed.name, listed.what, difference, signature))
+    return tuple(result)
 
 
 def _standardised(totals: Array) -> Array:
@@ -175,37 +175,39 @@ def by_voice(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
     return won
 
 
-def read_texts(held: AuditInput, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, TokenizedPairs]:
+def read_texts(inputs: AuditInput, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, TokenizedPairs]:
     """The texts by config.
 
     Raises:
         JobError: if VADER cannot score one of them.
     """
-    return {config: _read(held, config, lexicon, scoring, (embedding, seed)) for config in COMPARED}
+    return {config: _read(inputs, config, lexicon, scoring, (embedding, seed)) for config in COMPARED}
 
 
-def counted_texts(held: AuditInput, lexicon: Lexicon) -> dict[str, TokenizedPairs]:
+def counted_texts(inputs: AuditInput, lexicon: Lexicon) -> dict[str, TokenizedPairs]:
     """The texts by config, for what counts words alone."""
-    found = {}
+    by_config = {}
     for config in COMPARED:
-        corpus, texts = _texts(held, config)
-        found[config] = TokenizedPairs(corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64))
-    return found
+        corpus, texts = _texts(inputs, config)
+        by_config[config] = TokenizedPairs(
+            corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64)
+        )
+    return by_config
 
 
-def _texts(held: AuditInput, config: str) -> tuple[Corpus, dict[str, Sequence[str]]]:
+def _texts(inputs: AuditInput, config: str) -> tuple[Corpus, dict[str, Sequence[str]]]:
     """The pairs of a config, and by variant the texts that its contrasts compare."""
-    corpus: Corpus = getattr(held, config)
+    corpus: Corpus = getattr(inputs, config)
     return corpus, {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
 
 
-def _read(held: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> TokenizedPairs:
-    corpus, texts = _texts(held, config)
+def _read(inputs: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> TokenizedPairs:
+    corpus, texts = _texts(inputs, config)
     readings = {name: lexicon.read(some) for name, some in texts.items()}
     # VADER's lexicon is English: in another language it would count next to nothing.
-    vader = {"VADER": (Vader.signature, _vader(held, corpus, texts, scoring))} if lexicon.language == ENGLISH else {}
+    vader = {"VADER": (Vader.signature, _vader(inputs, corpus, texts, scoring))} if lexicon.language == ENGLISH else {}
     untrained = vader | {
-        "echo": (Echo(lexicon.language).signature, _echoes(held, config, readings, lexicon)),
+        "echo": (Echo(lexicon.language).signature, _echoes(inputs, config, readings, lexicon)),
         "length": (Length(lexicon.language).signature, {name: reading.lengths.astype(np.float64) for name, reading in readings.items()}),
     }
     embedding, seed = embedded
@@ -217,24 +219,24 @@ def _read(held: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, emb
     return TokenizedPairs(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)), shares)
 
 
-def _vader(held: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
+def _vader(inputs: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
     """Scores by variant; those that are known are not made again."""
-    known = held.known.get(Vader.name, {})
-    found = {name: known[name] for name in texts if name in known and (name in CONTROLS) == (corpus is held.controls)}
-    left = {name: some for name, some in texts.items() if name not in found}
+    known = inputs.known.get(Vader.name, {})
+    scores = {name: known[name] for name in texts if name in known and (name in CONTROLS) == (corpus is inputs.controls)}
+    left = {name: some for name, some in texts.items() if name not in scores}
     if left:
-        made = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, left), scoring)[Vader.name]
-        if made.fault:
-            raise job_error(made.fault.where, made.fault.what, "install vaderSentiment again")
-        found |= made.rows
-    return {name: np.round(one[:, 0], PLACES) for name, one in found.items()}
+        result = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, left), scoring)[Vader.name]
+        if result.fault:
+            raise job_error(result.fault.where, result.fault.what, "install vaderSentiment again")
+        scores |= result.rows
+    return {name: np.round(values[:, 0], PLACES) for name, values in scores.items()}
 
 
-def _echoes(held: AuditInput, config: str, readings: Mapping[str, TokenizedTexts], lexicon: Lexicon) -> dict[str, Array]:
+def _echoes(inputs: AuditInput, config: str, readings: Mapping[str, TokenizedTexts], lexicon: Lexicon) -> dict[str, Array]:
     """By variant and pair the share of a reply's words that the seeker's turns before it have."""
-    found = {name: np.zeros(len(reading.texts)) for name, reading in readings.items()}
-    for row, said in enumerate(said_before(held.folder, config, lexicon.known, held.splits)):
+    shares = {name: np.zeros(len(reading.texts)) for name, reading in readings.items()}
+    for row, seeker_words in enumerate(said_before(inputs.folder, config, lexicon.known, inputs.splits)):
         for name, reading in readings.items():
             if own := reading.codes[reading.starts[row] : reading.starts[row + 1]].tolist():
-                found[name][row] = sum(code in said for code in own) / len(own)
-    return found
+                shares[name][row] = sum(code in seeker_words for code in own) / len(own)
+    return shares

@@ -15,10 +15,11 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
-from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attacks, others
+from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attacks
 from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
+from empathy_eval.evaluation.shortcuts.shortcuts import others
 from empathy_eval.generation.build_folder import BUILD, read_build
 from empathy_eval.raters.judges.annotating import AnnotationJob
 from empathy_eval.raters.judges.annotations import (
@@ -68,7 +69,7 @@ def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> t
         )
     replies = _whole_replies(source, cases, language, seed) if rubric.unit == "dialogue" else _replies(source, cases, language, seed)
     attacked_texts = AttackedTexts.of(attacks.some, replies, seed)
-    notes, signatures = list(attacks.told), dict(attacked_texts.signatures)
+    notes, signatures = list(attacks.notes), dict(attacked_texts.signatures)
     attacked = [_under(case, attacked_texts) for case in cases]
     if not selection.names or THROUGHOUT in selection.names:
         names = load_names(language, selection.rules)
@@ -231,7 +232,7 @@ class AttackedJudges:
 
         It counts the replies of its own rows, or of the first judge's if it has none.
         """
-        rows, notes = list(table.rows), list(table.told)
+        rows, notes = list(table.rows), list(table.notes)
         for judge_table in self.tables:
             judge_rows = [row for row in judge_table.rows if row.metric in names]
             if judge_rows and not rows:
@@ -241,7 +242,7 @@ class AttackedJudges:
             notes = [line for line in notes if not line.startswith(tuple(f"{name}: not attacked" for name in names_of))]
             over = f"over the {judge_table.replies} replies that annotate --attacks asked it about, of all splits"
             notes += [f"{name}: {over}" for name in names_of]
-        return replace(table, rows=tuple(rows), told=(*notes, *self.notes))
+        return replace(table, rows=tuple(rows), notes=(*notes, *self.notes))
 
 
 def _rows(

@@ -193,7 +193,7 @@ def correlate_with_people(
     names = [column.metric.name for column in scores.columns]
     if twice := [name for index, name in enumerate(names) if name in names[:index]]:
         raise input_error("scores", f'there are two rows with the name "{twice[0]}"', "give a file of scores a name of its own")
-    everywhere = np.all([column.there for column in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
+    everywhere = np.all([column.scored for column in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
     text = text_of(scores.texts, table)
     kept = everywhere[text]
     if not kept.any():
@@ -203,7 +203,7 @@ def correlate_with_people(
         if (of_criterion := kept & (table.criterion == number)).any():
             columns = replace(scores, columns=(*scores.columns, *beside.get(name, ())))
             criteria.append(_criterion(name, columns, _rated(scores.texts, table, text, of_criterion), chance, unit))
-    lacking = {column.metric.name: int((~column.there[text]).sum()) for column in scores.columns if not column.there[text].all()}
+    lacking = {column.metric.name: int((~column.scored[text]).sum()) for column in scores.columns if not column.there[text].all()}
     return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
 
 
