@@ -28,7 +28,7 @@ def test_the_difference_of_two_metrics_by_hand_over_the_pairs_that_both_have() -
     one = rated(([2, 2, 1, 9], [1, 1, 1, nan]))
     other = rated(([5, 1, 4, 1], [1, 5, 4, 5]))
     (found,) = compared("near", {"one": one, "other": other}, Clusters.of(list("xyzx"), [1, 1, 1, 1]), CHANCE)
-    assert (found.one, found.other, found.contrast, found.pairs) == ("one", "other", "near", 3)
+    assert (found.first, found.other, found.contrast, found.pairs) == ("one", "other", "near", 3)
     # Won, won, tied against won, lost, tied.
     assert found.accuracy.value == pytest.approx(5 / 6 - 1 / 2, abs=1e-6)
     # Variances within the cells of one: 2/9 and 0, of the other: 26/9 and 26/9; mean differences 2/3 and 0.
@@ -50,7 +50,7 @@ def test_p_values_are_corrected_over_all_comparisons_and_two_without_a_common_pa
     half = rated(([1.0] * 2 + [nan] * 28, [0.0] * 2 + [nan] * 28))
     rest = rated(([nan] * 2 + [1.0] * 28, [nan] * 2 + [0.0] * 28))
     found = compared("near", {**many, "half": half, "rest": rest}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
-    twos = [(one.one, one.other) for one in found]
+    twos = [(one.first, one.other) for one in found]
     assert len(twos) == 9 and ("half", "rest") not in twos and twos[0] == ("a", "b")
     tested = [gap for one in found for gap in (one.accuracy, one.effect) if gap and gap.p is not None]
     assert min(gap.p_corrected or 0 for gap in tested) == pytest.approx(min(1, len(tested) * min(gap.p or 0 for gap in tested)))

@@ -179,7 +179,7 @@ def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_sho
     assert re.search(r"^shortcut line .* by ", told, re.MULTILINE)
     one, other = (row_of(measured.inversion, name) for name in ("judge", "lab/m/teacher:guidance"))
     assert (one.scores, one.differences) == (other.scores, other.differences)
-    assert [(two.one, two.other) for two in measured.comparisons if two.contrast == RAW][-1] == ("judge", "lab/m/teacher:guidance")
+    assert [(two.first, two.other) for two in measured.comparisons if two.contrast == RAW][-1] == ("judge", "lab/m/teacher:guidance")
     assert main(["score", str(release), "--metric", "length", "--judge", "lab/m/teacher:guidance", "--no-shortcuts", "--no-cache"]) == 0
     assert "lab/m/teacher:guidance, pairs, " in capsys.readouterr().out
 

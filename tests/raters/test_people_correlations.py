@@ -224,7 +224,7 @@ def test_two_rows_differ_on_the_same_resamples_and_p_values_are_corrected_over_a
     noise = np.random.default_rng(0).normal(size=len(lengths)).tolist()
     columns = {"good": scores[0].tolist(), "again": scores[0].tolist(), "noise": noise}
     found = put(texts, columns, ratings).criteria[0]
-    gaps = {(one.one, one.other): one.difference for one in found.gaps if (one.form, one.figure) == (RAW, "r")}
+    gaps = {(one.first, one.other): one.difference for one in found.gaps if (one.form, one.figure) == (RAW, "r")}
     assert list(gaps) == [("good", "again"), ("good", "noise"), ("again", "noise")]
     same, better = gaps["good", "again"], gaps["good", "noise"]
     assert (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)

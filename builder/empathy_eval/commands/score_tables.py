@@ -301,7 +301,7 @@ def _estimate_cell(estimate: Estimate) -> str:
 def _differences(criterion: CriterionCorrelations) -> Iterator[str]:
     """Yields the first row minus each other row, in Pearson's r of the first form."""
     first = criterion.rows[0] if criterion.rows else None
-    gaps = [gap for gap in criterion.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
+    gaps = [gap for gap in criterion.gaps if first and (gap.form, gap.figure, gap.first) == (first.form, "r", first.metric)]
     columns = [Column(f"first minus second, {TITLES['r']}", _difference_name), *figure("value", "difference", tested=True)]
     yield from table(columns, gaps)
 

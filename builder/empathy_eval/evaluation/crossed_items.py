@@ -99,9 +99,7 @@ def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str 
         what = f'crossed item "{odd[0]}": a context does not end with a turn of the seeker ({counted(len(odd), "such item")})'
         raise input_error(release_dir, what, WHOLE)
     replies = table[REPLIES[0]], table[REPLIES[1]]
-    return CrossedItems(
-        table["crossed_id"], table["dialogue_id"], table["scenario_id"], (first, second), replies, table["source"], language
-    )
+    return CrossedItems(*(table[name] for name in names[:3]), (first, second), replies, table["source"], language)
 
 
 @dataclass(frozen=True)
@@ -153,9 +151,7 @@ class CrossedScorer:
 
 def rows_of(scorers: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
     """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
-    scored = {
-        number: (scorer, scorer.verdicts) for number, scorer in enumerate(scorers) if scorer.verdicts and scorer.verdicts.scored.any()
-    }
+    scored = {number: (scorer, own) for number, scorer in enumerate(scorers) if (own := scorer.verdicts) and own.scored.any()}
     rows_by_number = {
         number: CrossedRow(scorer.name, 0, len(items), *(None,) * 5, scorer.why or "it has no score of these items", scorer.signature)
         for number, scorer in enumerate(scorers)

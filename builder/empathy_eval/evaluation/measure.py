@@ -256,7 +256,7 @@ def score(
     ruled, wholes = ([judge for judge in found_judges if judge.whole is whole] for whole in (False, True))
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
     _refuse_items(of_items if limit is not None else ())
-    known = [metric.name for metric in (*selection.metrics, *ruled, *wholes, *selection.diversities)]
+    known = [*(metric.name for metric in (*selection.metrics, *ruled, *wholes)), *(measure.name for measure in selection.diversities)]
     for paths in (scores, [crossed.path for crossed in of_items]):
         named_apart(known, paths)
     precomputed = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
@@ -350,16 +350,9 @@ def _provenance(evaluation: Evaluation, files: Sequence[Path], chosen: Attacks |
     ]
     judges = [metric.name for metric in selection.metrics if isinstance(metric, PrecomputedScores) and metric.name not in from_files]
     attacks = [attack.name for attack in chosen.some] if chosen else []
-    all_settings = {
-        "metrics": metrics,
-        "judges": judges,
-        "strict": evaluation.strict,
-        "attacks": attacks,
-        **settings,
-        **asdict(evaluation.chance),
-    }
+    line = {"metrics": metrics, "judges": judges, "strict": evaluation.strict, "attacks": attacks, **settings, **asdict(evaluation.chance)}
     return Provenance.of(
-        evaluation.folder, evaluation.splits, (len(evaluation.pairs), len(evaluation.controls)), map(file_of, files), **all_settings
+        evaluation.folder, evaluation.splits, (len(evaluation.pairs), len(evaluation.controls)), map(file_of, files), **line
     )
 
 

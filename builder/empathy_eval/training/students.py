@@ -215,9 +215,7 @@ class StudentNetwork:
         import torch
 
         def loss(scores: Sequence[Tensor], some: Sequence[RatedText], place: int) -> Tensor:
-            return regression(
-                scores[0], torch.tensor([example.targets[place] for example in some], dtype=torch.float32, device=self._device)
-            )
+            return regression(scores[0], torch.tensor([text.targets[place] for text in some], dtype=torch.float32, device=self._device))
 
         own = [self._lessons.singles[row] for row in rows]
         ids = self._inputs.of([example.context for example in own], [example.reply for example in own])

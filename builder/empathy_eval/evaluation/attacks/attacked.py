@@ -55,9 +55,7 @@ def changes(
 
     All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
     """
-    parts = {"": np.ones(len(variants), dtype=bool)} | {
-        name: np.array([variant == name for variant in variants]) for name in sorted(set(variants))
-    }
+    parts = {"": np.ones(len(variants), dtype=bool)} | {name: np.array([own == name for own in variants]) for name in sorted(set(variants))}
     totals, counts = dict[Key, Array](), dict[Key, tuple[int, int]]()
     has = np.isfinite(scores.before)
     for attack, under in scores.under.items():
@@ -95,10 +93,8 @@ def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, ch
     totals = {name: clusters.totals(np.column_stack([np.where(has, pull, 0), has])) for name, (has, pull) in sides.items()}
     drawn = resampled(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
-        values = {
-            name: (float(np.divide(*total.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, total in totals.items()
-        }
-    return {name: _effect(estimate(*value), over) for name, value in values.items()}
+        rates = {name: (float(np.divide(*sums.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, sums in totals.items()}
+    return {name: _effect(estimate(*value), over) for name, value in rates.items()}
 
 
 def _effect(difference: Estimate | None, over: str) -> StanceEffect:

@@ -256,9 +256,7 @@ def _contrasts(path: Path) -> Iterator[TableRow]:
 def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
     """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
     schemas = [schema_of(path).names for path in files_of(release_dir, config, splits)]
-    columns = {
-        name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in names for names in schemas)
-    }
+    columns = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in own for own in schemas)}
     manner = WAYS[0]
     if manner in columns:
         methods = column(release_dir, config, "apathetic_method", splits)

@@ -82,9 +82,7 @@ class CustomTextResults(LongForm):
             for row in rows:
                 plain = fields_json(row)
                 yield {"table": table, **plain, **(plain.pop("score" if table == "means" else "difference") or {})}
-        yield from (
-            {"table": "outside", "metric": warning.metric, "texts": warning.texts, "told": str(warning)} for warning in self.outside
-        )
+        yield from ({"table": "outside", "metric": row.metric, "texts": row.texts, "told": str(row)} for row in self.outside)
         yield from ({"table": "faults", "told": str(fault)} for fault in self.faults)
 
 
@@ -97,9 +95,7 @@ def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> C
     places = {name: np.array([system == name for system in scores.texts.systems]) for name in systems}
     means, gaps = list[CorpusMean](), list[SystemGap]()
     for column in scores.columns:
-        parts = {
-            name: _SystemTexts.of(scores.texts, column, np.flatnonzero(place & column.scored).tolist()) for name, place in places.items()
-        }
+        parts = {name: _SystemTexts.of(scores.texts, column, np.flatnonzero(own & column.scored).tolist()) for name, own in places.items()}
         means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
         gaps += [_gap(column, (first, second), (parts[first], parts[second]), chance) for first, second in combinations(systems, 2)]
     return CustomTextResults(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)

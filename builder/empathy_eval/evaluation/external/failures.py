@@ -53,12 +53,8 @@ def scores_in(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[
         name = row["metric"]
         if name not in by_scorer:
             continue
-        own = (
-            [(row["item"].split(":")[:2], row["score"])]
-            if "item" in row
-            else [((row["pair_id"], cell), row[SCORES[cell]]) for cell in CELLS]
-        )
-        for (pair, variant), value in own:
+        cells = [((row["pair_id"], cell), row[SCORES[cell]]) for cell in CELLS] if "item" not in row else []
+        for (pair, variant), value in cells or [(row["item"].split(":")[:2], row["score"])]:
             if variant in CELLS and value not in (None, ""):
                 by_scorer[name][pair, variant] = float(value)
     return {name: some for name, some in by_scorer.items() if some}

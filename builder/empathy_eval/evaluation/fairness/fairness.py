@@ -141,14 +141,13 @@ class _PairedScorers:
 def _gap(rate: Callable[[Array], Array], sides: Sequence[tuple[Array, Array | None]], freedom: int) -> Gap | None:
     """A figure on both sides, from their sums and those of resamples, and the difference; None where it is not defined on one."""
     with np.errstate(invalid="ignore"):  # of a side without a pair there is no figure
-        (first_value, first_drawn), (second_value, second_drawn) = (
-            (rate(sums), None if drawn is None else rate(drawn)) for sums, drawn in sides
-        )
-    first, second = estimate(float(first_value[0]), first_drawn), estimate(float(second_value[0]), second_drawn)
+        values = [(rate(sums), None if drawn is None else rate(drawn)) for sums, drawn in sides]
+    first, second = (estimate(float(value[0]), drawn) for value, drawn in values)
     if first is None or second is None:
         return None
-    drawn = None if first_drawn is None or second_drawn is None else first_drawn - second_drawn
-    return Gap(first, second, _tested(float(first_value[0] - second_value[0]), drawn, freedom))
+    (value, drawn), (other, other_drawn) = values
+    difference = None if drawn is None or other_drawn is None else drawn - other_drawn
+    return Gap(first, second, _tested(float(value[0] - other[0]), difference, freedom))
 
 
 def _tested(value: float, drawn: Array | None, freedom: int) -> Estimate:
@@ -276,9 +275,7 @@ class FairnessTest:
         stage("fairness")
         ranked = [scores for scores in rated if scores[0].higher_is_better is not None]
         notes = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
-        notes += [
-            f"{diversity.name}: is not asked, as it is of whole sets of texts" for diversity in self._evaluation.selection.diversities
-        ]
+        notes += [f"{measure.name}: is not asked, as it is of whole sets of texts" for measure in self._evaluation.selection.diversities]
         families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, PrecomputedScores)}
         if not any(self._scenarios().values()):
             notes.append("no scenario here is in a group of groups.yaml")
@@ -297,9 +294,7 @@ class FairnessTest:
         """At equal closeness where a group has scored controls, as released where it has none."""
         numbers, evaluation, by_key = self._scenarios(), self._evaluation, dict[tuple[str, str], FairnessRow]()
         for contrast, corpus in ((STANCE, evaluation.controls), (RAW, evaluation.pairs)):
-            groups = {
-                name: some for name, some in numbers.items() if some and any((scores[0].name, name) not in by_key for scores in ranked)
-            }
+            groups = {name: some for name, some in numbers.items() if some and any((row[0].name, name) not in by_key for row in ranked)}
             statistics = [(scores[0], some) for scores in ranked if (some := _statistics(scores, contrast))]
             rated = {metric.name: ScoredPairs(duels_of(metric, some, contrast), metric.signature) for metric, some in statistics}
             if groups and rated and len(corpus):

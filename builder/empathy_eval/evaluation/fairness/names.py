@@ -144,9 +144,7 @@ def _instead(texts: Sequence[str], draw: Random, names: GivenNames, present: Seq
             other for group in _groups(names, name, version, seed) for other in names.drawn(group, gender, (seed, version, name.text))
         ]
         vowel = name.text[0] in VOWELS
-        chosen = next(
-            (candidate for candidate in candidates if candidate.casefold() not in used and (candidate[0] in VOWELS) == vowel), None
-        )
+        chosen = next((text for text in candidates if text.casefold() not in used and (text[0] in VOWELS) == vowel), None)
         if chosen is None:
             return None
         used.add(chosen.casefold())

@@ -129,9 +129,7 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
         Grouping(MANNERS[STANCE_FAR], controls, of[STANCE_FAR], cells, far, known),
         Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
     )
-    voices = (
-        Grouping(name, controls, of[contrast], cells, controls.groups.get(column, [])) for contrast, (name, column) in BY_VOICE.items()
-    )
+    voices = (Grouping(name, controls, of[key], cells, controls.groups.get(column, [])) for key, (name, column) in BY_VOICE.items())
     yield from (by for by in (*some, *voices) if by.statistics and not APART.issuperset(by.labels))
 
 
@@ -252,10 +250,8 @@ class Evaluation:
             return {}
         row_of = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
         rows = np.array([row_of[pair] for pair in self.controls.pair_ids], dtype=np.int64)
-        both_sets = {
-            name: ({key: values[rows] for key, values in by_variant.items()}, scored[name].rows) for name, by_variant in pairs.items()
-        }
-        return {name: {**near, **controls} for name, (near, controls) in both_sets.items() if controls}
+        both = {name: ({key: values[rows] for key, values in by_variant.items()}, scored[name].rows) for name, by_variant in pairs.items()}
+        return {name: {**near, **controls} for name, (near, controls) in both.items() if controls}
 
     def _candidates(self) -> Candidates | None:
         """What the contrast checks refused, where anything is there that could score it."""

@@ -19,7 +19,7 @@ from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attack
 from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
-from empathy_eval.evaluation.shortcuts.shortcuts import others
+from empathy_eval.evaluation.attacks.registry import assign_other_replies
 from empathy_eval.generation.build_folder import BUILD, read_build
 from empathy_eval.raters.judges.annotating import AnnotationJob
 from empathy_eval.raters.judges.annotations import (
@@ -97,7 +97,7 @@ def named(attack: str, variant: str) -> str:
 def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """Texts to attack, each with one of another dialogue: drawn from all turns, so that a larger sample changes none."""
     turns = [turn.name for turn in source.turns()]
-    beside = dict(zip(turns, others([parts_of(name)[0] for name in turns], turns, seed), strict=True))
+    beside = dict(zip(turns, assign_other_replies([parts_of(name)[0] for name in turns], turns, seed), strict=True))
     other_of = {case.pair_id: None if (row := beside[str(case.pair_id)]) is None else turns[row] for case in cases}
     texts: dict[str, dict[str, str]] = {}
     for name, _, texts_of in source.texts({name for name in other_of.values() if name}, PAIR_VARIANTS):
@@ -115,7 +115,7 @@ def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) ->
 def _whole_replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """All helper turns of dialogues, each beside the helper turn of another dialogue that comes as late in it."""
     names = [dialogue.name for dialogue in source.dialogues() if dialogue.variants]
-    beside = dict(zip(names, others(names, names, seed), strict=True))
+    beside = dict(zip(names, assign_other_replies(names, names, seed), strict=True))
     other_of = {case.dialogue_id: None if (row := beside[case.dialogue_id]) is None else names[row] for case in cases}
     texts: dict[tuple[str, str], list[str]] = {}
     for name, variant, turns in source.conversations({other for other in other_of.values() if other}, PAIR_VARIANTS):

@@ -60,7 +60,7 @@ class CorrelationRow:
 class CorrelationDifference:
     """The figure of one row minus that of another, on the same ratings and resamples."""
 
-    one: str
+    first: str = field(metadata={"name": "one"})
     other: str
     form: str
     figure: str
@@ -137,7 +137,7 @@ class AgainstPeople(LongForm):
                 for figure, measure in row.figures.items():
                     yield _record("figures", measure, criterion=criterion.criterion, form=row.form, metric=row.metric, figure=figure)
             for gap in criterion.gaps:
-                about = {"form": gap.form, "metric": gap.one, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
+                about = {"form": gap.form, "metric": gap.first, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
                 yield _record("differences", gap.difference, criterion=criterion.criterion, **about)
             for name, figures in criterion.systems.figures.items() if criterion.systems else ():
                 note = criterion.systems.told if criterion.systems else ""
@@ -203,7 +203,7 @@ def correlate_with_people(
         if (of_criterion := kept & (table.criterion == number)).any():
             columns = replace(scores, columns=(*scores.columns, *beside.get(name, ())))
             criteria.append(_criterion(name, columns, _rated(scores.texts, table, text, of_criterion), chance, unit))
-    lacking = {column.metric.name: int((~column.scored[text]).sum()) for column in scores.columns if not column.there[text].all()}
+    lacking = {column.metric.name: int((~column.scored[text]).sum()) for column in scores.columns if not column.scored[text].all()}
     return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
 
 
