@@ -11,8 +11,17 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.attacks.registry import BUILT_IN, LAST_WORDS, TIMES, AppendedText, Attack, Reply, attacked, find_attacks
-from empathy_eval.evaluation.attacks.registry import assign_other_replies
+from empathy_eval.evaluation.attacks.registry import (
+    BUILT_IN,
+    LAST_WORDS,
+    TIMES,
+    AppendedText,
+    Attack,
+    Reply,
+    assign_other_replies,
+    attacked,
+    find_attacks,
+)
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

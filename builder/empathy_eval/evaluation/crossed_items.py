@@ -92,14 +92,13 @@ def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str 
     if not any(path.is_file() for path in files_of(release_dir, CROSSED)):
         return None
     names = ("crossed_id", "dialogue_id", "scenario_id", *REPLIES, "source")
-    table = {name: column(release_dir, CROSSED, name, splits) for name in names}
+    ids, dialogues, scenario_ids, reply_1, reply_2, sources = (column(release_dir, CROSSED, name, splits) for name in names)
     first, second = (read_contexts(release_dir, CROSSED, splits, name) for name in CONTEXTS)
-    ends = zip(table["crossed_id"], first.last_roles, second.last_roles, strict=True)
+    ends = zip(ids, first.last_roles, second.last_roles, strict=True)
     if odd := [name for name, *roles in ends if roles != ["seeker", "seeker"]]:
         what = f'crossed item "{odd[0]}": a context does not end with a turn of the seeker ({counted(len(odd), "such item")})'
         raise input_error(release_dir, what, WHOLE)
-    replies = table[REPLIES[0]], table[REPLIES[1]]
-    return CrossedItems(*(table[name] for name in names[:3]), (first, second), replies, table["source"], language)
+    return CrossedItems(ids, dialogues, scenario_ids, (first, second), (reply_1, reply_2), sources, language)
 
 
 @dataclass(frozen=True)
@@ -345,18 +344,17 @@ WHOLE_SETS = "not applicable: whole sets of texts are measured"
 
 
 def crossed_tables(
-    evaluation: Evaluation, known: Sequence[MetricFault], crossed_scores: Sequence[PrecomputedCrossedScores] = (), *, shortcuts: bool = True,
+    evaluation: Evaluation, known: Sequence[MetricFault], files: Sequence[PrecomputedCrossedScores] = (), *, shortcuts: bool = True,
     embedding: Embedding | None = None,
 ) -> tuple[CrossedTable | None, list[MetricFault]]:  # fmt: skip
-    """What is made of crossed items, where the release has some in the splits that are measured; and new faults. ``known`` are those over
-    pairs.
+    """The table of crossed items, where the release has some in the measured splits; and new faults. ``known`` are those over pairs.
 
     Raises:
         InputError: if a file holds no score of these splits.
     """
     items = read_items(evaluation.folder, evaluation.splits, evaluation.selection.language)
     present = set(items.ids) if items else set[str]()
-    if stray := [scores for scores in crossed_scores if scores.ids.isdisjoint(present)]:
+    if stray := [scores for scores in files if scores.ids.isdisjoint(present)]:
         what, fix = f"holds no score of a crossed item in {', '.join(evaluation.splits)}", "leave --split out, or name another"
         raise InputError([Problem(str(scores.path), what, fix) for scores in stray])
     if not items:
@@ -373,6 +371,6 @@ def crossed_tables(
         if metric.name in broken
     ]
     scorers += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in evaluation.selection.diversities]
-    scorers += [scorer_of_file(scores, items, strict=evaluation.strict) for scores in crossed_scores]
+    scorers += [scorer_of_file(scores, items, strict=evaluation.strict) for scores in files]
     simple = shortcuts_of(items, evaluation.chance.seed, embedding) if shortcuts else []
     return crossed_of(items, scorers, simple, evaluation.chance), faults

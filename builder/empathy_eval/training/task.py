@@ -210,7 +210,7 @@ class ReleaseReader:
 
 
 def batches_of(task: TrainingTask, reader: ReleaseReader | None = None) -> Iterator[PairBatch]:
-    """All pairs of a task, contrast by contrast, a batch at a time; its progress is told of each. ``reader`` takes note of all that is read.
+    """All pairs of a task, contrast by contrast, in batches; each is reported to its progress. ``reader`` records all rows that are read.
 
     Raises:
         InputError: if a file is missing or damaged, or there are no pairs.

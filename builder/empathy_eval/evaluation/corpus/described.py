@@ -164,14 +164,14 @@ def describe(paths: Sequence[Path]) -> Described:
     return Described(tuple(counts.data_set(budget) for counts in counted), paper, budget, line, provenance=provenance)
 
 
-def figures_of(data_set: DataSet) -> Mapping[str, float | int | None]:
+def figures_of(row: DataSet) -> Mapping[str, float | int | None]:
     """The figures of a data set by their names in a table."""
     table: dict[str, float | int | None] = {
-        "dialogues": data_set.dialogues, "utterances": data_set.utterances, "utterances a dialogue": data_set.turns, "words an utterance": data_set.words,
-        "strategies": data_set.strategies, "scenarios": data_set.scenarios,
+        "dialogues": row.dialogues, "utterances": row.utterances, "utterances a dialogue": row.turns, "words an utterance": row.words,
+        "strategies": row.strategies, "scenarios": row.scenarios,
     }  # fmt: skip
     for role in ROLES:
-        figures = data_set.roles.get(role) or RoleFigures(0, None, dict.fromkeys(ORDERS), None)
+        figures = row.roles.get(role) or RoleFigures(0, None, dict.fromkeys(ORDERS), None)
         table[f"{role}: turns"] = figures.turns or None
         table[f"{role}: words a turn"] = figures.words
         table |= {f"{role}: distinct-{order}": figures.distinct[order] for order in ORDERS}

@@ -89,9 +89,9 @@ class Gap:
 class FairnessRow:
     """How often a scorer rates the kind reply of a contrast better (``accuracy``), and by how many standard deviations (``effect``).
 
-    Of a group of scenarios ``first`` is the group and ``second`` are all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
-    ``of`` are all pairs. Of an exchange of names ``first`` are the texts with other names and ``second`` the same texts as released; ``of``
-    are the pairs that were looked at. A figure is None where it is not defined; ``why`` says what keeps an interval from being there.
+    For a group of scenarios ``first`` is the group and ``second`` all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
+    ``of`` is the number of all pairs. For an exchange of names ``first`` is the texts with other names and ``second`` the released texts;
+    ``of`` is the number of searched pairs. A figure is None where it is not defined; ``why`` says what keeps an interval from being there.
     """
 
     metric: str

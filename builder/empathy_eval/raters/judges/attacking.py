@@ -15,11 +15,10 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
-from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attacks
+from empathy_eval.evaluation.attacks.registry import Attacks, Reply, assign_other_replies, find_attacks
 from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
-from empathy_eval.evaluation.attacks.registry import assign_other_replies
 from empathy_eval.generation.build_folder import BUILD, read_build
 from empathy_eval.raters.judges.annotating import AnnotationJob
 from empathy_eval.raters.judges.annotations import (
