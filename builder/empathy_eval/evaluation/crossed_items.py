@@ -188,9 +188,8 @@ def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = 
         faults += [side.fault for side in sides if side.fault][:1]
         broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
         scores = [] if broken else [(merits_of(metric, side.rows[REPLIES[0]]), merits_of(metric, side.rows[REPLIES[1]])) for side in sides]
-        scorers.append(
-            CrossedScorer(metric.name, signature, None if broken else CrossedVerdicts.of(*scores), broken and f"it failed: {broken}")
-        )
+        verdicts = None if broken else CrossedVerdicts.of(*scores)
+        scorers.append(CrossedScorer(metric.name, signature, verdicts, broken and f"it failed: {broken}"))
     return scorers, faults
 
 
@@ -365,11 +364,8 @@ def crossed_tables(
     # No score of a metric is believed that failed as a whole over pairs.
     broken = {fault.metric: fault.what for fault in known if not fault.texts}
     scorers, faults = asked_of([metric for metric in metrics if metric.name not in broken], items, evaluation.scoring)
-    scorers += [
-        CrossedScorer(metric.name, metric.signature, None, f"it failed: {broken[metric.name]}")
-        for metric in metrics
-        if metric.name in broken
-    ]
+    failed = [metric for metric in metrics if metric.name in broken]
+    scorers += [CrossedScorer(metric.name, metric.signature, None, f"it failed: {broken[metric.name]}") for metric in failed]
     scorers += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in evaluation.selection.diversities]
     scorers += [scorer_of_file(scores, items, strict=evaluation.strict) for scores in files]
     simple = shortcuts_of(items, evaluation.chance.seed, embedding) if shortcuts else []

@@ -344,16 +344,13 @@ def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: boo
 def _provenance(evaluation: Evaluation, files: Sequence[Path], chosen: Attacks | None, settings: Mapping[str, Any]) -> Provenance:
     """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
     selection, from_files = evaluation.selection, {file.stem for file in files}
-    metrics = [
-        *(metric.name for metric in selection.metrics if not isinstance(metric, PrecomputedScores)),
-        *(diversity.name for diversity in selection.diversities),
-    ]
-    judges = [metric.name for metric in selection.metrics if isinstance(metric, PrecomputedScores) and metric.name not in from_files]
+    precomputed = [metric.name for metric in selection.metrics if isinstance(metric, PrecomputedScores)]
+    named = [metric.name for metric in selection.metrics] + [measure.name for measure in selection.diversities]
+    metrics, judges = [name for name in named if name not in precomputed], [name for name in precomputed if name not in from_files]
     attacks = [attack.name for attack in chosen.some] if chosen else []
     line = {"metrics": metrics, "judges": judges, "strict": evaluation.strict, "attacks": attacks, **settings, **asdict(evaluation.chance)}
-    return Provenance.of(
-        evaluation.folder, evaluation.splits, (len(evaluation.pairs), len(evaluation.controls)), map(file_of, files), **line
-    )
+    counts = len(evaluation.pairs), len(evaluation.controls)
+    return Provenance.of(evaluation.folder, evaluation.splits, counts, map(file_of, files), **line)
 
 
 def _refuse_unscored(evaluation: Evaluation, release_dir: Path, scores: Mapping[str, PrecomputedScores]) -> None:

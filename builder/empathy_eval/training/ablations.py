@@ -115,15 +115,9 @@ def ablate(plan: Asked, out: Path) -> Ablation:
             task = replace(plan.task, encoder=encoder, course=course)
             rows += _rows(task, held_out, out / _label(encoder, seed))
     paper = tuple(read_yaml(data_folder("release") / "paper_ablations.yaml", "paper_ablations"))
-    settings: dict[str, Any] = {
-        "teacher": plan.task.teacher,
-        "encoders": [Path(path).name for path in plan.encoders],
-        "seeds": list(plan.seeds),
-    }
-    settings |= {
-        "alpha": plan.alpha,
-        **{name: setting for name, setting in plan.task.course.settings().items() if name not in ("seed", "objective")},
-    }
+    settings = {name: value for name, value in plan.task.course.settings().items() if name not in ("seed", "objective")}
+    encoders = [Path(path).name for path in plan.encoders]
+    settings = {"teacher": plan.task.teacher, "encoders": encoders, "seeds": list(plan.seeds), "alpha": plan.alpha, **settings}
     provenance = Provenance.of(plan.task.release, (held_out.split,), files=map(file_of, [plan.ratings] if plan.ratings else []), **settings)
     result = Ablation(out, held_out.split, len(held_out.rated), tuple(rows), paper, provenance=provenance)
     out.mkdir(parents=True, exist_ok=True)
@@ -151,11 +145,7 @@ def _rows(task: TrainingTask, held_out: _HeldOut, folder: Path) -> Iterator[Row]
         for row, part in WITHOUT.items() if name == FULL else ():
             figures = held_out.figures({**scores, SCORE: scores[part]}, full)
             # Of the parts themselves there is nothing new.
-            yield Row(
-                row,
-                *about,
-                {key: estimate for key, estimate in figures.items() if key.partition(":")[0] not in (FLOW, CONTENT, TOGETHER, WITHIN)},
-            )
+            yield Row(row, *about, {key: figures[key] for key in figures if key.partition(":")[0] not in (FLOW, CONTENT, TOGETHER, WITHIN)})
 
 
 def _is_trained(task: TrainingTask, folder: Path) -> bool:

@@ -135,11 +135,7 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
     evaluation = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
     measured = ReleaseTables(**evaluation.tables(evaluation.scores()))
     first = STANCE if measured.controls else RAW
-    gaps = {
-        comparison.other: comparison.accuracy
-        for comparison in measured.comparisons
-        if (comparison.first, comparison.contrast) == (rows[0].name, first)
-    }
+    gaps = {row.other: row.accuracy for row in measured.comparisons if (row.first, row.contrast) == (rows[0].name, first)}
     tables = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
     return {
         **tables,

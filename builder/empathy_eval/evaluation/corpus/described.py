@@ -70,16 +70,13 @@ class Described(LongForm):
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for data_set in (*self.sets, *self.paper):
-            line = self.signature if data_set in self.sets else ""
+            about = {"data": data_set.name, "signature": self.signature if data_set in self.sets else ""}
             for name in ("dialogues", "utterances", "turns", "words", "strategies", "scenarios"):
-                yield {"data": data_set.name, "role": "", "figure": name, "value": getattr(data_set, name), "signature": line}
+                yield {**about, "role": "", "figure": name, "value": getattr(data_set, name)}
             for role, figures in data_set.roles.items():
                 values = {"turns": figures.turns, "words": figures.words, "sentiment": figures.sentiment}
                 values |= {f"distinct-{order}": value for order, value in figures.distinct.items()}
-                yield from (
-                    {"data": data_set.name, "role": role, "figure": name, "value": value, "signature": line}
-                    for name, value in values.items()
-                )
+                yield from ({**about, "role": role, "figure": name, "value": value} for name, value in values.items())
 
 
 class _Counts:

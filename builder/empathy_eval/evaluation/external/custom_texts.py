@@ -60,19 +60,9 @@ class CustomTexts:
 
     def take(self, rows: Sequence[int]) -> CustomTexts:
         """The texts of those rows."""
-        names = (
-            "items",
-            "keys",
-            "systems",
-            "contexts_of",
-            "units",
-            "contexts",
-            "references",
-            "replies",
-            *(["splits"] if self.splits else []),
-        )
-        some: dict[str, Any] = {name: [getattr(self, name)[row] for row in rows] for name in names}
-        return replace(self, **some)
+        columns = {name: column for name, column in vars(self).items() if name not in ("where", "language") and column}
+        chosen: dict[str, Any] = {name: [column[row] for row in rows] for name, column in columns.items()}
+        return replace(self, **chosen)
 
     @property
     def pairs(self) -> Pairs:

@@ -167,14 +167,8 @@ class Evaluation:
         self, release_dir: Path, selection: MetricSelection, chance: ResamplingSettings, scoring: Scoring = PLAIN, *,
         splits: Sequence[str] = SPLITS, strict: bool = False,
     ) -> None:  # fmt: skip
-        self.folder, self.selection, self.chance, self.scoring, self.splits, self.strict = (
-            release_dir,
-            selection,
-            chance,
-            scoring,
-            splits,
-            strict,
-        )
+        self.folder, self.selection, self.chance = release_dir, selection, chance
+        self.scoring, self.splits, self.strict = scoring, splits, strict
         # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
         self.known: dict[str, Statistics] = {}
         self.pairs = self._read("pairs", PAIR_VARIANTS)

@@ -333,9 +333,6 @@ def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> Detec
 
 def _reach(least: float, estimates: Iterable[Estimate | None]) -> float:
     """How far from nothing something must lie to be found, from the standard errors of what was found."""
-    errors = [
-        (estimate.high - estimate.low) / 2 / NORMAL
-        for estimate in estimates
-        if estimate and estimate.low is not None and estimate.high is not None
-    ]
+    intervals = [estimate.interval for estimate in estimates if estimate]
+    errors = [(interval[1] - interval[0]) / 2 / NORMAL for interval in intervals if interval]
     return (NORMAL + _REACHED) * max([least, *errors])

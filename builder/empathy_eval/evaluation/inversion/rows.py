@@ -298,13 +298,8 @@ class ShortcutAudit(LongForm):
         rows = [(contrast.contrast, shortcut) for contrast in self.contrasts for shortcut in contrast.shortcuts]
         for contrast, shortcut in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
             values = [getattr(shortcut.accuracy, name, None) for name in ("value", "low", "high")]
-            yield dict(
-                zip(
-                    COLUMNS,
-                    [contrast, shortcut.name, shortcut.trained, shortcut.pairs, *values, shortcut.why, shortcut.signature],
-                    strict=True,
-                )
-            )
+            cells = [contrast, shortcut.name, shortcut.trained, shortcut.pairs, *values, shortcut.why, shortcut.signature]
+            yield dict(zip(COLUMNS, cells, strict=True))
 
 
 @dataclass(frozen=True)
