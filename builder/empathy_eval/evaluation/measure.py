@@ -78,7 +78,7 @@ class TextScores:
 
 
 def of_references(evaluation: Evaluation) -> dict[str, Array]:
-    """What the metrics that read no reference give references; what the audit needs of it is kept for it.
+    """Returns the scores of references by metrics that read none; those of VADER are stored for the audit.
 
     A reference that a metric fails on has no score, which is no fault of the report: none of its tables is made of it.
     """
@@ -96,7 +96,7 @@ def text_scores(
     references: Mapping[str, Array], pairs: Corpus, controls: Corpus,
     rated: Sequence[Scores],
 ) -> TextScores:  # fmt: skip
-    """The scores of all texts, from those of references and the statistics that the tables are made of."""
+    """Returns the scores of all texts, from those of references and the statistics of the tables."""
     row_of = {pair: row for row, pair in enumerate(pairs.pair_ids)}
     rows = np.array([row_of[pair] for pair in controls.pair_ids], dtype=np.int64)
     present = np.ones((len(pairs), len(TEXTS)), dtype=bool)
@@ -113,7 +113,7 @@ def text_scores(
 
 
 def write_text_scores(path: Path, scores: TextScores, about: Mapping[str, str] | None = None) -> None:
-    """Writes a row a text, as parquet, with what is told ``about`` the file in its metadata."""
+    """Writes one row per text as parquet, with ``about`` in the metadata of the file."""
     with whole_file(path) as partial, TableWriter(partial, scores.schema, about) as table:
         for group in scores.groups():
             table.add_table(group)
@@ -128,7 +128,7 @@ SUFFIXES = (".parquet", ".csv")
 
 
 def check_items(path: Path) -> None:
-    """Refuses a file of a form that there is not.
+    """Refuses a file of another format than parquet or CSV.
 
     Raises:
         InputError: for it.
@@ -138,7 +138,7 @@ def check_items(path: Path) -> None:
 
 
 def write_items(path: Path, pairs: Corpus, controls: Corpus, rated: Sequence[Scores]) -> None:
-    """Writes a row a metric and pair, as parquet or CSV: the score of each variant, and a verdict a contrast of two.
+    """Writes one row per metric and pair as parquet or CSV: the score of each variant, and a verdict for each contrast of two variants.
 
     A verdict is 1 where the kind text is rated better, 0 where the cold one is, one half for a tie. What a metric gave no score, and
     what a pair has no control for, is null.
@@ -182,7 +182,7 @@ def _columns(metric: Metric, released: Statistics, cells: Statistics, rows: Any)
 
 @dataclass(frozen=True)
 class ExtraMeasurements:
-    """What is measured beside the inversion: attacks on at most so many pairs, fairness, and shortcuts, with or without an embedding.
+    """Measurements beside the inversion: attacks on at most ``most`` pairs, fairness, and shortcuts, with or without an embedding.
 
     ``crossed_scores`` are scores of crossed items from files.
     """
@@ -200,7 +200,7 @@ class ExtraMeasurements:
 
 
 def of_scores(evaluation: Evaluation, scores: AllScores, extra: ExtraMeasurements) -> dict[str, Any]:
-    """The tables that are made of scores, by their names in ``ReleaseTables``: who holds the scores can forget them then."""
+    """Returns the tables that are made of scores, by their names in ``ReleaseTables``; the scores are not needed afterwards."""
     attacks, fairness = extra.attacks, extra.fairness
     return {
         "attacks": attack_table(evaluation, scores.rated, attacks, extra.most, extra.note_crossed("not attacked")) if attacks else None,
@@ -210,7 +210,7 @@ def of_scores(evaluation: Evaluation, scores: AllScores, extra: ExtraMeasurement
 
 
 def of_texts(evaluation: Evaluation, tables: dict[str, Any], extra: ExtraMeasurements) -> dict[str, Any]:
-    """The tables with those that read the texts again, and with all faults; a first look at some pairs has none of them."""
+    """Returns the tables with those that read the texts again, and with all faults; with a limit there are none of them."""
     whole = evaluation.chance.limit is None
     audit = audit_of(evaluation, extra.embedding) if whole and extra.shortcuts else None
     crossed, faults = None, tables["faults"]
@@ -233,13 +233,12 @@ def score(
     annotations: ReleaseAnnotations | None = None, attacks: Callable[..., Attacks] | None = None,
     fairness: Callable[[Evaluation], FairnessTest] | None = None, limit: int | None = None,
 ) -> ReleaseTables:  # fmt: skip
-    """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
+    """Scores a release by metrics (by name or ``module:name``), files of scores and judges, over all splits or one.
 
-    Without a split that is ``test`` where a metric was trained on the release, else all. A ``limit`` is for a first look at so many pairs.
-    Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
-    file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and the verdicts of every
-    pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told of crossed items; a
-    file of scores may be of these. ``attacks`` gives those for a ``language``, ``fairness`` what asks a stand of it.
+    Without a split it is ``test`` where a metric was trained on the release, else all. A ``limit`` measures a sample of so many pairs.
+    Judges are those of ``annotations`` (none named: all), or of the release; no model is called. With ``strict`` a pair that a file or a
+    judge leaves out counts as wrong in its accuracy. ``items`` is a parquet or CSV file for all scores and verdicts. The audit of
+    ``shortcuts`` has no embedding. ``attacks`` makes the attacks for a ``language``, ``fairness`` the test of an evaluation.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
@@ -260,9 +259,8 @@ def score(
     for paths in (scores, [crossed.path for crossed in of_items]):
         named_apart(known, paths)
     precomputed = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
-    evaluation = Evaluation(
-        release_dir, replace(selection, metrics=(*selection.metrics, *precomputed)), chance, scoring, splits=splits, strict=strict
-    )
+    selection = replace(selection, metrics=(*selection.metrics, *precomputed))
+    evaluation = Evaluation(release_dir, selection, chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(evaluation, release_dir, dict(zip([*map(str, scores), *(judge.name for judge in ruled)], precomputed, strict=True)))
     notes += [FIRST_LOOK.format(len(evaluation.pairs))] if limit is not None else []
     dialogues = _of_dialogues(evaluation, wholes)
@@ -273,7 +271,7 @@ def score(
 
 
 def _named(wholes: Sequence[PrecomputedScores]) -> dict[str, list[str]]:
-    """What a provenance says of judges of whole dialogues, where there are any."""
+    """Returns the entry of a provenance for judges of whole dialogues; empty without any."""
     return {"judges_of_dialogues": [whole.name for whole in wholes]} if wholes else {}
 
 
@@ -284,7 +282,7 @@ def _refuse_items(scores: Sequence[PrecomputedCrossedScores]) -> None:
 
 
 def _of_dialogues(evaluation: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
-    """The table of judges of whole dialogues, of which a first look at some pairs has none; a judge without a score is refused."""
+    """Returns the table of judges of whole dialogues, None with a limit; refuses a judge without a score."""
     table = dialogue_table(evaluation, judges) if evaluation.chance.limit is None else None
     silent = {judge.name for judge in judges} - {row.metric for row in table.inversion} if table else set()
     what = f"holds no score of a whole dialogue in {', '.join(evaluation.splits)}"
@@ -293,7 +291,7 @@ def _of_dialogues(evaluation: Evaluation, judges: Sequence[PrecomputedScores]) -
 
 
 def _of_scores(evaluation: Evaluation, extra: ExtraMeasurements, items: Path | None) -> dict[str, Any]:
-    """The tables that are made of scores, which are forgotten then; and the file of these."""
+    """Returns the tables that are made of scores, and writes the file of the scores."""
     scores = evaluation.scores()
     if items:
         write_items(items, evaluation.pairs, evaluation.controls, scores.rated)
@@ -303,7 +301,7 @@ def _of_scores(evaluation: Evaluation, extra: ExtraMeasurements, items: Path | N
 def splits_measured(
     split: str | None, metrics: Sequence[Metric], release_dir: Path, name: str, *, default: Sequence[str] = ("test",)
 ) -> tuple[Sequence[str], list[str]]:
-    """The splits that are measured, and what is said of metrics that were trained on the release of that name.
+    """Returns the splits to measure, and notes on metrics that were trained on the release of that name.
 
     With such a metric ``default`` is measured where no split is named, if it holds pairs.
     """
@@ -323,7 +321,7 @@ def splits_measured(
 
 
 def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
-    """The splits of a release that a metric was trained on, as far as it says so."""
+    """Returns the splits of a release that a metric declares to be trained on."""
     declared: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, TrainedMetric) else {}
     splits = set(declared.get(name, ()))
     if seeds := [split for split in declared.get(SEEDS, ()) if split not in splits]:
@@ -332,7 +330,7 @@ def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
 
 
 def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[PrecomputedScores]:
-    """What files of scores give the pairs of a release.
+    """Reads the scores of pairs of a release from files.
 
     Raises:
         InputError: for a faulty file.
@@ -342,7 +340,7 @@ def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: boo
 
 
 def _provenance(evaluation: Evaluation, files: Sequence[Path], chosen: Attacks | None, settings: Mapping[str, Any]) -> Provenance:
-    """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
+    """Returns the provenance of an evaluation: its pairs, files of scores, metrics, and the settings of intervals and tests."""
     selection, from_files = evaluation.selection, {file.stem for file in files}
     precomputed = [metric.name for metric in selection.metrics if isinstance(metric, PrecomputedScores)]
     named = [metric.name for metric in selection.metrics] + [measure.name for measure in selection.diversities]
@@ -354,7 +352,7 @@ def _provenance(evaluation: Evaluation, files: Sequence[Path], chosen: Attacks |
 
 
 def _refuse_unscored(evaluation: Evaluation, release_dir: Path, scores: Mapping[str, PrecomputedScores]) -> None:
-    """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
+    """Refuses splits without pairs, and files and judges (by their origin) without a score of one."""
     splits, fix = ", ".join(evaluation.splits), "leave --split out, or name another"
     if not len(evaluation.pairs):
         raise input_error(release_dir, f"holds no pairs in {splits}", fix)
@@ -363,7 +361,7 @@ def _refuse_unscored(evaluation: Evaluation, release_dir: Path, scores: Mapping[
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
-    """Refuses a file whose row would have the name of another."""
+    """Refuses a file with the name of another row."""
     known, problems = set(metrics), list[Problem]()
     for path in scores:
         if path.stem in known:
