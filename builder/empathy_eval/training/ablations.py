@@ -24,18 +24,18 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, NEAR, PAIR_VARIA
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import KEYS, LongForm, Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.metrics.empathy_score.model import WORTH, is_model, read_model, scorer_of
+from empathy_eval.metrics.empathy_score.model import METRICS, is_model, read_model, scorer_of
 from empathy_eval.metrics.protocol import Array, Context, Segments
 from empathy_eval.raters.judges.estimator import Estimator, chance_of
 from empathy_eval.raters.people.human_correlation import mean_ratings
 from empathy_eval.statistics.estimate import Estimate, wins
 from empathy_eval.training.examples import CONTENT, FLOW, PARTS, rated_by_teacher
-from empathy_eval.training.students import settings_of
+from empathy_eval.training.students import read_settings
 from empathy_eval.training.task import RANKING, REFERENCE, REGRESSION, TrainingTask
 from empathy_eval.training.train import train
 
 FULL, TEACHER = "full", "teacher"
-# What is trained: the folder, and how its course differs.
+# What is trained: the folder, and how its schedule differs.
 TRAINED: dict[str, dict[str, Any]] = {
     FULL: {}, "regression alone": {"objective": REGRESSION}, "ranking alone": {"objective": RANKING}, "shared encoder": {"shared": True}
 }  # fmt: skip
@@ -83,7 +83,7 @@ class Ablation(LongForm):
 
 
 @dataclass(frozen=True)
-class Asked:
+class AblationPlan:
     """What is ablated: a task of students with a teacher, by which encoders and seeds, the weight of flow, and people's ratings."""
 
     task: TrainingTask
@@ -93,7 +93,7 @@ class Asked:
     ratings: Path | None = None
 
 
-def ablate(plan: Asked, out: Path) -> Ablation:
+def ablate(plan: AblationPlan, out: Path) -> Ablation:
     """Trains all students into folders of ``out``, and writes and returns what they are worth; those that are there are not trained again.
 
     Raises:
@@ -111,11 +111,11 @@ def ablate(plan: Asked, out: Path) -> Ablation:
     rows = [held_out.of_teacher()]
     for encoder in plan.encoders:
         for seed in plan.seeds:
-            course = replace(plan.task.course, seed=seed)
-            task = replace(plan.task, encoder=encoder, course=course)
+            schedule = replace(plan.task.schedule, seed=seed)
+            task = replace(plan.task, encoder=encoder, schedule=schedule)
             rows += _rows(task, held_out, out / _label(encoder, seed))
     paper = tuple(read_yaml(data_folder("release") / "paper_ablations.yaml", "paper_ablations"))
-    settings = {name: value for name, value in plan.task.course.settings().items() if name not in ("seed", "objective")}
+    settings = {name: value for name, value in plan.task.schedule.settings().items() if name not in ("seed", "objective")}
     encoders = [Path(path).name for path in plan.encoders]
     settings = {"teacher": plan.task.teacher, "encoders": encoders, "seeds": list(plan.seeds), "alpha": plan.alpha, **settings}
     provenance = Provenance.of(plan.task.release, (held_out.split,), files=map(file_of, [plan.ratings] if plan.ratings else []), **settings)
@@ -133,14 +133,14 @@ def _rows(task: TrainingTask, held_out: _HeldOut, folder: Path) -> Iterator[Row]
     """The rows of one encoder and seed; drops are from its full students."""
     full: Mapping[str, Array] | None = None
     for number, (name, change) in enumerate(TRAINED.items(), 1):
-        own, place = replace(task, course=replace(task.course, **change)), folder / name.replace(" ", "-")
+        own, place = replace(task, schedule=replace(task.schedule, **change)), folder / name.replace(" ", "-")
         if not _is_trained(own, place):
             stage(f"training {name}, {number} of {len(TRAINED)}")
             train(own, "students", place)
         stage(f"measuring {name}, {number} of {len(TRAINED)}")
         scores = held_out.scores(place)
         full = full or scores
-        about = Path(task.encoder).name, task.course.seed
+        about = Path(task.encoder).name, task.schedule.seed
         yield Row(name, *about, held_out.figures(scores, full))
         for row, part in WITHOUT.items() if name == FULL else ():
             figures = held_out.figures({**scores, SCORE: scores[part]}, full)
@@ -154,9 +154,9 @@ def _is_trained(task: TrainingTask, folder: Path) -> bool:
         config = read_model(str(folder)).config
     except InputError:
         return False
-    settings, rows = settings_of(task)
+    settings, rows = read_settings(task)
     same = (config["settings"], config["release"]["rows"], config["splits"]) == (settings, rows, list(task.splits))
-    measured: dict[str, str] = read_json(folder / WORTH, None, "train the model again")["data"]
+    measured: dict[str, str] = read_json(folder / METRICS, None, "train the model again")["data"]
     files = {name: task.release / name for name in measured}
     return same and all(path.is_file() and digest_file(path) == measured[name] for name, path in files.items())
 
@@ -171,10 +171,10 @@ class _HeldOut:
     rated: Mapping[Text, tuple[float | None, ...]]
     people: Mapping[Text, float]
     criterion: str
-    reckoning: Estimator
+    estimator: Estimator
 
     @classmethod
-    def of(cls, plan: Asked) -> _HeldOut:
+    def of(cls, plan: AblationPlan) -> _HeldOut:
         """That of the test split, or else of validation, by whatever of it the teacher annotated."""
         task, problem = plan.task, None
         for split in [split for split in HELD if split not in task.splits]:
@@ -184,7 +184,7 @@ class _HeldOut:
                 problem = error
                 continue
             people = mean_ratings(task.release, plan.ratings, (split,)) if plan.ratings else None
-            signed = signature_line(teacher=task.teacher, split=split, alpha=plan.alpha, flow=task.course.flow)
+            signed = signature_line(teacher=task.teacher, split=split, alpha=plan.alpha, flow=task.schedule.flow)
             chance = chance_of(read_manifest(task.release))
             ratings, criterion = (people.scores, people.criterion) if people else ({}, "")
             return cls(task.release, split, plan.alpha, rated, ratings, criterion, Estimator(signed, chance))
@@ -235,10 +235,10 @@ class _HeldOut:
         for name in (FLOW, CONTENT, SCORE):
             known = ~np.isnan(self.teacher[name])
             names, ours, theirs = self._names(known), scores[name][known], self.teacher[name][known]
-            figures[f"{name}: r"] = self.reckoning.correlation(ours, theirs, names, of=f"{name},teacher")
-            figures[f"{name}: rho"] = self.reckoning.correlation(ours, theirs, names, ranks=True, of=f"{name},teacher")
+            figures[f"{name}: r"] = self.estimator.correlation(ours, theirs, names, of=f"{name},teacher")
+            figures[f"{name}: rho"] = self.estimator.correlation(ours, theirs, names, ranks=True, of=f"{name},teacher")
             gap = np.abs(ours - theirs).tolist()
-            figures[f"{name}: mean error"] = self.reckoning.shares({"": gap}, names, mean=f"absolute-error,{name},teacher")[""]
+            figures[f"{name}: mean error"] = self.estimator.shares({"": gap}, names, mean=f"absolute-error,{name},teacher")[""]
         return {**figures, **self._own(scores), **self._with_people(scores, full)}
 
     def _own(self, scores: Mapping[str, Array]) -> dict[str, Estimate]:
@@ -254,9 +254,9 @@ class _HeldOut:
         flow, content = (_centred(scores[name][known], variants) for name in (FLOW, CONTENT))
         names_of_known = self._names(known)
         return {
-            "accuracy": self.reckoning.shares({"": won}, names, right="kind-over-cold,ties-half", duels="near,far")[""],
-            TOGETHER: self.reckoning.correlation(scores[FLOW][known], scores[CONTENT][known], names_of_known, of="flow,content"),
-            WITHIN: self.reckoning.correlation(flow, content, names_of_known, of="flow,content,less-means-of-variants"),
+            "accuracy": self.estimator.shares({"": won}, names, right="kind-over-cold,ties-half", duels="near,far")[""],
+            TOGETHER: self.estimator.correlation(scores[FLOW][known], scores[CONTENT][known], names_of_known, of="flow,content"),
+            WITHIN: self.estimator.correlation(flow, content, names_of_known, of="flow,content,less-means-of-variants"),
         }
 
     def _with_people(self, scores: Mapping[str, Array], full: Mapping[str, Array] | None) -> dict[str, Estimate]:
@@ -268,12 +268,12 @@ class _HeldOut:
         names, figures = self._names(known), dict[str, Estimate]()
         for name, ranks in (("r", False), ("rho", True)):
             of = f"score,people,{self.criterion}"
-            values, line = self.reckoning.correlated(scores[SCORE][known], ratings[known], names, ranks=ranks, of=of)
+            values, line = self.estimator.correlated(scores[SCORE][known], ratings[known], names, ranks=ranks, of=of)
             figures[f"people: {name}"] = Estimate.of_resamples(
                 values, len(names), "in common", "one of the two is the same for all items", line
             )
             if full is not None:
-                whole, _ = self.reckoning.correlated(full[SCORE][known], ratings[known], names, ranks=ranks, of=of)
+                whole, _ = self.estimator.correlated(full[SCORE][known], ratings[known], names, ranks=ranks, of=of)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     drop = (whole - values) / whole
                 figures[f"drop in {name}"] = Estimate.of_resamples(

@@ -20,7 +20,17 @@ from empathy_eval.design.dataset import file_of
 from empathy_eval.design.taxonomy import load_taxonomy, strategy_flow
 from empathy_eval.metrics.empathy_score.students import conversation_text
 from empathy_eval.metrics.protocol import ROLES, Context, context_of
-from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, STRATEGY, ReleaseData, ReleaseReader, TrainingTask, batches_of
+from empathy_eval.training.task import (
+    BOTH,
+    RANKING,
+    REFERENCE,
+    REGRESSION,
+    STRATEGY,
+    ReleaseData,
+    ReleaseReader,
+    TrainingTask,
+    read_batches,
+)
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
 SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
@@ -158,25 +168,25 @@ class TrainingExamples:
             yield from (pair.winner, pair.loser)
 
 
-def lessons_of(task: TrainingTask) -> TrainingExamples:
+def build_examples(task: TrainingTask) -> TrainingExamples:
     """The lessons of a task.
 
     Raises:
         InputError: if the release has nothing of the teacher or no such pairs, a file is damaged, or nothing is left to teach.
     """
-    if task.also and task.course.objective == RANKING:
+    if task.also and task.schedule.objective == RANKING:
         raise input_error("--also", "does not apply to the objective ranking", "leave it out, or use another --objective")
-    if task.course.flow == STRATEGY and task.teacher is None:
+    if task.schedule.flow == STRATEGY and task.teacher is None:
         raise input_error("--flow", f'"{STRATEGY}" needs the strategies that a teacher named', "name one with --teacher, or leave it out")
     singles, pairs, reader = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
     nothing = (None,) * (len(parts) - 1)
     singles += [RatedText(conversation_text(row.context), row.reply, (row.label, *nothing)) for row in also]
-    singles = [] if task.course.objective == RANKING else singles
-    pairs = [] if task.course.objective == REGRESSION else pairs
+    singles = [] if task.schedule.objective == RANKING else singles
+    pairs = [] if task.schedule.objective == REGRESSION else pairs
     if not singles and not pairs:
-        lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.course.objective]
+        lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.schedule.objective]
         fix = "name a teacher with --teacher, labelled data with --also, or another --objective"
         raise input_error(task.release, f"has no {lacks} in {', '.join(task.splits)}", fix)
     read = ReleaseReader(task.release)
@@ -189,7 +199,7 @@ def lessons_of(task: TrainingTask) -> TrainingExamples:
 def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
     """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
     reader, pairs = ReleaseReader(task.release), list[PreferencePair]()
-    for batch in batches_of(task, reader):
+    for batch in read_batches(task, reader):
         contexts = map(conversation_text, batch.winners.contexts)
         pairs += [PreferencePair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
     return [], pairs, reader
@@ -250,7 +260,7 @@ def _rated(task: TrainingTask, reader: ReleaseReader) -> dict[Text, tuple[float 
         known = ", ".join(sorted(teachers)) or f"none: annotate it with --rubric {RUBRIC}, and release it with --annotations"
         what = f'has no annotations of "{task.teacher}" by the rubric "{RUBRIC}" in {", ".join(task.splits)}'
         raise input_error(task.release, what, f"name one who rated it: {known}")
-    if task.course.flow == STRATEGY:
+    if task.schedule.flow == STRATEGY:
         values = {value: some for value, some in values.items() if value[2] != FLOW} | _flow_by_strategy(task, reader)
     rated = sorted({(name, variant) for name, variant, _ in values})
     # A sum of sorted values is the same in any order of rows.

@@ -26,7 +26,7 @@ from empathy_eval.metrics.empathy_score.encoders import EncoderFeatures, encoder
 from empathy_eval.metrics.empathy_score.model import LinearModel
 from empathy_eval.metrics.lexical import UNIT, FeatureCounter, Shares, sentences, word_lists
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.training.task import ReleaseReader, TrainedArrays, TrainingTask, batches_of
+from empathy_eval.training.task import ReleaseReader, TrainedArrays, TrainingTask, read_batches
 
 SHRINKAGE, CLIP, PLACES = 4, 3, 6
 Kept = NDArray[np.int32]
@@ -61,7 +61,7 @@ def train_over_encoder(task: TrainingTask) -> TrainedArrays:
 def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> TrainedArrays:
     """The model of these features, of which the first are those of the word lists."""
     reader, won, lost, bounds = ReleaseReader(task.release), list[Kept](), list[Kept](), list[int]()
-    for batch in batches_of(task, reader):
+    for batch in read_batches(task, reader):
         for rows, side in ((won, batch.winners), (lost, batch.losers)):
             # Half the memory: a million fits.
             rows.append(features(side).astype(np.int32))

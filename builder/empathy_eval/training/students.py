@@ -1,6 +1,6 @@
 """The kind ``students``: encoders that are fine-tuned to say what a teacher said, or, without one, which of two replies is better.
 
-They are taught in the steps of a course, each a batch of lessons, with checkpoints between them and an end when nothing gets better.
+They are student in the steps of a schedule, each a batch of lessons, with checkpoints between them and an end when nothing gets better.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from empathy_eval.metrics.empathy_score.students import (
     require_packages,
     scored,
 )
-from empathy_eval.training.examples import PreferencePair, RatedText, TrainingExamples, lessons_of
+from empathy_eval.training.examples import PreferencePair, RatedText, TrainingExamples, build_examples
 from empathy_eval.training.task import (
     BOTH,
     EQUAL_CLOSENESS,
@@ -49,8 +49,8 @@ from empathy_eval.training.task import (
     TrainedArrays,
     TrainingSchedule,
     TrainingTask,
-    batches_of,
-    hashes,
+    hash_files,
+    read_batches,
 )
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Checkpoint:
             return None
 
     def save(self, state: dict[str, Any], tensors: dict[str, Any]) -> None:
-        """Keeps where it stands; those weights that are neither the last nor the best are let go."""
+        """Saves the state; deletes weights that are neither the last nor the best."""
         if self._folder is not None:
             _write(self._folder / STATE, tensors, {"state": json.dumps({**state, "key": self._key})})
             for path in self._folder.glob("best-*.safetensors"):
@@ -91,7 +91,7 @@ class Checkpoint:
                     path.unlink()
 
     def keep_best(self, epoch: int, weights: dict[str, Any]) -> None:
-        """Keeps the weights after an epoch; they count once a state says so."""
+        """Saves the weights after an epoch; they are used once a state names it as the best."""
         if self._folder is not None:
             _write(self._folder / _best(epoch), weights, {"key": self._key})
 
@@ -130,30 +130,30 @@ def combined(regressed: Tensor, ranked: Tensor, weight: float) -> Tensor:
 
 
 PLACES = 6
-# What a network is worth after an epoch, more being better; None where nothing can be said.
-Worth = Callable[[], float | None]
+# The quality of a network after an epoch, higher is better; None where it is not known.
+Quality = Callable[[], float | None]
 
 
 @dataclass
 class TrainingRecord:
-    """What happened so far: by step its losses, by epoch what it was worth, and the best epoch, from 0."""
+    """Record of a training: losses by step, accuracy by epoch, and the best epoch, from 0."""
 
     losses: dict[str, list[float]] = field(default_factory=dict)
-    worth: list[float | None] = field(default_factory=list)
+    accuracies: list[float | None] = field(default_factory=list)
     best: int | None = None
 
-    def takes(self, worth: float | None) -> bool:
-        """Takes note of what an epoch was worth; says whether it is the best so far. Where nothing can be said, the last one is."""
-        known = self.worth[self.best] if self.best is not None else None
-        self.worth.append(worth)
-        if worth is None or known is None or worth > known:
-            self.best = len(self.worth) - 1
+    def add(self, accuracy: float | None) -> bool:
+        """Adds the accuracy of an epoch; returns whether it is the best so far. Without an accuracy the last epoch is the best."""
+        known = self.accuracies[self.best] if self.best is not None else None
+        self.accuracies.append(accuracy)
+        if accuracy is None or known is None or accuracy > known:
+            self.best = len(self.accuracies) - 1
             return True
         return False
 
     def ended(self, patience: int) -> bool:
-        """Whether too many epochs brought nothing."""
-        return self.best is not None and len(self.worth) - 1 - self.best >= patience
+        """Returns whether ``patience`` epochs brought no better accuracy."""
+        return self.best is not None and len(self.accuracies) - 1 - self.best >= patience
 
 
 @contextmanager
@@ -175,40 +175,36 @@ def one_way() -> Iterator[None]:
 
 
 class StudentNetwork:
-    """A network and its lessons: what each step does with them."""
+    """A network with its examples and optimisers."""
 
     def __init__(
-        self,
-        network: torch.nn.ModuleDict,
-        design: NetworkDesign,
-        examples: TrainingExamples,
-        course: TrainingSchedule,
+        self, network: torch.nn.ModuleDict, design: NetworkDesign, examples: TrainingExamples, schedule: TrainingSchedule,
         inputs: PairTokenizer,
-    ) -> None:
+    ) -> None:  # fmt: skip
         from torch.optim import AdamW
 
-        self.network, self._design, self._lessons, self._course, self._inputs = network, design, examples, course, inputs
+        self.network, self.examples, self.schedule, self._design, self._inputs = network, examples, schedule, design, inputs
         self._device = next(network.parameters()).device.type
         named = dict(network.named_parameters())
         # Students of their own have an optimiser and a clipping of their own, so that neither hears of the other.
         wholes = [list(named)] if design.shared else [[name for name in named if name.startswith(f"{part}_")] for part in design.parts]
         self._groups = [{name: named[name] for name in names} for names in wholes]
-        self._optimisers = [AdamW(some.values(), lr=course.rate, weight_decay=course.decay, foreach=False) for some in self._groups]
+        self._optimisers = [AdamW(some.values(), lr=schedule.rate, weight_decay=schedule.decay, foreach=False) for some in self._groups]
 
     def step(self, step: Step, rate: float, *seed: object) -> dict[str, float]:
-        """Learns from the lessons of a step; returns its losses by name."""
+        """Learns from the examples of a step; returns its losses by name."""
         import torch
 
-        torch.manual_seed(derived_random(self._course.seed, *seed).getrandbits(63))
+        torch.manual_seed(derived_random(self.schedule.seed, *seed).getrandbits(63))
         self.network.train()
         losses = self._of_singles(step[0]) | self._of_pairs(step[1])
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
-            torch.nn.utils.clip_grad_norm_(group.values(), self._course.clip, foreach=False)
+            torch.nn.utils.clip_grad_norm_(group.values(), self.schedule.clip, foreach=False)
             optimiser.param_groups[0]["lr"] = rate
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
         sums = [sum(loss for name, loss in losses.items() if name.endswith(kind)) for kind in ("regression", "ranking")]
-        total: Any = combined(sums[0], sums[1], self._course.rank_weight)  # type: ignore[arg-type]
+        total: Any = combined(sums[0], sums[1], self.schedule.rank_weight)  # type: ignore[arg-type]
         return {name: round(float(loss), PLACES) for name, loss in {"loss": total, **losses}.items()}
 
     def _of_singles(self, rows: Sequence[int]) -> dict[str, float]:
@@ -217,27 +213,27 @@ class StudentNetwork:
         def loss(scores: Sequence[Tensor], some: Sequence[RatedText], place: int) -> Tensor:
             return regression(scores[0], torch.tensor([text.targets[place] for text in some], dtype=torch.float32, device=self._device))
 
-        own = [self._lessons.singles[row] for row in rows]
+        own = [self.examples.singles[row] for row in rows]
         ids = self._inputs.of([example.context for example in own], [example.reply for example in own])
         known = [[example.targets[place] is not None for example in own] for place in range(len(self._design.parts))]
         return self._learn(own, [ids], known, loss, ("regression", 1.0))
 
     def _of_pairs(self, rows: Sequence[int]) -> dict[str, float]:
         def loss(scores: Sequence[Tensor], some: Sequence[PreferencePair], place: int) -> Tensor:
-            return ranking(scores[0], scores[1], self._course.margin)
+            return ranking(scores[0], scores[1], self.schedule.margin)
 
-        own = [self._lessons.pairs[row] for row in rows]
+        own = [self.examples.pairs[row] for row in rows]
         contexts = [pair.context for pair in own]
         sides = [self._inputs.of(contexts, texts) for texts in ([pair.winner for pair in own], [pair.loser for pair in own])]
         known = [[pair.parts[place] for pair in own] for place in range(len(self._design.parts))]
-        return self._learn(own, sides, known, loss, ("ranking", self._course.rank_weight))
+        return self._learn(own, sides, known, loss, ("ranking", self.schedule.rank_weight))
 
     def _learn(
         self, own: Sequence[L], sides: Sequence[Sequence[Ids]], known: Sequence[Sequence[bool]], loss: Callable[..., Tensor],
         called: tuple[str, float],
     ) -> dict[str, float]:  # fmt: skip
-        """Adds the gradients of lessons to those that are there, and gives their losses; ``sides`` are the texts of each, ``known`` says
-        by part of which it is known how they should be rated, ``called`` are the name of their loss and its weight."""
+        """Adds the gradients of examples, and returns their losses; ``sides`` are the texts of each, ``known`` says by part which have a
+        target, ``called`` is the name of their loss and its weight."""
         kind, weight = called
         sums = {f"{part} {kind}": 0.0 for part in self._design.parts if own}
         sizes = [len(sides) * max(len(ids) for ids, _ in texts) for texts in zip(*sides, strict=True)]
@@ -254,16 +250,16 @@ class StudentNetwork:
                 sums[name] += float(value.detach())
         return sums
 
-    def tensors(self) -> dict[str, Any]:
-        """All that the next step hangs on."""
+    def state(self) -> dict[str, Any]:
+        """Returns the tensors of the network and the optimisers."""
         state = {f"weight {name}": parameter.detach().clone() for name, parameter in self.network.state_dict().items()}
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
             for name, parameter in group.items():
                 state.update({f"{what} {name}": value.detach().clone() for what, value in optimiser.state.get(parameter, {}).items()})
         return state
 
-    def take(self, tensors: dict[str, Any]) -> None:
-        """Goes back to where these tensors were taken."""
+    def restore(self, tensors: dict[str, Any]) -> None:
+        """Restores the network and the optimisers from tensors of :meth:`state`."""
         import torch
 
         self.network.load_state_dict({name: tensors[f"weight {name}"] for name in self.network.state_dict()})
@@ -274,42 +270,36 @@ class StudentNetwork:
                     optimiser.state[parameter] = {"step": tensors[f"step {name}"].to(torch.float32), **state}
 
 
-def teach(
-    taught: StudentNetwork,
-    examples: TrainingExamples,
-    course: TrainingSchedule,
-    measure: Worth,
-    checkpoint: Checkpoint,
-    progress: Callable[[int], None],
-) -> TrainingRecord:
-    """Teaches a network through a course, from where it was left if there is a checkpoint; at the end it is as after its best epoch."""
+def run_training(student: StudentNetwork, measure: Quality, checkpoint: Checkpoint, progress: Callable[[int], None]) -> TrainingRecord:
+    """Trains a network by its schedule, from a checkpoint if there is one; at the end it has the weights of its best epoch."""
+    examples, schedule = student.examples, student.schedule
     record, begun, first = TrainingRecord(), 0, 0
     if (resumed := checkpoint.load()) is not None:
         state, tensors = resumed
-        record, begun, first = TrainingRecord(state["losses"], state["worth"], state["best"]), state["epoch"], state["step"]
-        taught.take(tensors)
+        record, begun, first = TrainingRecord(state["losses"], state["accuracies"], state["best"]), state["epoch"], state["step"]
+        student.restore(tensors)
     saved = time.monotonic()
     best = checkpoint.best(record.best) if record.best is not None else {}
-    for epoch in range(begun, course.epochs):
-        if record.ended(course.patience):
+    for epoch in range(begun, schedule.epochs):
+        if record.ended(schedule.patience):
             break
-        steps = course.steps_of(epoch, len(examples.singles), len(examples.pairs))
-        stage(f"epoch {epoch + 1} of at most {course.epochs}", sum(map(len, steps[first:])), "lessons")
+        steps = schedule.steps_of(epoch, len(examples.singles), len(examples.pairs))
+        stage(f"epoch {epoch + 1} of at most {schedule.epochs}", sum(map(len, steps[first:])), "lessons")
         for number in range(first, len(steps)):
-            rate = course.rate_at(epoch * len(steps) + number, course.epochs * len(steps))
-            for name, loss in taught.step(steps[number], rate, "dropout", epoch, number).items():
+            rate = schedule.rate_at(epoch * len(steps) + number, schedule.epochs * len(steps))
+            for name, loss in student.step(steps[number], rate, "dropout", epoch, number).items():
                 record.losses.setdefault(name, []).append(loss)
             progress(sum(map(len, steps[number])))
-            if time.monotonic() - saved >= course.save_seconds:
-                checkpoint.save({**vars(record), "epoch": epoch, "step": number + 1}, taught.tensors())
+            if time.monotonic() - saved >= schedule.save_seconds:
+                checkpoint.save({**vars(record), "epoch": epoch, "step": number + 1}, student.state())
                 saved = time.monotonic()
         first = 0
         stage(f"measuring epoch {epoch + 1}")
-        if record.takes(measure()):
-            best = {name: weight.detach().clone() for name, weight in taught.network.state_dict().items()}
+        if record.add(measure()):
+            best = {name: weight.detach().clone() for name, weight in student.network.state_dict().items()}
             checkpoint.keep_best(epoch, best)
-        checkpoint.save({**vars(record), "epoch": epoch + 1, "step": 0}, taught.tensors())
-    taught.network.load_state_dict(best)
+        checkpoint.save({**vars(record), "epoch": epoch + 1, "step": 0}, student.state())
+    student.network.load_state_dict(best)
     return record
 
 
@@ -323,21 +313,22 @@ def train(task: TrainingTask) -> TrainedArrays:
         InputError: if packages are missing, the encoder is none, or there is nothing to learn from.
     """
     require_packages()
-    encoder, course = encoder_named(task.encoder), task.course
-    examples = lessons_of(task)
-    design = NetworkDesign(examples.parts, course.shared, encoder.shape)
-    if not 8 <= course.max_tokens <= (places := places_of(encoder.shape)):
+    encoder, schedule = encoder_named(task.encoder), task.schedule
+    examples = build_examples(task)
+    design = NetworkDesign(examples.parts, schedule.shared, encoder.shape)
+    if not 8 <= schedule.max_tokens <= (places := places_of(encoder.shape)):
         fix = f"use a number from 8 to {places}, the longest input of the encoder {encoder.name}"
-        raise input_error("--max-tokens", f"{course.max_tokens} is out of range", fix)
+        raise input_error("--max-tokens", f"{schedule.max_tokens} is out of range", fix)
     settings = _settings(task, encoder, examples)
     # Validation says which epoch counts.
-    judged_by = hashes(task.release, files_of(task.release, "controls", [VALIDATION]))
+    judged_by = hash_files(task.release, files_of(task.release, "controls", [VALIDATION]))
     key = digest([settings, examples.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
-    inputs = PairTokenizer((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
+    inputs = PairTokenizer((encoder.folder / OF_ENCODER).read_bytes(), schedule.max_tokens)
     with one_way():
-        network = new_network(design, encoder.folder, course.seed).to(device())
-        taught = StudentNetwork(network, design, examples, course, inputs)
-        record = teach(taught, examples, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
+        network = new_network(design, encoder.folder, schedule.seed).to(device())
+        student = StudentNetwork(network, design, examples, schedule, inputs)
+        measure = _validation_accuracy(task, network, design, inputs)
+        record = run_training(student, measure, Checkpoint(task.checkpoint, key), task.progress)
     lengths = [len(words(text)) for text in examples.texts()]
     return TrainedArrays(
         arrays_of(network), settings, len(examples.pairs), examples.data,
@@ -345,14 +336,14 @@ def train(task: TrainingTask) -> TrainedArrays:
         encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=examples.parts, sources=examples.sources,
         contrasts=task.contrasts if task.teacher is None and examples.pairs else (),
         files={ENCODER: (encoder.folder / "config.json").read_bytes(), TOKENIZER: (encoder.folder / OF_ENCODER).read_bytes()},
-        training=_told(record),
+        training=_training_figures(record),
     )  # fmt: skip
 
 
-def settings_of(task: TrainingTask) -> tuple[dict[str, Any], str]:
+def read_settings(task: TrainingTask) -> tuple[dict[str, Any], str]:
     """The settings that ``config.json`` would have, and the hash of the rows, without training; raises as :func:`train`."""
     require_packages()
-    examples = lessons_of(replace(task, progress=lambda pairs: None))
+    examples = build_examples(replace(task, progress=lambda pairs: None))
     return _settings(task, encoder_named(task.encoder), examples), examples.data.rows
 
 
@@ -360,7 +351,7 @@ def _settings(task: TrainingTask, encoder: Encoder, examples: TrainingExamples) 
     made_of = dict(examples.made_of)
     used = BOTH if made_of["singles"] and made_of["pairs"] else REGRESSION if made_of["singles"] else RANKING
     return {
-        **replace(task.course, objective=used).settings(),
+        **replace(task.schedule, objective=used).settings(),
         "teacher": task.teacher,
         **made_of,
         "encoder_files": encoder.files,
@@ -369,31 +360,31 @@ def _settings(task: TrainingTask, encoder: Encoder, examples: TrainingExamples) 
     }
 
 
-def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesign, inputs: PairTokenizer) -> Callable[[], float | None]:
+def _validation_accuracy(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesign, inputs: PairTokenizer) -> Quality:
     """Accuracy at equal closeness on validation: how often the score, both parts alike, is higher for the kind text; a tie is half."""
     if VALIDATION in task.splits or not column(task.release, "controls", "pair_id", [VALIDATION]):
         return lambda: None
     validation_task = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
     pairs = [
         (conversation_text(context), winner, loser)
-        for batch in batches_of(validation_task)
+        for batch in read_batches(validation_task)
         for context, winner, loser in zip(batch.winners.contexts, batch.winners.texts, batch.losers.texts, strict=True)
     ]
     contexts, *sides = (list(some) for some in zip(*pairs, strict=True))
 
-    def worth() -> float:
+    def accuracy() -> float:
         ids = inputs.of([*contexts, *contexts], [*sides[0], *sides[1]])
         scores = np.round(sum(scored(network, ids, design).values()) / len(design.parts), 4)
         won, lost = scores[: len(pairs)], scores[len(pairs) :]
         return float(np.mean((won > lost) + (won == lost) / 2))
 
-    return worth
+    return accuracy
 
 
-def _told(record: TrainingRecord) -> dict[str, Any]:
+def _training_figures(record: TrainingRecord) -> dict[str, Any]:
     """What ``metrics.json`` says of the training itself: by step the losses, by epoch the accuracy on validation."""
     return {
-        "accuracy at equal closeness, validation": [accuracy if accuracy is None else round(accuracy, 6) for accuracy in record.worth],
+        "accuracy at equal closeness, validation": [accuracy if accuracy is None else round(accuracy, 6) for accuracy in record.accuracies],
         "best epoch": None if record.best is None else record.best + 1,
         "losses": record.losses,
     }

@@ -1,4 +1,4 @@
-"""A task of training: its settings, its kind, and the pairs that students learn from.
+"""Tasks of training: settings, kinds, and the pairs that models learn from.
 
 Of each contrast a pair is the text that should score higher, the other one, and the turns before them.
 """
@@ -30,9 +30,9 @@ Step = tuple[list[int], list[int]]
 
 @dataclass(frozen=True)
 class TrainingSchedule:
-    """The settings. A step has so many single texts and so many pairs; their losses are added, that of pairs with its weight.
+    """Settings of a training. A step has ``singles`` texts and ``pairs`` pairs; the loss of pairs counts with ``rank_weight``.
 
-    A course ends early after ``patience`` epochs without one that is better, and the best one counts.
+    Training stops after ``patience`` epochs without improvement, and the best epoch counts.
 
     ``save_seconds`` is the time between checkpoints; it changes no number.
     """
@@ -55,20 +55,20 @@ class TrainingSchedule:
     save_seconds: float = field(default=60.0, compare=False)
 
     def settings(self) -> dict[str, Any]:
-        """All that could change a number."""
+        """Returns the settings that can change a number."""
         return {name: value for name, value in asdict(self).items() if name != "save_seconds"}
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The rate of a step, from 0, of so many: it rises over the first of them, then falls in a line to 0."""
+        """Returns the learning rate of a step (from 0): it rises during the warm-up, then falls linearly to 0."""
         rising = int(steps * self.warm_up)
         if step < rising:
             return self.rate * (step + 1) / rising
         return self.rate * (steps - step) / (steps - rising)
 
     def steps_of(self, epoch: int, singles: int, pairs: int) -> list[Step]:
-        """The steps of an epoch, each the places of its singles and of its pairs: all singles once, and pairs again and again.
+        """Returns the steps of an epoch, each the indices of its singles and of its pairs: all singles once, and pairs cyclically.
 
-        Without singles it is all pairs once. Which come when hangs on the seed and the epoch alone.
+        Without singles it is all pairs once. The order depends on the seed and the epoch alone.
         """
         own = self._shuffled("singles", epoch, singles)
         many = -(-singles // self.singles) if singles else -(-pairs // self.pairs)
@@ -102,9 +102,9 @@ EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What a student is trained from: a release and what of its data, each in one order whatever the order it was asked in.
+    """The inputs of a training: a release, and its contrasts and splits in a fixed order.
 
-    Only some kinds take a teacher (whose annotations a release has), an encoder, more labelled data, a course and a folder for checkpoints.
+    Only some kinds take a teacher (whose annotations the release has), an encoder, labelled data, a schedule and a checkpoint folder.
     """
 
     release: Path
@@ -114,11 +114,11 @@ class TrainingTask:
     teacher: str | None = None
     encoder: str = PACKAGED
     also: tuple[Path, ...] = ()
-    course: TrainingSchedule = TrainingSchedule()
+    schedule: TrainingSchedule = TrainingSchedule()
     checkpoint: Path | None = field(default=None, compare=False)
 
 
-def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> TrainingTask:
+def make_task(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> TrainingTask:
     """The task, its contrasts and splits each once and in their usual order.
 
     Raises:
@@ -201,7 +201,7 @@ class ReleaseReader:
                 raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
             if rows:
                 yield rows
-        self._files |= hashes(self._release, [path])
+        self._files |= hash_files(self._release, [path])
 
     @property
     def data(self) -> ReleaseData:
@@ -209,7 +209,7 @@ class ReleaseReader:
         return ReleaseData(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
-def batches_of(task: TrainingTask, reader: ReleaseReader | None = None) -> Iterator[PairBatch]:
+def read_batches(task: TrainingTask, reader: ReleaseReader | None = None) -> Iterator[PairBatch]:
     """All pairs of a task, contrast by contrast, in batches; each is reported to its progress. ``reader`` records all rows that are read.
 
     Raises:
@@ -234,7 +234,7 @@ def batches_of(task: TrainingTask, reader: ReleaseReader | None = None) -> Itera
         raise input_error(task.release, what, "name other contrasts or splits, or a release with controls")
 
 
-def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
+def hash_files(release: Path, paths: Iterable[Path]) -> dict[str, str]:
     """The SHA-256 of files of a release by their name in it."""
     return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}
 
@@ -274,15 +274,15 @@ class TrainedArrays:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-# What settings of a course may be: the option, the least and the most.
+# What settings of a schedule may be: the option, the least and the most.
 BOUNDS = {
     "rate": ("--rate", 1e-8, 1.0), "epochs": ("--epochs", 1, 1000), "margin": ("--margin", 0.0, 1.0),
     "rank_weight": ("--rank-weight", 0.0, 1000.0), "seed": ("--seed", 0, 2**53),
 }  # fmt: skip
 
 
-def out_of_range(settings: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with settings of a course that are numbers, and with those that are one of some words."""
+def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with settings of a schedule that are numbers, and with those that are one of some words."""
     known = {"objective": (BOTH, REGRESSION, RANKING), "flow": (RATED, STRATEGY)}
     problems = [
         Problem(f"--{name}", f'"{settings[name]}" is not known', f"use one of these: {', '.join(some)}")
@@ -295,26 +295,26 @@ def out_of_range(settings: Mapping[str, Any]) -> list[Problem]:
     return problems
 
 
-def trainer_of(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
+def find_trainer(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
     """The trainer of a kind.
 
     Raises:
         InputError: if there is no such kind.
     """
-    refuse(unknown(kind))
+    refuse(check_kind(kind))
     trainer: Callable[[TrainingTask], TrainedArrays] = resolve_name(TRAINERS[kind])
     return trainer
 
 
-def unknown(kind: str) -> list[Problem]:
+def check_kind(kind: str) -> list[Problem]:
     """What is wrong with the name of a kind."""
     fix = f"use one of these: {', '.join(TRAINERS)}{nearest(kind, TRAINERS)}"
     return [] if kind in TRAINERS else [Problem("--kind", f'"{kind}" is not known', fix)]
 
 
-def stray(kind: str, settings: Mapping[str, Any]) -> list[Problem]:
+def check_arguments(kind: str, settings: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
-    return unknown(kind) or [
+    return check_kind(kind) or [
         Problem(
             f"--{name.replace('_', '-')}", f"does not apply to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}"
         )

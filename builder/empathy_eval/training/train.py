@@ -35,8 +35,8 @@ from empathy_eval.metrics.empathy_score.model import (
     CARD,
     CHECKSUMS,
     CONFIG,
+    METRICS,
     WEIGHTS,
-    WORTH,
     EmpathyScore,
     ModelFolder,
     checksums_text,
@@ -55,9 +55,9 @@ from empathy_eval.training.task import (
     PairBatch,
     TrainedArrays,
     TrainingTask,
-    batches_of,
-    hashes,
-    trainer_of,
+    find_trainer,
+    hash_files,
+    read_batches,
 )
 
 
@@ -102,7 +102,7 @@ AT_EQUAL_CLOSENESS = EQUAL_CLOSENESS["equal-closeness"]
 Figures = dict[str, Any]
 
 
-def worth_of(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
+def measure_quality(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
     """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
     rows = [metric, *_baselines(task, pairs)]
     held_out = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
@@ -110,10 +110,10 @@ def worth_of(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
     read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held_out])]
     contrasts = list(task.contrasts) if pairs and not task.teacher else []
     return {
-        "data": hashes(task.release, read),
+        "data": hash_files(task.release, read),
         "trained_on": {"pairs": pairs, "contrasts": contrasts, "splits": list(task.splits)},
         "signatures": {row.name: row.signature for row in rows},
-        "splits": {split: _on_stand(rows, task, split) for split in held_out},
+        "splits": {split: _measure_split(rows, task, split) for split in held_out},
     }
 
 
@@ -123,15 +123,15 @@ def _baselines(task: TrainingTask, pairs: int) -> list[MeanMetric]:
     settings = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
     # What a teacher taught has no pairs of its own.
     name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {settings['learned']}"
-    baselines.append(WordsBaseline.of(name, batches_of(quiet), **settings))
+    baselines.append(WordsBaseline.of(name, read_batches(quiet), **settings))
     if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
         settings = {**settings, "learned": ",".join(AT_EQUAL_CLOSENESS)}
         equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
-        baselines.append(WordsBaseline.of("words alone, equal closeness", batches_of(equal), **settings))
+        baselines.append(WordsBaseline.of("words alone, equal closeness", read_batches(equal), **settings))
     return [*baselines, LengthBaseline(), PositiveShare()]
 
 
-def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
+def _measure_split(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
     evaluation = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
     measured = ReleaseTables(**evaluation.tables(evaluation.scores()))
     first = STANCE if measured.controls else RAW
@@ -140,7 +140,7 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
     return {
         **tables,
         RAW: _accuracies(measured.inversion, RAW),
-        **_own(rows, task, split),
+        **_measure_own_contrasts(rows, task, split),
         **{
             name: {group: _accuracies(some, next(iter(some[0].differences))) for group, some in groups.items() if some}
             for name, groups in measured.groups.items()
@@ -156,14 +156,14 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
 
 
 def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
-    return {row.metric: _told(row.differences[contrast].accuracy, row.pairs) for row in rows}
+    return {row.metric: _accuracy_figures(row.differences[contrast].accuracy, row.pairs) for row in rows}
 
 
-def _told(estimate: Estimate | None, pairs: int) -> Figures:
+def _accuracy_figures(estimate: Estimate | None, pairs: int) -> Figures:
     return {"accuracy": estimate and estimate.value, "low": estimate and estimate.low, "high": estimate and estimate.high, "pairs": pairs}
 
 
-def _own(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
+def _measure_own_contrasts(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
     """The accuracies over the student's own contrasts that are not among those of the stand."""
     figures: Figures = {}
     for contrast in task.contrasts:
@@ -172,10 +172,10 @@ def _own(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
             corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
             won = [wins(_scores(row, corpus, corpus.references), _scores(row, corpus, corpus.variants[loser])) for row in rows]
             right = accuracies(won, corpus.clusters, CHANCE)
-            figures[contrast] = {row.name: _told(accuracy, len(corpus)) for row, accuracy in zip(rows, right, strict=True)}
+            figures[contrast] = {row.name: _accuracy_figures(accuracy, len(corpus)) for row, accuracy in zip(rows, right, strict=True)}
         elif config == CROSSED and (items := read_items(task.release, [split])):
             crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
-            figures[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
+            figures[contrast] = {row.metric: _accuracy_figures(row.fitting, row.items) for row in crossed}
     return figures
 
 
@@ -209,7 +209,7 @@ def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
         InputError: if the folder of the task is no English release or lacks its pairs, the kind is not known, or ``out`` is taken.
         JobError: if the folder cannot be written.
     """
-    trainer = trainer_of(kind)
+    trainer = find_trainer(kind)
     manifest = read_manifest(task.release)
     if (language := language_of(manifest["configuration"])) != ENGLISH:
         what = f'is of the language "{language}", and the features and shortcuts of EmpathyScore are English'
@@ -230,9 +230,9 @@ def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
         files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
         model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
         stage("measuring the model")
-        metrics = worth_of(EmpathyScore.of(model), task, learned.pairs)
+        metrics = measure_quality(EmpathyScore.of(model), task, learned.pairs)
         metrics |= {"training": learned.training} if learned.training else {}
-        files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
+        files |= {METRICS: _json(metrics), CARD: _card(config, metrics, learned).encode()}
         for name, data in files.items():
             (folder / name).write_bytes(data)
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())

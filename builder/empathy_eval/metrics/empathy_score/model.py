@@ -26,8 +26,8 @@ from empathy_eval.base.schemas import check
 from empathy_eval.metrics.lexical import UNIT, Shares, feature_shares, sentences, word_lists
 from empathy_eval.metrics.protocol import SEEDS, Array, MeanMetric, Segments
 
-CONFIG, WEIGHTS, WORTH, CARD, CHECKSUMS = "config.json", "model.safetensors", "metrics.json", "README.md", "checksums.txt"
-HASHED = (CARD, CONFIG, WORTH, WEIGHTS)
+CONFIG, WEIGHTS, METRICS, CARD, CHECKSUMS = "config.json", "model.safetensors", "metrics.json", "README.md", "checksums.txt"
+HASHED = (CARD, CONFIG, METRICS, WEIGHTS)
 # What students have beside these: the shape of their encoder, and its tokenizer.
 ENCODER, TOKENIZER = "encoder.json", "tokenizer.json"
 OF_STUDENTS = (ENCODER, TOKENIZER)
