@@ -12,7 +12,7 @@ from empathy_eval.base.table_text import INTERVAL, Column, TableText, aligned, f
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.corpus.described import Described
+    from empathy_eval.evaluation.corpus.data_sets import Described
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, ReleaseTables
     from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, Failures, FairnessRow, FairnessTable

@@ -193,14 +193,6 @@ def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = 
     return scorers, faults
 
 
-def crossed_of(
-    items: CrossedItems, metrics: Sequence[CrossedScorer], shortcuts: Sequence[CrossedScorer], chance: ResamplingSettings
-) -> CrossedTable:
-    """The rows of metrics and shortcuts, and what they are over."""
-    rows = [tuple(rows_of(some, items, chance)) for some in (metrics, shortcuts)]
-    return CrossedTable(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows)
-
-
 def scorer_of_file(crossed: PrecomputedCrossedScores, items: CrossedItems, *, strict: bool = False) -> CrossedScorer:
     """Returns what the scores of a file decide; with ``strict`` items without scores count as wrong."""
     sign = 1 if crossed.higher_is_better else -1
@@ -369,4 +361,5 @@ def crossed_tables(
     scorers += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in evaluation.selection.diversities]
     scorers += [scorer_of_file(scores, items, strict=evaluation.strict) for scores in files]
     simple = shortcuts_of(items, evaluation.chance.seed, embedding) if shortcuts else []
-    return crossed_of(items, scorers, simple, evaluation.chance), faults
+    rows = [tuple(rows_of(group, items, evaluation.chance)) for group in (scorers, simple)]
+    return CrossedTable(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows), faults
