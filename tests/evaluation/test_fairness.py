@@ -21,10 +21,10 @@ from empathy_eval.design.contrasts import CELLS, NEAR, PAIR_VARIANTS, RAW, STANC
 from empathy_eval.design.dataset import column
 from empathy_eval.design.scenarios import ScenarioGroup, ScenarioGroups, load_catalogue, load_groups
 from empathy_eval.evaluation.corpus.pairs import read_contexts, read_corpus
-from empathy_eval.evaluation.fairness.fairness import FairnessTest, ScenarioPairs, exchanged_pairs, group_rows
+from empathy_eval.evaluation.fairness.fairness import FairnessTest, ScenarioPairs, exchange_pairs, group_rows
 from empathy_eval.evaluation.fairness.names import OTHER_GROUP, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs
-from empathy_eval.evaluation.inversion.results import corrected
+from empathy_eval.evaluation.inversion.results import correct_p_values
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.protocol import MeanMetric
@@ -114,7 +114,9 @@ def test_p_values_are_corrected_over_groups_and_metrics_and_those_of_a_judge_by_
         one, other = (Gap(Estimate(0.5), Estimate(0.5), WithP(0.1, 0, 1, value)) for value in (p, q))
         return FairnessRow(metric, "g", "stance", 1, 2, 3, one, other, "s")
 
-    made = corrected([row("a", 0.01, 0.02), row("j:x", 0.03, 0.01), row("b", 0.5, 0.001), row("j:y", 0.04, 0.2)], {"j:x": "j", "j:y": "j"})
+    made = correct_p_values(
+        [row("a", 0.01, 0.02), row("j:x", 0.03, 0.01), row("b", 0.5, 0.001), row("j:y", 0.04, 0.2)], {"j:x": "j", "j:y": "j"}
+    )
     found = [(one.accuracy.difference.p_corrected, one.effect.difference.p_corrected) for one in made if one.accuracy and one.effect]
     ours, theirs = holm([0.01, 0.02, 0.5, 0.001]), holm([0.03, 0.01, 0.04, 0.2])
     assert [found[0], found[2]] == [pytest.approx(tuple(ours[:2])), pytest.approx(tuple(ours[2:]))]
@@ -204,8 +206,8 @@ def test_names_of_a_pair_are_drawn_alike_however_many_others_there_are(light: Pa
     corpus = replace(read_corpus(light, "pairs", PAIR_VARIANTS), contexts=())
     texts = {**corpus.variants, "empathetic": ["I miss Susan."] * len(corpus)}
     corpus, contexts = replace(corpus, variants=texts), list(read_contexts(light, "pairs"))
-    every = exchanged_pairs(corpus, (range(len(corpus)), contexts), names, OTHER_GROUP, 7)
-    some = exchanged_pairs(corpus, ([3, 1], [contexts[3], contexts[1]]), names, OTHER_GROUP, 7)
+    every = exchange_pairs(corpus, (range(len(corpus)), contexts), names, OTHER_GROUP, 7)
+    some = exchange_pairs(corpus, ([3, 1], [contexts[3], contexts[1]]), names, OTHER_GROUP, 7)
     assert some.pairs.variants["empathetic"] == [every.pairs.variants["empathetic"][row] for row in (3, 1)]
     assert len(set(every.pairs.variants["empathetic"])) > 1 and some.signature != every.signature
 

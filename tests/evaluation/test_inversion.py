@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, measured_rows
-from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Difference, MetricRow, corrected
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, metric_rows
+from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Difference, MetricRow, correct_p_values
 from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
@@ -40,7 +40,7 @@ def measured(
 ) -> MetricRow:
     statistics = {name: with_count(values) for name, values in variants.items()}
     contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
-    return measured_rows([Number()], {"number": statistics}.__getitem__, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
+    return metric_rows([Number()], {"number": statistics}.__getitem__, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
 
 
 def difference(*arguments: object, **variants: Sequence[float]) -> Difference:
@@ -97,7 +97,7 @@ def test_where_lower_is_better_the_ranking_is_turned_round() -> None:
     metric = Number()
     metric.higher_is_better = False
     statistics = {"apathetic": with_count([2, 2]), "empathetic": with_count([1, 3])}
-    (made,) = measured_rows([metric], {"number": statistics}.__getitem__, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
+    (made,) = metric_rows([metric], {"number": statistics}.__getitem__, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
     one = made.differences["empathetic - apathetic"]
     assert one.accuracy and one.accuracy.value == 0.5
     assert Difference(-0.2, -0.3, -0.1, higher_is_better=False).prefers == "empathetic"
@@ -222,7 +222,7 @@ def test_correction_is_over_all_contrasts_that_stand_together() -> None:
         for shift in (3, -10)
     ]
     before = [one.differences["empathetic - apathetic"].p or 0.0 for one in rows]
-    after = [one.differences["empathetic - apathetic"].p_corrected for one in corrected(rows)]
+    after = [one.differences["empathetic - apathetic"].p_corrected for one in correct_p_values(rows)]
     assert after == pytest.approx(holm(before), abs=1e-6)
 
 

@@ -25,7 +25,7 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation import measure as stand
-from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
+from empathy_eval.evaluation.corpus.pairs import read_candidates, read_corpus
 from empathy_eval.evaluation.inversion.evaluation import AS_RELEASED, BY_VOICE, MANNERS
 from empathy_eval.evaluation.inversion.results import MetricRow
 from empathy_eval.evaluation.inversion.results import rows as rows_of
@@ -340,14 +340,14 @@ def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts
     folder = Path(shutil.copytree(light, strange / "release"))
     corpus = read_corpus(folder, "pairs", PAIR_VARIANTS)
     one, two = corpus.pair_ids[0], corpus.pair_ids[1]
-    assert before_contrast(folder, corpus) is None
+    assert read_candidates(folder, corpus) is None
     refused = [
         {"pair_id": one, "variant": "empathetic", "attempt": 1, "text": "unsafe", "reasons": ["overlap_high", "unsafe_diagnosis"]},
         {"pair_id": one, "variant": "empathetic", "attempt": 2, "text": "too near", "reasons": ["overlap_high"]},
         {"pair_id": one, "variant": "empathetic", "attempt": 3, "text": "nearer", "reasons": ["overlap_high"]},
         {"pair_id": two, "variant": "apathetic", "attempt": 1, "text": "other words", "reasons": ["edit_ratio_high"]},
     ]
-    found = before_contrast(with_candidates(folder, refused), corpus)
+    found = read_candidates(with_candidates(folder, refused), corpus)
     assert found is not None and found.corpus.pair_ids == sorted([one, two])
     texts = dict(zip(found.corpus.pair_ids, zip(*(found.corpus.variants[name] for name in PAIR_VARIANTS), strict=True), strict=True))
     assert texts == {one: (corpus.variants["apathetic"][0], "too near"), two: ("other words", corpus.variants["empathetic"][1])}

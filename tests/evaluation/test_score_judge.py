@@ -21,7 +21,7 @@ from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STA
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.external.judges import annotations_of
+from empathy_eval.evaluation.external.judges import release_annotations
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.releases.assemble.write import Released
 
@@ -223,7 +223,7 @@ def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, id
             judged(annotated(light, tmp_path / str(number), some), "lab/m/teacher")
     (tmp_path / "0" / "data" / "annotations" / "test.parquet").unlink()
     with pytest.raises(InputError, match="is not there"):
-        annotations_of(tmp_path / "0").criteria()
+        release_annotations(tmp_path / "0").criteria()
 
 
 class Judge(ee.TextModel):

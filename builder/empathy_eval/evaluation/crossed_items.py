@@ -25,7 +25,7 @@ from empathy_eval.design.dataset import SPLITS, column, files_of
 from empathy_eval.evaluation.corpus.pairs import read_contexts
 from empathy_eval.evaluation.external.score_file import CROSSED, PrecomputedCrossedScores, PrecomputedScores
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies, by_rows, merits_of
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies, directed_scores, group_by_rows
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import CrossedRow, CrossedTable
 from empathy_eval.evaluation.shortcuts.linear_classifiers import (
@@ -42,8 +42,8 @@ from empathy_eval.evaluation.shortcuts.linear_classifiers import (
     WordFeatures,
     hashes_of,
 )
-from empathy_eval.evaluation.shortcuts.shortcuts import folds_of
-from empathy_eval.evaluation.shortcuts.texts import Embedding, sampled
+from empathy_eval.evaluation.shortcuts.shortcuts import assign_folds
+from empathy_eval.evaluation.shortcuts.texts import Embedding, sample_pairs
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.lexical import Echo, Length
 from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
@@ -148,14 +148,14 @@ class CrossedScorer:
     strict: bool = False
 
 
-def rows_of(scorers: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
+def crossed_rows(scorers: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
     """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
     scored = {number: (scorer, own) for number, scorer in enumerate(scorers) if (own := scorer.verdicts) and own.scored.any()}
     rows_by_number = {
         number: CrossedRow(scorer.name, 0, len(items), *(None,) * 5, scorer.why or "it has no score of these items", scorer.signature)
         for number, scorer in enumerate(scorers)
     }
-    for rows, numbers in by_rows({number: verdicts.scored | scorer.strict for number, (scorer, verdicts) in scored.items()}):
+    for rows, numbers in group_by_rows({number: verdicts.scored | scorer.strict for number, (scorer, verdicts) in scored.items()}):
         clusters = items.clusters if rows.all() else items.clusters.take(rows)
         figures = [np.nan_to_num(figure[rows]) for number in numbers for figure in scored[number][1].figures]
         estimates = iter(accuracies(figures, clusters, chance))
@@ -172,7 +172,9 @@ def _row(scorer: CrossedScorer, verdicts: CrossedVerdicts, estimates: Sequence[E
     return CrossedRow(scorer.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
 
 
-def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = PLAIN) -> tuple[list[CrossedScorer], list[MetricFault]]:
+def crossed_scorers(
+    metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = PLAIN
+) -> tuple[list[CrossedScorer], list[MetricFault]]:
     """What these metrics decide, and what kept some from scoring; each text is scored once by what reads it alone."""
     fit = [metric for metric in metrics if "reference" not in metric.reads]
     text_only, contextual = ([metric for metric in fit if bool(metric.reads) is reads] for reads in (False, True))
@@ -187,7 +189,11 @@ def asked_of(metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = 
         sides = first[metric.name], second[metric.name]
         faults += [side.fault for side in sides if side.fault][:1]
         broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
-        scores = [] if broken else [(merits_of(metric, side.rows[REPLIES[0]]), merits_of(metric, side.rows[REPLIES[1]])) for side in sides]
+        scores = (
+            []
+            if broken
+            else [(directed_scores(metric, side.rows[REPLIES[0]]), directed_scores(metric, side.rows[REPLIES[1]])) for side in sides]
+        )
         verdicts = None if broken else CrossedVerdicts.of(*scores)
         scorers.append(CrossedScorer(metric.name, signature, verdicts, broken and f"it failed: {broken}"))
     return scorers, faults
@@ -212,7 +218,7 @@ COSINE_PLACES = 4
 ONE_SCENARIO = "all items are of one scenario: there is no other to learn from"
 
 
-def shortcuts_of(items: CrossedItems, seed: int, embedding: Embedding | None = None) -> list[CrossedScorer]:
+def shortcut_scorers(items: CrossedItems, seed: int, embedding: Embedding | None = None) -> list[CrossedScorer]:
     """What each shortcut decides, those that learn out of fold by scenario; cosines where there is an embedding, of a sample at most."""
     scorers = [*_learned(items, seed), *_counted(items)]
     return [*scorers, *_alike(items, seed, embedding)] if embedding else scorers
@@ -268,7 +274,7 @@ def _learned(items: CrossedItems, seed: int) -> list[CrossedScorer]:
     other = np.roll(np.arange(2 * count), count)
     fits, passes = ReplyInContext.of(replies, turns), ReplyInContext.of(replies.take(other), turns)
     away = ReplyInContext.of(replies, turns.take(other))
-    folds = folds_of([str(number) for number in items.scenario_ids], seed)
+    folds = assign_folds([str(number) for number in items.scenario_ids], seed)
     how = signature_line(scored="out-of-fold", folds=int(folds.max(initial=-1)) + 1, by="scenario", dealt="sha256")
     scorers = list[CrossedScorer]()
     kinds: dict[str, Features] = {OF_REPLY: WordFeatures(lexicon), OF_BOTH: ContextWordPairs(lexicon)}
@@ -309,7 +315,7 @@ def _share(own: Sequence[str], known: set[str]) -> float:
 
 def _alike(items: CrossedItems, seed: int, embedding: Embedding) -> list[CrossedScorer]:
     """The cosine of a reply with the last turn, and with the mean of all turns."""
-    rows = sampled(items.ids, seed).tolist()
+    rows = sample_pairs(items.ids, seed).tolist()
     texts = dict.fromkeys(text for some in items.replies for text in (some[row] for row in rows))
     contexts = [[[turn["text"] for turn in items.contexts[side][row]] for row in rows] for side in (0, 1)]
     texts |= dict.fromkeys(text for side in contexts for turns in side for text in turns)
@@ -355,11 +361,11 @@ def crossed_tables(
     metrics = [metric for metric in evaluation.selection.metrics if not isinstance(metric, PrecomputedScores)]
     # No score of a metric is believed that failed as a whole over pairs.
     broken = {fault.metric: fault.what for fault in known if not fault.texts}
-    scorers, faults = asked_of([metric for metric in metrics if metric.name not in broken], items, evaluation.scoring)
+    scorers, faults = crossed_scorers([metric for metric in metrics if metric.name not in broken], items, evaluation.scoring)
     failed = [metric for metric in metrics if metric.name in broken]
     scorers += [CrossedScorer(metric.name, metric.signature, None, f"it failed: {broken[metric.name]}") for metric in failed]
     scorers += [CrossedScorer(diversity.name, diversity.signature, None, WHOLE_SETS) for diversity in evaluation.selection.diversities]
     scorers += [scorer_of_file(scores, items, strict=evaluation.strict) for scores in files]
-    simple = shortcuts_of(items, evaluation.chance.seed, embedding) if shortcuts else []
-    rows = [tuple(rows_of(group, items, evaluation.chance)) for group in (scorers, simple)]
+    simple = shortcut_scorers(items, evaluation.chance.seed, embedding) if shortcuts else []
+    rows = [tuple(crossed_rows(group, items, evaluation.chance)) for group in (scorers, simple)]
     return CrossedTable(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows), faults

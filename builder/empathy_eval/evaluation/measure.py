@@ -23,13 +23,13 @@ from empathy_eval.evaluation.attacks.attacked import MOST, attack_table
 from empathy_eval.evaluation.attacks.registry import Attacks
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.evaluation.crossed_items import crossed_tables
-from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
-from empathy_eval.evaluation.external.score_file import PrecomputedCrossedScores, PrecomputedScores, read_given, read_scores
+from empathy_eval.evaluation.external.judges import ReleaseAnnotations, read_judges
+from empathy_eval.evaluation.external.score_file import PrecomputedCrossedScores, PrecomputedScores, read_crossed_files, read_scores
 from empathy_eval.evaluation.fairness.fairness import FairnessTest
 from empathy_eval.evaluation.inversion.evaluation import AllScores, Evaluation, dialogue_table
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, Scores, Statistics, duels_of, scores_of
-from empathy_eval.evaluation.inversion.results import DialogueTable, ReleaseTables, with_new
-from empathy_eval.evaluation.shortcuts.shortcuts import audit_of
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, Scores, Statistics, compare_pairs, metric_scores
+from empathy_eval.evaluation.inversion.results import DialogueTable, ReleaseTables, merge_faults
+from empathy_eval.evaluation.shortcuts.shortcuts import audit_evaluation
 from empathy_eval.evaluation.shortcuts.texts import REFERENCE, Embedding
 from empathy_eval.metrics.lexical import Vader
 from empathy_eval.metrics.protocol import SEEDS, Array, Metric, Pairs, TrainedMetric
@@ -77,7 +77,7 @@ class TextScores:
             yield pa.table([*names, *scores], self.schema)
 
 
-def of_references(evaluation: Evaluation) -> dict[str, Array]:
+def score_references(evaluation: Evaluation) -> dict[str, Array]:
     """Returns the scores of references by metrics that read none; those of VADER are stored for the audit.
 
     A reference that a metric fails on has no score, which is no fault of the report: none of its tables is made of it.
@@ -89,7 +89,7 @@ def of_references(evaluation: Evaluation) -> dict[str, Array]:
     statistics = {name: result.rows for name, result in statistics_of(alone, pairs, evaluation.scoring).items() if result.rows}
     if Vader.name in statistics:
         evaluation.known[Vader.name] = statistics[Vader.name]
-    return {metric.name: scores_of(metric, statistics[metric.name][REFERENCE]) for metric in alone if metric.name in statistics}
+    return {metric.name: metric_scores(metric, statistics[metric.name][REFERENCE]) for metric in alone if metric.name in statistics}
 
 
 def text_scores(
@@ -106,9 +106,9 @@ def text_scores(
         values = scores[metric.name] = np.full(present.shape, np.nan, dtype=np.float32)
         values[:, 0] = references.get(metric.name, np.nan)
         for name, statistics in released.items():
-            values[:, TEXTS.index(name)] = scores_of(metric, statistics)
+            values[:, TEXTS.index(name)] = metric_scores(metric, statistics)
         for name in CONTROLS if cells else ():
-            values[rows, TEXTS.index(name)] = scores_of(metric, cells[name])
+            values[rows, TEXTS.index(name)] = metric_scores(metric, cells[name])
     return TextScores(pairs.pair_ids, present, scores)
 
 
@@ -170,11 +170,11 @@ def _columns(metric: Metric, released: Statistics, cells: Statistics, rows: Any)
         """Values of the pairs with controls, over all pairs."""
         return np.where(rows >= 0, np.append(values, np.nan)[rows], np.nan)
 
-    known = {name: scores_of(metric, values) for name, values in released.items()}
-    known |= {name: spread(scores_of(metric, values)) for name, values in cells.items() if name not in known}
+    known = {name: metric_scores(metric, values) for name, values in released.items()}
+    known |= {name: spread(metric_scores(metric, values)) for name, values in cells.items() if name not in known}
     missing = np.full(len(rows), np.nan)
-    verdicts = {contrast.name: duels_of(metric, released, contrast).won() for contrast in PAIRS}
-    verdicts |= {contrast.name: spread(duels_of(metric, cells, contrast).won()) for contrast in TWO_BY_TWO if contrast.sides and cells}
+    verdicts = {contrast.name: compare_pairs(metric, released, contrast).won() for contrast in PAIRS}
+    verdicts |= {contrast.name: spread(compare_pairs(metric, cells, contrast).won()) for contrast in TWO_BY_TWO if contrast.sides and cells}
     return {column: known.get(name, missing) for name, column in SCORES.items()} | {
         column: verdicts.get(name, missing) for name, column in VERDICTS.items()
     }
@@ -199,7 +199,7 @@ class ExtraMeasurements:
         return [f"{scores.path.stem}: {what}, as its scores are of crossed items" for scores in self.crossed_scores]
 
 
-def of_scores(evaluation: Evaluation, scores: AllScores, extra: ExtraMeasurements) -> dict[str, Any]:
+def score_tables(evaluation: Evaluation, scores: AllScores, extra: ExtraMeasurements) -> dict[str, Any]:
     """Returns the tables that are made of scores, by their names in ``ReleaseTables``; the scores are not needed afterwards."""
     attacks, fairness = extra.attacks, extra.fairness
     return {
@@ -209,16 +209,16 @@ def of_scores(evaluation: Evaluation, scores: AllScores, extra: ExtraMeasurement
     }
 
 
-def of_texts(evaluation: Evaluation, tables: dict[str, Any], extra: ExtraMeasurements) -> dict[str, Any]:
+def add_text_tables(evaluation: Evaluation, tables: dict[str, Any], extra: ExtraMeasurements) -> dict[str, Any]:
     """Returns the tables with those that read the texts again, and with all faults; with a limit there are none of them."""
     whole = evaluation.chance.limit is None
-    audit = audit_of(evaluation, extra.embedding) if whole and extra.shortcuts else None
+    audit = audit_evaluation(evaluation, extra.embedding) if whole and extra.shortcuts else None
     crossed, faults = None, tables["faults"]
     if whole:
         crossed, new = crossed_tables(evaluation, faults, extra.crossed_scores, shortcuts=extra.shortcuts, embedding=extra.embedding)
-        faults = with_new(faults, new)
+        faults = merge_faults(faults, new)
     faults_of_tables = [table.faults for table in (tables["fairness"], tables["attacks"]) if table]
-    return {**tables, "audit": audit, "crossed": crossed, "faults": with_new(faults, *faults_of_tables)}
+    return {**tables, "audit": audit, "crossed": crossed, "faults": merge_faults(faults, *faults_of_tables)}
 
 
 # The name of all splits, and what the ids of curated seed dialogues have.
@@ -250,22 +250,22 @@ def score(
         check_items(items)
     language = language_of(configuration)
     selection = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
-    splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"])
-    chosen, found_judges = attacks(language=language) if attacks else None, judged(release_dir, judges, annotations)
+    splits, notes = choose_splits(split, selection.metrics, release_dir, manifest["name"])
+    chosen, found_judges = attacks(language=language) if attacks else None, read_judges(release_dir, judges, annotations)
     ruled, wholes = ([judge for judge in found_judges if judge.whole is whole] for whole in (False, True))
-    files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
+    files, (scores, of_items) = scores, read_crossed_files(release_dir, scores, higher_is_better=not lower_is_better)
     _refuse_items(of_items if limit is not None else ())
     known = [*(metric.name for metric in (*selection.metrics, *ruled, *wholes)), *(measure.name for measure in selection.diversities)]
     for paths in (scores, [crossed.path for crossed in of_items]):
-        named_apart(known, paths)
-    precomputed = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
+        check_names(known, paths)
+    precomputed = [*read_pair_scores(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
     selection = replace(selection, metrics=(*selection.metrics, *precomputed))
     evaluation = Evaluation(release_dir, selection, chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(evaluation, release_dir, dict(zip([*map(str, scores), *(judge.name for judge in ruled)], precomputed, strict=True)))
     notes += [FIRST_LOOK.format(len(evaluation.pairs))] if limit is not None else []
     dialogues = _of_dialogues(evaluation, wholes)
     extra = ExtraMeasurements(chosen, fairness=fairness(evaluation) if fairness else None, shortcuts=shortcuts, crossed_scores=of_items)
-    tables = of_texts(evaluation, _of_scores(evaluation, extra, items), extra)
+    tables = add_text_tables(evaluation, _of_scores(evaluation, extra, items), extra)
     settings = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None, **_named(wholes)}
     return ReleaseTables(**tables, dialogues=dialogues, notes=tuple(notes), provenance=_provenance(evaluation, files, chosen, settings))
 
@@ -295,10 +295,10 @@ def _of_scores(evaluation: Evaluation, extra: ExtraMeasurements, items: Path | N
     scores = evaluation.scores()
     if items:
         write_items(items, evaluation.pairs, evaluation.controls, scores.rated)
-    return of_scores(evaluation, scores, extra)
+    return score_tables(evaluation, scores, extra)
 
 
-def splits_measured(
+def choose_splits(
     split: str | None, metrics: Sequence[Metric], release_dir: Path, name: str, *, default: Sequence[str] = ("test",)
 ) -> tuple[Sequence[str], list[str]]:
     """Returns the splits to measure, and notes on metrics that were trained on the release of that name.
@@ -329,7 +329,7 @@ def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
     return [split for split in SPLITS if split in splits]
 
 
-def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[PrecomputedScores]:
+def read_pair_scores(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[PrecomputedScores]:
     """Reads the scores of pairs of a release from files.
 
     Raises:
@@ -360,7 +360,7 @@ def _refuse_unscored(evaluation: Evaluation, release_dir: Path, scores: Mapping[
     refuse(Problem(place, what, fix) for place, precomputed in scores.items() if precomputed.pair_ids.isdisjoint(evaluation.pairs.pair_ids))
 
 
-def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
+def check_names(metrics: Iterable[str], scores: Sequence[Path]) -> None:
     """Refuses a file with the name of another row."""
     known, problems = set(metrics), list[Problem]()
     for path in scores:

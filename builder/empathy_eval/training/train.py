@@ -25,7 +25,7 @@ from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR
 from empathy_eval.design.dataset import column, files_of, read_manifest
 from empathy_eval.design.provenance import Provenance, Result, file_of
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.evaluation.crossed_items import asked_of, read_items, rows_of
+from empathy_eval.evaluation.crossed_items import crossed_rows, crossed_scorers, read_items
 from empathy_eval.evaluation.external.score_file import CROSSED
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, accuracies
@@ -174,7 +174,7 @@ def _measure_own_contrasts(rows: Sequence[MeanMetric], task: TrainingTask, split
             right = accuracies(won, corpus.clusters, CHANCE)
             figures[contrast] = {row.name: _accuracy_figures(accuracy, len(corpus)) for row, accuracy in zip(rows, right, strict=True)}
         elif config == CROSSED and (items := read_items(task.release, [split])):
-            crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
+            crossed = crossed_rows(crossed_scorers(rows, items)[0], items, CHANCE)
             figures[contrast] = {row.metric: _accuracy_figures(row.fitting, row.items) for row in crossed}
     return figures
 

@@ -11,11 +11,19 @@ import numpy as np
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIR_VARIANTS, PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, assign_other_replies, attacked
-from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, drawn_rows
+from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, apply_attack, assign_other_replies
+from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, draw_rows
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, Rows, Statistics, duels_of, estimate, merits_of, resampled
+from empathy_eval.evaluation.inversion.inversion import (
+    ResamplingSettings,
+    Rows,
+    Statistics,
+    compare_pairs,
+    directed_scores,
+    estimate,
+    resample_sums,
+)
 from empathy_eval.evaluation.inversion.inversion import Scores as MetricScores
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, ScoreChange, StanceEffect
@@ -48,7 +56,7 @@ class ScoreChanges:
     by_variant: Mapping[str, ScoreChange]
 
 
-def changes(
+def score_changes(
     scores: AttackScores, variants: Sequence[str], clusters: Clusters, effect: StanceEffect, chance: ResamplingSettings
 ) -> dict[str, ScoreChanges]:
     """The figures by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
@@ -64,7 +72,7 @@ def changes(
             gap = np.where(both, under - np.where(both, scores.before, 0.0), 0.0)
             totals[attack, part] = clusters.totals(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
             counts[attack, part] = int((rows & has).sum()), int(both.sum())
-    drawn = resampled(totals, clusters, chance) if totals and len(clusters) > 1 else {}
+    drawn = resample_sums(totals, clusters, chance) if totals and len(clusters) > 1 else {}
     figures = {key: _change(counts[key], total.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, total in totals.items()}
     return {attack: ScoreChanges(figures[attack, ""], {part: figures[attack, part] for part in parts if part}) for attack in scores.under}
 
@@ -91,7 +99,7 @@ def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, ch
     """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
     sides = {name: (np.isfinite(pull), pull) for name, pull in pulls.items()}
     totals = {name: clusters.totals(np.column_stack([np.where(has, pull, 0), has])) for name, (has, pull) in sides.items()}
-    drawn = resampled(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
+    drawn = resample_sums(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
         rates = {name: (float(np.divide(*sums.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, sums in totals.items()}
     return {name: _effect(estimate(*value), over) for name, value in rates.items()}
@@ -147,7 +155,7 @@ class AttackedTexts:
         """
         texts, signatures = dict[str, list[str | None]](), dict[str, str]()
         for attack in attacks:
-            attacked_texts = [attacked(attack, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
+            attacked_texts = [apply_attack(attack, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
             texts[attack.name] = attacked_texts
             share = sum(text is not None for text in attacked_texts) / len(attacked_texts) if attacked_texts else 0.0
             signatures[attack.name] = signature_line(
@@ -167,7 +175,7 @@ class AttackedTexts:
         name, signature = metric
         clusters = self.replies.clusters
         unit = signature_line(rises="strictly", effect=f"size,taken-as-it-is,{effect.over.replace(', ', ',').replace(' ', '-')}")
-        by_attack = changes(scores, self.replies.variants, clusters, effect, chance)
+        by_attack = score_changes(scores, self.replies.variants, clusters, effect, chance)
         return [
             AttackRow(
                 name, attack, figures.whole, effect, figures.by_variant,
@@ -182,7 +190,7 @@ class AttackedTexts:
         return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(notes), faulty)
 
 
-def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
+def sample_replies(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
     """Both variants of the pairs in those rows of a corpus, each beside the same variant of another dialogue."""
     pair_ids, dialogues = ([column[row] for row in rows] for column in (corpus.pair_ids, corpus.dialogues))
     replies, keys = list[Reply](), list[Key]()
@@ -196,12 +204,12 @@ def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context],
     return ReplySample(keys, replies, clusters, [corpus.references[row] for row in twice])
 
 
-def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
+def sample_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
     """The rows of at most so many pairs, drawn by the SHA-256 of their ids, in their order."""
-    return drawn_rows(pair_ids, "attacks", seed, most)
+    return draw_rows(pair_ids, "attacks", seed, most)
 
 
-def few_of(pairs: int) -> int:
+def report_sample_size(pairs: int) -> int:
     """How many pairs of so many a report has attacked."""
     return min(MOST, max(LEAST, pairs // ONE_IN))
 
@@ -212,9 +220,9 @@ def attack_table(
     """The table of attacks on a sample of the pairs: every metric that can be asked scores what they make of it; ``more`` is told too."""
     stage("attacks")
     pairs, seed = evaluation.pairs, evaluation.chance.seed
-    rows = sampled_rows(pairs.pair_ids, seed, most)
+    rows = sample_rows(pairs.pair_ids, seed, most)
     contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(evaluation.folder, "pairs", rows, evaluation.splits)
-    texts = AttackedTexts.of(attacks.some, replies_of(pairs, rows, contexts, seed), seed)
+    texts = AttackedTexts.of(attacks.some, sample_replies(pairs, rows, contexts, seed), seed)
     attackable = [scores for scores in rated if _why_not(scores[0]) is None]
     scored = _scored([metric for metric, _, _ in attackable], texts, evaluation)
     effects, table_rows = _effects(attackable, evaluation), list[AttackRow]()
@@ -229,8 +237,8 @@ def attack_table(
 
 def _effects(scores: Sequence[MetricScores], evaluation: Evaluation) -> dict[str, StanceEffect]:
     """The stance effect of each metric, from kind minus cold score by pair: at equal closeness where it has scores of controls."""
-    equal = {metric.name: duels_of(metric, cells, TWO_BY_TWO[0]).pull for metric, _, cells in scores if cells}
-    released = {metric.name: duels_of(metric, pairs, PAIRS[0]).pull for metric, pairs, cells in scores if not cells}
+    equal = {metric.name: compare_pairs(metric, cells, TWO_BY_TWO[0]).pull for metric, _, cells in scores if cells}
+    released = {metric.name: compare_pairs(metric, pairs, PAIRS[0]).pull for metric, pairs, cells in scores if not cells}
     effects = stance_effects(equal, evaluation.controls.clusters, EQUAL, evaluation.chance)
     return effects | stance_effects(released, evaluation.pairs.clusters, RELEASED, evaluation.chance)
 
@@ -256,9 +264,9 @@ def _scored(metrics: Sequence[Metric], attacked: AttackedTexts, evaluation: Eval
 
 def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, attacked: AttackedTexts) -> AttackScores:
     """The scores of the replies before and under attack, turned round where lower is better."""
-    whole = np.column_stack([merits_of(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
+    whole = np.column_stack([directed_scores(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
     under = {attack: np.full(len(whole), np.nan) for attack in attacked.texts}
-    for (attack, row), value in zip(attacked.places, merits_of(metric, scored.rows["attacked"]), strict=True):
+    for (attack, row), value in zip(attacked.places, directed_scores(metric, scored.rows["attacked"]), strict=True):
         under[attack][row] = value
     eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in attacked.texts.items()}
     return AttackScores(whole, under, eligible)

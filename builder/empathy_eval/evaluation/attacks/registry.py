@@ -15,7 +15,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, joined, spaced
 from empathy_eval.design.language import BRING
-from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
+from empathy_eval.evaluation.fairness.names import GivenNames, exchange_names, load_names
 from empathy_eval.metrics.protocol import Context
 
 # So many words at the end of a reply are said so many times more.
@@ -146,7 +146,7 @@ class ExchangedNames:
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where the reply has no name, or it is not plain what is one."""
-        texts = exchanged_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
+        texts = exchange_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
         return texts[0] if texts and texts[0] != reply.text else None
 
 
@@ -263,7 +263,7 @@ def _checked(name: object, thing: Any) -> Attack:
     return attack
 
 
-def attacked(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> str | None:
+def apply_attack(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> str | None:
     """What an attack makes of the reply of a pair and a variant, which are its ``key``; None where it is not eligible or stays as it was.
 
     Raises:

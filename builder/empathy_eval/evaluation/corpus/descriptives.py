@@ -22,7 +22,7 @@ from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
 from empathy_eval.design.dataset import FAR_WAY, WAYS, cells, column, files_of, pair_id
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.corpus.pairs import APART, Corpus, in_order
+from empathy_eval.evaluation.corpus.pairs import APART, Corpus, sort_labels
 from empathy_eval.metrics.lexical import Length
 
 # Lengths are counted in bins of so many words, a dialogue is cut into so many equal parts.
@@ -50,7 +50,7 @@ def _lengths(name: str, texts: Sequence[str], length: Length) -> dict[str, Any]:
     return {"variant": name, "texts": len(texts), **figures, "counts": counts.tolist()}
 
 
-def ways(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
+def count_manners(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
     """How many texts have each manner, near and far, and each device; empty where none is known."""
     near, device = (Counter(pairs.groups.get(name, ())) for name in WAYS)
     far = Counter(controls.groups.get(FAR_WAY, ()))
@@ -59,12 +59,12 @@ def ways(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
     taxonomy = load_taxonomy()
     manners, devices = ([way.name for way in some] for some in (taxonomy.manners, taxonomy.devices))
     return {
-        "manners": [{"name": name, "near": near[name], "far": far[name]} for name in in_order({*near, *far}, manners)],
-        "devices": [{"name": name, "texts": device[name]} for name in in_order(device, devices)],
+        "manners": [{"name": name, "near": near[name], "far": far[name]} for name in sort_labels({*near, *far}, manners)],
+        "devices": [{"name": name, "texts": device[name]} for name in sort_labels(device, devices)],
     }
 
 
-def course(release_dir: Path) -> dict[str, Any]:
+def strategy_use(release_dir: Path) -> dict[str, Any]:
     """How often each phase and strategy is used in each tenth of a dialogue's helper turns, as planned."""
     phases, strategies = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     for path in files_of(release_dir, "dialogues"):
@@ -84,13 +84,13 @@ def course(release_dir: Path) -> dict[str, Any]:
     }
 
 
-def depth(pairs: Corpus, controls: Corpus, release_dir: Path) -> dict[str, Any]:
+def length_by_part(pairs: Corpus, controls: Corpus, release_dir: Path) -> dict[str, Any]:
     """What each variant says in each tenth of a dialogue's helper turns: the mean number of its words and of its questions.
 
     ``texts`` are those that the means are over, None where there are none. Of the strategies that far texts were planned with there are
     ``counts``; near texts keep those of the reference. All are of the turns that are pairs.
     """
-    parts = parts_in(release_dir)
+    parts = part_by_pair(release_dir)
     if stray := [pair for pair in pairs.pair_ids if pair not in parts]:
         raise input_error(release_dir, f'"{stray[0]}" is not a helper turn of a dialogue', WHOLE)
     variants = [("reference", pairs, pairs.references), *((name, pairs, texts) for name, texts in pairs.variants.items())]
@@ -126,7 +126,7 @@ def _depth(name: str, texts: Sequence[str], parts: Sequence[int], length: Length
     return {"variant": name, "texts": counted.tolist(), "words": words, "questions": questions}
 
 
-def parts_in(release_dir: Path) -> dict[str, int]:
+def part_by_pair(release_dir: Path) -> dict[str, int]:
     """By pair id the tenth of its dialogue that each helper turn is in, from 0."""
     part_of_pair = dict[str, int]()
     for path in files_of(release_dir, "dialogues"):
@@ -199,7 +199,7 @@ def changes(before: str, after: str, language: str = ENGLISH) -> list[list[str]]
     return pieces
 
 
-def making(facts: Mapping[str, Any]) -> dict[str, Any]:
+def release_summary(facts: Mapping[str, Any]) -> dict[str, Any]:
     """What the report tells of how a release was made: the part of its manifest that counts what was left out, and its settings."""
     summary = facts["summary"]
     return {

@@ -101,7 +101,7 @@ def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS
     return Contexts(list(_parts(release_dir, config, splits, name)))
 
 
-def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
+def known_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
     """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
 
     Raises:
@@ -192,12 +192,12 @@ class Corpus:
         return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
 
 
-def drawn_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+def draw_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
     """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
-    return sorted(drawn_in_order(pair_ids, what, seed, most))
+    return sorted(draw_in_order(pair_ids, what, seed, most))
 
 
-def drawn_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+def draw_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
     """The same in the order in which they are drawn."""
     return sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))[:most]
 
@@ -219,7 +219,7 @@ def read_corpus(
         table["scenario_id"],
         table["reference"],
         {name: table[name] for name in variants},
-        {**{name: table[name] for name in GROUPINGS}, **_ways(release_dir, config, splits)},
+        {**{name: table[name] for name in GROUPINGS}, **_manners(release_dir, config, splits)},
         read_contexts(release_dir, config, splits) if contexts else (),
         language,
     )
@@ -253,7 +253,7 @@ def _contrasts(path: Path) -> Iterator[TableRow]:
         yield from batch.to_pylist()
 
 
-def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
+def _manners(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
     """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
     schemas = [schema_of(path).names for path in files_of(release_dir, config, splits)]
     columns = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in own for own in schemas)}
@@ -265,7 +265,7 @@ def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, li
     return {name: [UNPLANNED if value is None else value for value in values] for name, values in columns.items()}
 
 
-def refuse_odd_rows(release_dir: Path) -> None:
+def check_rows(release_dir: Path) -> None:
     """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
     for config in ("dialogues", "pairs", "controls"):
         for path in files_of(release_dir, config):
@@ -286,7 +286,7 @@ class Candidates:
         return replace(self, corpus=replace(self.corpus, references=[], variants={}, contexts=()))
 
 
-def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
+def read_candidates(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
     """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
 
     A turn counts if it has both variants. Those that are as released are rows of ``same``.
@@ -374,7 +374,7 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
                     yield id_of(row["dialogue_id"], index), row, index
 
 
-def in_order(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
+def sort_labels(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
     """The different labels: those ``known`` in their order, others by name, and last those of texts without a way."""
     rank = {name: number for number, name in enumerate(known)}
     return sorted(set(labels), key=lambda label: (label in APART, rank.get(label, len(rank)), label))

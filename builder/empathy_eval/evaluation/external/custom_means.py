@@ -12,8 +12,8 @@ import numpy as np
 from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_texts import CustomScores, CustomTexts, DomainWarning, MetricColumn
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, tested
-from empathy_eval.evaluation.inversion.results import corrected
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, estimate_difference
+from empathy_eval.evaluation.inversion.results import correct_p_values
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.statistics.estimate import TESTED, Clusters, Estimate, student_interval
@@ -86,7 +86,7 @@ class CustomTextResults(LongForm):
         yield from ({"table": "faults", "told": str(fault)} for fault in self.faults)
 
 
-def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:
+def compare_systems(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:
     """Means and comparisons of systems, with intervals of resampled contexts and Student's distribution.
 
     A p-value is of the exchange of the two systems within contexts (ties half), corrected over all comparisons of all metrics.
@@ -98,7 +98,7 @@ def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> C
         parts = {name: _SystemTexts.of(scores.texts, column, np.flatnonzero(own & column.scored).tolist()) for name, own in places.items()}
         means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
         gaps += [_gap(column, (first, second), (parts[first], parts[second]), chance) for first, second in combinations(systems, 2)]
-    return CustomTextResults(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
+    return CustomTextResults(tuple(means), tuple(correct_p_values(gaps)), scores.outside, scores.faults)
 
 
 @dataclass(frozen=True)
@@ -164,6 +164,6 @@ def _gap(column: MetricColumn, systems: tuple[str, str], parts: tuple[_SystemTex
         if len(common) > 1:
             swapped = whole + clusters.permute(mirrored - both, chance.exchanges, chance.seed)
             chances = gaps(clusters.bootstrap(both, chance.resamples, chance.seed)), gaps(swapped), value
-        difference = tested(value, chances, clusters.degrees_of_freedom)
+        difference = estimate_difference(value, chances, clusters.degrees_of_freedom)
     signature = f"{metric.signature}|{_settings(chance, len(common), exchanged=True)}"
     return SystemGap(metric.name, *systems, len(common), left_out, difference, signature)

@@ -21,7 +21,7 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.external.score_file import PrecomputedScores, raise_at_most, read_scores_by, row_problems
-from empathy_eval.evaluation.inversion.inversion import scores_of
+from empathy_eval.evaluation.inversion.inversion import metric_scores
 from empathy_eval.metrics.faults import MetricFault, attempt
 from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs, RangeAware, Segments, context_of, reply_of, with_count
 from empathy_eval.metrics.registry import MetricSelection
@@ -170,7 +170,7 @@ class MetricColumn:
     @property
     def scores(self) -> Array:
         """The score of each text; nan where there is none."""
-        return scores_of(self.metric, self.statistics)
+        return metric_scores(self.metric, self.statistics)
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class CustomScores:
         return {"outside": [asdict(one) for one in self.outside], "faults": [str(fault) for fault in self.faults]}
 
 
-def scored(
+def score_custom_texts(
     texts: CustomTexts, selection: MetricSelection, precomputed: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN
 ) -> CustomScores:
     """Scores all texts by all metrics, and looks up what is given.

@@ -43,7 +43,7 @@ NO_MANNER = "empathetic text"
 FLAG = "crisis"
 
 
-def scores_in(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[Text, float]]:
+def read_item_scores(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[Text, float]]:
     """What scorers gave the four variants, from the file of scores that ``score`` writes; ``better`` is by scorer whether higher is better.
 
     Scorers that it does not name, or without a better end, are passed over.
@@ -79,7 +79,7 @@ class _About:
     text: str
 
 
-def failures_of(
+def find_failures(
     release_dir: Path, scores: Mapping[str, Mapping[Text, float]], better: Mapping[str, bool | None], most: int, people: Truth | None = None
 ) -> Failures:
     """The failure cases of scorers of a release: at most ``most``, those with the largest spread first, equal ones by their names.

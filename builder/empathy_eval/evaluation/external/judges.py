@@ -160,7 +160,7 @@ def _with_wholes(part: pa.RecordBatch) -> pa.RecordBatch:
 _SAID = pa.schema([COLUMNS.field(name) for name in ("pair_id", "variant", "sample", "value")])
 
 
-def annotations_of(release_dir: Path) -> ReleaseAnnotations:
+def release_annotations(release_dir: Path) -> ReleaseAnnotations:
     """The ratings that a release holds.
 
     Raises:
@@ -172,19 +172,19 @@ def annotations_of(release_dir: Path) -> ReleaseAnnotations:
     return ReleaseAnnotations(release_dir, lambda: _parts(release_dir), {entry["rubric_hash"]: entry["says"] for entry in entries})
 
 
-def judged(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None = None) -> list[PrecomputedScores]:
+def read_judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None = None) -> list[PrecomputedScores]:
     """The judges that are named, of the annotations handed in or of those that the release holds; all where none is named.
 
     Those of whole dialogues are ``whole``, and their scores are of dialogues in the place of pairs.
 
     Raises:
-        InputError: as :func:`annotations_of` and :meth:`Annotations.given`.
+        InputError: as :func:`release_annotations` and :meth:`Annotations.given`.
     """
     if not names and annotations is None:
         return []
     wholes = all(path.is_file() for path in files_of(release_dir, CONTRASTS))
     dialogues = column(release_dir, CONTRASTS, "dialogue_id") if wholes else ()
-    return (annotations or annotations_of(release_dir)).given(
+    return (annotations or release_annotations(release_dir)).given(
         names, {False: {*column(release_dir, "pairs", "pair_id")}, True: {*dialogues}}
     )
 

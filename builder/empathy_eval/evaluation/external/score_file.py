@@ -75,7 +75,7 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
                 faults.append(Problem(where, f'"{score[0]}", {score[1]} was scored before', "keep one score"))
             elif score[0] not in (controls if score[1] in CONTROLS else known):
                 what = f'"{score[0]}" is not a pair of this release' + (f" with the control {score[1]}" if score[1] in CONTROLS else "")
-                faults.append(Problem(where, what, f"use the ids of the named release{meant(score[0], known, problems)}"))
+                faults.append(Problem(where, what, f"use the ids of the named release{nearest_known(score[0], known, problems)}"))
             else:
                 scores[score[:2]] = score[2]
         # What is wrong with a pair is wrong with all its variants.
@@ -87,7 +87,7 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
     return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
-def meant(name: str, known: Collection[str], problems: Sequence[Problem]) -> str:
+def nearest_known(name: str, known: Collection[str], problems: Sequence[Problem]) -> str:
     """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
     return nearest(name, known) if len(problems) < MOST_PROBLEMS else ""
 
@@ -244,7 +244,7 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
     return PrecomputedCrossedScores(path, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
-def read_given(
+def read_crossed_files(
     release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool = True
 ) -> tuple[Sequence[Path], list[PrecomputedCrossedScores]]:
     """The files of scores that are of pairs, and the scores of the others, which are of crossed items.
@@ -283,7 +283,7 @@ def read_scores_by(
         if not faults and not isinstance(row, Problem):
             name, (key, called) = row[columns[0]], key_of(row)
             if name not in known:
-                faults.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
+                faults.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{nearest_known(name, known, problems)}"))
             elif key in scores:
                 faults.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
             else:

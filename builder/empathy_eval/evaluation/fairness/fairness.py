@@ -17,9 +17,9 @@ from empathy_eval.base.text import counted
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.language import BRING
 from empathy_eval.design.scenarios import ScenarioGroups, load_groups
-from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, drawn_in_order
+from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, draw_in_order
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
-from empathy_eval.evaluation.fairness.names import VERSIONS, GivenNames, exchanged_names, load_names
+from empathy_eval.evaluation.fairness.names import VERSIONS, GivenNames, exchange_names, load_names
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import (
     ResamplingSettings,
@@ -27,13 +27,13 @@ from empathy_eval.evaluation.inversion.inversion import (
     ScoredPairs,
     Scores,
     Statistics,
-    by_rows,
-    compared,
-    duels_of,
+    compare_metrics,
+    compare_pairs,
     estimate,
-    resampled,
+    group_by_rows,
+    resample_sums,
 )
-from empathy_eval.evaluation.inversion.results import PLACES, corrected
+from empathy_eval.evaluation.inversion.results import PLACES, correct_p_values
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
@@ -64,7 +64,7 @@ def group_rows(
     resamples and Student's distribution, with the degrees of freedom of the smaller side. p-values are not corrected here.
     """
     by_group: dict[tuple[str, str], FairnessRow] = {}
-    for rows, names in by_rows({name: pairs.scored for name, pairs in rated.items()}):
+    for rows, names in group_by_rows({name: pairs.scored for name, pairs in rated.items()}):
         over = _PairedScorers(contrast, {name: rated[name].take(rows) for name in names}, clusters.take(rows), groups, chance)
         by_group |= {(row.metric, row.name): row for row in over.rows()}
     return [by_group[name, group] for name in rated for group in groups.scenarios if (name, group) in by_group]
@@ -107,7 +107,7 @@ class _PairedScorers:
             clusters = replace(self.clusters, scenarios=_strata(self.clusters, inside[groups[0]]))
             keys = product(totals, groups, SIDES)
             tables = {(name, group, side): totals[name] * (inside[group] == side)[:, None] for name, group, side in keys}
-            drawn |= resampled(tables, clusters, self.chance)
+            drawn |= resample_sums(tables, clusters, self.chance)
         return drawn
 
     def _row(self, name: str, group: str, mask: Rows, sides: Sequence[tuple[Array, Array | None]]) -> FairnessRow:
@@ -178,7 +178,7 @@ class NameExchange:
     signature: str
 
 
-def exchanged_pairs(
+def exchange_pairs(
     corpus: Corpus, searched: tuple[Sequence[int], Sequence[Context]], names: GivenNames, version: str, seed: int, most: int = MOST
 ) -> NameExchange:  # fmt: skip
     """The pairs of a corpus, of the rows that are looked at (with their contexts), that have names which can be exchanged.
@@ -192,7 +192,7 @@ def exchanged_pairs(
             break
         messages = [turn["text"] for turn in context]
         texts = [*messages, corpus.references[row], *(some[row] for some in corpus.variants.values())]
-        exchanged = exchanged_names(texts, derived_random(seed, "names", version, corpus.pair_ids[row]), names, version)
+        exchanged = exchange_names(texts, derived_random(seed, "names", version, corpus.pair_ids[row]), names, version)
         if exchanged is not None:
             rows.append(row)
             contexts.append([{"role": turn["role"], "text": text} for turn, text in zip(context, exchanged, strict=False)])
@@ -220,10 +220,10 @@ def name_row(
     order = np.argsort(exchanged.rows)
     clusters = corpus.clusters.take(np.isin(np.arange(len(corpus)), exchanged.rows))
     rated = {
-        "exchanged": ScoredPairs(duels_of(metric, after, contrast), f"{metric.signature}|{exchanged.signature}").take(order),
-        "released": ScoredPairs(duels_of(metric, released, contrast), metric.signature).take(order),
+        "exchanged": ScoredPairs(compare_pairs(metric, after, contrast), f"{metric.signature}|{exchanged.signature}").take(order),
+        "released": ScoredPairs(compare_pairs(metric, released, contrast), metric.signature).take(order),
     }
-    comparisons = compared(contrast.name, rated, clusters, chance) if exchanged.rows else []
+    comparisons = compare_metrics(contrast.name, rated, clusters, chance) if exchanged.rows else []
     if not comparisons:
         return None
     (comparison,) = comparisons
@@ -279,8 +279,8 @@ class FairnessTest:
         families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, PrecomputedScores)}
         if not any(self._scenarios().values()):
             notes.append("no scenario here is in a group of groups.yaml")
-        by_group, faults = corrected(self._by_group(ranked), families), list[MetricFault]()
-        by_names = corrected(self._by_names(ranked, notes, faults))
+        by_group, faults = correct_p_values(self._by_group(ranked), families), list[MetricFault]()
+        by_names = correct_p_values(self._by_names(ranked, notes, faults))
         definitions = {group.name: group.definition for group in self._groups.groups}
         return FairnessTable(by_group, by_names, (*notes, *more), definitions, tuple(faults))
 
@@ -296,7 +296,7 @@ class FairnessTest:
         for contrast, corpus in ((STANCE, evaluation.controls), (RAW, evaluation.pairs)):
             groups = {name: some for name, some in numbers.items() if some and any((row[0].name, name) not in by_key for row in ranked)}
             statistics = [(scores[0], some) for scores in ranked if (some := _statistics(scores, contrast))]
-            rated = {metric.name: ScoredPairs(duels_of(metric, some, contrast), metric.signature) for metric, some in statistics}
+            rated = {metric.name: ScoredPairs(compare_pairs(metric, some, contrast), metric.signature) for metric, some in statistics}
             if groups and rated and len(corpus):
                 rows = group_rows(contrast.name, rated, corpus.clusters, ScenarioPairs(groups, self._groups.digest), evaluation.chance)
                 by_key = {(row.metric, row.name): row for row in rows} | by_key
@@ -316,7 +316,7 @@ class FairnessTest:
         sample = self._sample_pairs()
         metrics = {scores[0].name: (scores[0], some) for scores in computed if (some := _statistics(scores, sample.contrast))}
         for version in VERSIONS:
-            exchange = exchanged_pairs(sample.corpus, (sample.rows, sample.contexts), self._names, version, evaluation.chance.seed)
+            exchange = exchange_pairs(sample.corpus, (sample.rows, sample.contexts), self._names, version, evaluation.chance.seed)
             if not exchange.rows:
                 notes.append(f"no pair of {exchange.searched} has names that can be exchanged by {version}")
                 continue
@@ -333,7 +333,7 @@ class FairnessTest:
         config, corpus, contrast = (
             ("controls", evaluation.controls, STANCE) if len(evaluation.controls) else ("pairs", evaluation.pairs, RAW)
         )
-        drawn = drawn_in_order(corpus.pair_ids, "names", evaluation.chance.seed, LOOKED)
+        drawn = draw_in_order(corpus.pair_ids, "names", evaluation.chance.seed, LOOKED)
         rising = sorted(drawn)
         read = (
             [corpus.contexts[row] for row in rising]

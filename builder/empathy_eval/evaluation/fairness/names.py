@@ -97,7 +97,7 @@ def load_names(code: str = ENGLISH, folder: Path | None = None) -> GivenNames | 
     return GivenNames(digest(content), str(path), content)
 
 
-def exchanged_names(texts: Sequence[str], draw: Random, names: GivenNames, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
+def exchange_names(texts: Sequence[str], draw: Random, names: GivenNames, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
     """The texts (a context, a reference, replies: all that are read together) with each given name in them exchanged for the same other
     one throughout; everything else stays, but for the pronouns where the gender changes. A name is drawn by ``draw`` and by itself, not by
     the order of the texts.

@@ -34,12 +34,12 @@ from empathy_eval.evaluation.corpus.pairs import (
     APART,
     Candidates,
     Corpus,
-    before_contrast,
     contexts_at,
-    drawn_rows,
-    in_order,
+    draw_rows,
+    read_candidates,
     read_corpus,
     read_dialogues,
+    sort_labels,
 )
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import (
@@ -50,14 +50,14 @@ from empathy_eval.evaluation.inversion.inversion import (
     Statistics,
     StatisticsOf,
     accuracies,
-    by_rows,
-    compared,
+    compare_metrics,
+    compare_pairs,
+    detectable_effect,
     diversity_row,
-    duels_of,
-    measured_rows,
-    smallest,
+    group_by_rows,
+    metric_rows,
 )
-from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, MetricRow, corrected
+from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, MetricRow, correct_p_values
 from empathy_eval.metrics.faults import MetricFault, MetricResult, attempt
 from empathy_eval.metrics.lexical import EditRatio, Length, Vader
 from empathy_eval.metrics.protocol import Metric, Pairs
@@ -92,7 +92,7 @@ class Grouping:
     @property
     def groups(self) -> list[str]:
         """The groups in their order."""
-        return in_order(self.labels, self.known)
+        return sort_labels(self.labels, self.known)
 
     def of(self, metric: str) -> Statistics:
         """The statistics of a metric; where near and far are mixed, by side those of all near, then of all far comparisons."""
@@ -184,7 +184,7 @@ class Evaluation:
         if most is None:
             return corpus
         if config == "pairs":
-            rows = drawn_rows(corpus.pair_ids, "limit", self.chance.seed, most)
+            rows = draw_rows(corpus.pair_ids, "limit", self.chance.seed, most)
         else:  # controls are those of the pairs that are drawn
             drawn = set(self.pairs.pair_ids)
             rows = [row for row, pair_id in enumerate(corpus.pair_ids) if pair_id in drawn]
@@ -225,7 +225,7 @@ class Evaluation:
                 for comparison in self._compared(corpus, metrics, statistics, first)
             ],
             "smallest": {
-                first.name: smallest(rows, first, len(corpus))
+                first.name: detectable_effect(rows, first, len(corpus))
                 for (corpus, _, _, (first, *_)), rows in zip(tables, (controls, inversion), strict=True)
                 if rows
             },
@@ -250,7 +250,7 @@ class Evaluation:
     def _candidates(self) -> Candidates | None:
         """What the contrast checks refused, where anything is there that could score it."""
         # A first look at some pairs says nothing of what was refused.
-        return before_contrast(self.folder, self.pairs, self.splits) if self._computed and self.chance.limit is None else None
+        return read_candidates(self.folder, self.pairs, self.splits) if self._computed and self.chance.limit is None else None
 
     @property
     def _computed(self) -> list[Metric]:
@@ -289,13 +289,13 @@ class Evaluation:
         named = {metric.name: metric for metric in metrics if len(clusters)}
         has = {name: ~np.any([np.isnan(values).any(axis=1) for values in statistics(name).values()], axis=0) for name in named}
         by_metric: dict[str, MetricRow] = {}
-        for rows, names in by_rows(has):
+        for rows, names in group_by_rows(has):
 
             def scored_statistics(name: str, rows: Rows = rows) -> Statistics:
                 return {key: values[rows] for key, values in statistics(name).items()}
 
             over = clusters if rows.all() else clusters.take(rows)
-            new_rows = measured_rows([named[name] for name in names], scored_statistics, over, contrasts, self.chance)
+            new_rows = metric_rows([named[name] for name in names], scored_statistics, over, contrasts, self.chance)
             by_metric |= {row.metric: replace(row, left_out=int((~rows).sum())) for row in new_rows}
         return self._corrected(
             self._strictly(by_metric[name], metric, statistics(name), clusters, contrasts)
@@ -309,22 +309,24 @@ class Evaluation:
         """The row with its accuracies over all pairs, those without scores wrong, where that is wanted."""
         if not self.strict or not isinstance(metric, PrecomputedScores):
             return row
-        duels = {contrast.name: duels_of(metric, statistics, contrast) for contrast in contrasts if contrast.duels}
+        duels = {contrast.name: compare_pairs(metric, statistics, contrast) for contrast in contrasts if contrast.duels}
         right = accuracies([duel.won(missing=0.0) for duel in duels.values()], clusters, self.chance) if duels else []
         differences = {name: replace(row.differences[name], accuracy=accuracy) for name, accuracy in zip(duels, right, strict=True)}
         return replace(row, differences={**row.differences, **differences}, signature=f"{row.signature}|missing:wrong", strict=True)
 
     def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
         """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
-        return corrected(rows, {metric.name: metric.family for metric in self.selection.metrics if isinstance(metric, PrecomputedScores)})
+        return correct_p_values(
+            rows, {metric.name: metric.family for metric in self.selection.metrics if isinstance(metric, PrecomputedScores)}
+        )
 
     def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[MetricComparison]:
         rated = {
-            metric.name: ScoredPairs(duels_of(metric, statistics(metric.name), contrast), metric.signature)
+            metric.name: ScoredPairs(compare_pairs(metric, statistics(metric.name), contrast), metric.signature)
             for metric in metrics
             if metric.higher_is_better is not None
         }
-        return compared(contrast.name, rated, corpus.clusters, self.chance) if len(corpus) else []
+        return compare_metrics(contrast.name, rated, corpus.clusters, self.chance) if len(corpus) else []
 
     def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[MetricRow], list[MetricFault]]:
         """The rows of the measures of whole sets of texts, and what kept others from having one."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
-from empathy_eval.evaluation.inversion.results import PLACES, DetectableEffect, Difference, MetricComparison, MetricRow, corrected
+from empathy_eval.evaluation.inversion.results import PLACES, DetectableEffect, Difference, MetricComparison, MetricRow, correct_p_values
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
 from empathy_eval.statistics.estimate import (
     CONFIDENCE,
@@ -69,7 +69,7 @@ class ResamplingSettings:
         return {"pairs": f"{self.limit},drawn,sha256"} if self.limit else {}
 
 
-def measured_rows(
+def metric_rows(
     metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast], chance: ResamplingSettings
 ) -> list[MetricRow]:
     """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
@@ -79,12 +79,14 @@ def measured_rows(
     if not metrics:
         return []
     ranked = {
-        (metric.name, contrast.name): duels_of(metric, statistics(metric.name), contrast) for metric in metrics for contrast in contrasts
+        (metric.name, contrast.name): compare_pairs(metric, statistics(metric.name), contrast)
+        for metric in metrics
+        for contrast in contrasts
     }
     totals = {(metric.name, name): clusters.totals(values) for metric in metrics for name, values in statistics(metric.name).items()}
     won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
     many = len(clusters) > 1
-    drawn = resampled(totals | won, clusters, chance) if many else {}
+    drawn = resample_sums(totals | won, clusters, chance) if many else {}
     exchanged = {contrast.name: _exchanged(metrics, totals, clusters, contrast, chance) for contrast in contrasts} if many else {}
     rows = []
     for metric in metrics:
@@ -102,10 +104,10 @@ def measured_rows(
             differences[contrast.name] = _ranking(difference, ranked[key], clusters, won[key], drawn.get(key)) if key in won else difference
         settings = chance.signature(clusters)
         rows.append(MetricRow(metric.name, metric.signature, settings, scores, differences, len(clusters.members), metric.higher_is_better))
-    return corrected(rows)
+    return correct_p_values(rows)
 
 
-def by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
+def group_by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
     """Those that have the same rows together; those without any are left out."""
     keys_by_mask: dict[bytes, list[Key]] = {}
     for key, mask in masks.items():
@@ -113,7 +115,7 @@ def by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
     return [(rows, keys) for mask, keys in keys_by_mask.items() if (rows := np.frombuffer(mask, dtype=bool)).any()]
 
 
-def resampled(tables: Mapping[Key, Array], clusters: Clusters, chance: ResamplingSettings) -> dict[Key, Array]:
+def resample_sums(tables: Mapping[Key, Array], clusters: Clusters, chance: ResamplingSettings) -> dict[Key, Array]:
     """Sums of tables by dialogue over resampled dialogues, which are drawn once for all of them."""
     return _columnwise(tables, lambda stacked: clusters.bootstrap(stacked, chance.resamples, chance.seed))
 
@@ -148,7 +150,7 @@ def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[tuple[st
     return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
 
 
-def scores_of(metric: Metric, statistics: Array) -> Array:
+def metric_scores(metric: Metric, statistics: Array) -> Array:
     """The scores of texts, cut to the places that are the same in every process; nan where there is none."""
     has = ~np.isnan(statistics[:, 0])
     scores = np.full(len(statistics), np.nan)
@@ -157,14 +159,14 @@ def scores_of(metric: Metric, statistics: Array) -> Array:
     return scores
 
 
-def merits_of(metric: Metric, statistics: Array) -> Array:
+def directed_scores(metric: Metric, statistics: Array) -> Array:
     """The scores of texts, turned round where lower is better."""
-    return -scores_of(metric, statistics) if metric.higher_is_better is False else scores_of(metric, statistics)
+    return -metric_scores(metric, statistics) if metric.higher_is_better is False else metric_scores(metric, statistics)
 
 
-def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> PairwiseComparisons:
+def compare_pairs(metric: Metric, statistics: Statistics, contrast: Contrast) -> PairwiseComparisons:
     """The scores of the two variants of each duel of a contrast, higher is better; no duel for one that is no comparison of stances."""
-    scores = {name: merits_of(metric, statistics[name]) for duel in contrast.duels for name in duel}
+    scores = {name: directed_scores(metric, statistics[name]) for duel in contrast.duels for name in duel}
     return PairwiseComparisons([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
 
 
@@ -245,7 +247,9 @@ class ScoredPairs:
         return ScoredPairs(PairwiseComparisons([(kind[rows], cold[rows]) for kind, cold in self.duels.sides]), self.signature)
 
 
-def compared(contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings) -> list[MetricComparison]:
+def compare_metrics(
+    contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings
+) -> list[MetricComparison]:
     """Every two of these metrics in a contrast, over the pairs that both have scores of; two without any are left out.
 
     Intervals are of the resamples of all other figures and Student's distribution. A p-value is of the exchange of the two metrics within
@@ -255,10 +259,10 @@ def compared(contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters
     has = {name: pairs.scored for name, pairs in rated.items()}
     both = {(first, second): has[first] & has[second] for first, second in combinations(rated, 2)}
     comparisons: dict[Two, MetricComparison] = {}
-    for common, couples in by_rows(both):
+    for common, couples in group_by_rows(both):
         shared = {name: rated[name].take(common) for couple in couples for name in couple}
         comparisons |= {(row.first, row.other): row for row in _over(contrast, couples, shared, clusters.take(common), chance)}
-    return corrected(comparisons[couple] for couple in both if couple in comparisons)
+    return correct_p_values(comparisons[couple] for couple in both if couple in comparisons)
 
 
 def _over(
@@ -271,11 +275,11 @@ def _over(
     gaps = (_gaps((rated[first], whole[first]), (rated[second], whole[second])) for first, second in couples)
     added = np.hstack([clusters.totals(gap) for gap in gaps])
     if many := len(clusters) > 1:
-        drawn = resampled(totals, clusters, chance)
+        drawn = resample_sums(totals, clusters, chance)
         swapped = added.sum(axis=0) + clusters.permute(-2 * added, chance.exchanges, chance.seed)
     for place, (first, second) in enumerate(couples):
         accuracy, effect = (
-            tested(
+            estimate_difference(
                 float(rate(whole[first])[0] - rate(whole[second])[0]),
                 (rate(drawn[first]) - rate(drawn[second]), swapped[:, column], added[:, column].sum()) if many else None,
                 clusters.degrees_of_freedom,
@@ -295,7 +299,7 @@ def _gaps(first: tuple[ScoredPairs, Array], second: tuple[ScoredPairs, Array]) -
     return np.column_stack([first_pairs.duels.won() - second_pairs.duels.won(), pulled])
 
 
-def tested(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Estimate:
+def estimate_difference(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Estimate:
     """A difference, with the interval of its resamples and the p-value of its exchanges."""
     if chances is None:
         return Estimate(round(value, PLACES))
@@ -315,7 +319,7 @@ _REACHED = 0.841621
 NO_SKILL = 0.5
 
 
-def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> DetectableEffect:
+def detectable_effect(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> DetectableEffect:
     """The smallest true accuracy and standardised effect of a contrast that a test at 5 % would have found in 4 of 5 such releases.
 
     The standard error is the largest that a metric with a better direction has here, from its interval, where the checks force nothing;

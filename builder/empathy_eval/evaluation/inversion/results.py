@@ -319,7 +319,7 @@ def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
         yield from (_record(f"{end} pairs", "", record["pair_id"], name, value=record["margin"]) for record in contrast[end])
 
 
-def corrected(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
+def correct_p_values(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
     """The rows with all their p-values corrected for standing together; those of a family of scorers, by name, among themselves."""
     result = list(rows)
     family_of = [families.get(getattr(row, "metric", ""), "") for row in result]
@@ -355,7 +355,7 @@ def _each_tested(value: Any, change: Callable[[Estimate], Estimate]) -> Any:
     return [_each_tested(item, change) for item in value] if isinstance(value, list) else value
 
 
-def with_new(known: Sequence[MetricFault], *more: Iterable[MetricFault]) -> list[MetricFault]:
+def merge_faults(known: Sequence[MetricFault], *more: Iterable[MetricFault]) -> list[MetricFault]:
     """The faults, and those of metrics that none was told of before: the last of each."""
     known_metrics, new = {fault.metric for fault in known}, {fault.metric: fault for faults in more for fault in faults}
     return [*known, *(fault for metric, fault in new.items() if metric not in known_metrics)]

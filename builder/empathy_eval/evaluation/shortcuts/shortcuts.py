@@ -51,12 +51,12 @@ from empathy_eval.evaluation.shortcuts.texts import (
     AuditInput,
     Embedding,
     TokenizedPairs,
-    by_voice,
     counted_texts,
-    directions,
     embedding_of,
-    margins_of,
+    feature_directions,
     read_texts,
+    ridge_margins,
+    voice_wins,
 )
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -82,7 +82,7 @@ def first_samples(inputs: AuditInput) -> AuditInput | None:
     return replace(inputs, pairs=with_first(inputs.pairs), controls=with_first(inputs.controls), known={})
 
 
-def others(corpus: Corpus, other: Corpus, variants: Sequence[str]) -> int:
+def count_differing(corpus: Corpus, other: Corpus, variants: Sequence[str]) -> int:
     """In how many pairs two corpora of the same pairs differ in one of these variants."""
     columns = [zip(corpus.variants[name], other.variants[name], strict=True) for name in variants if name in corpus.variants]
     return sum(any(a != b for a, b in row) for row in zip(*columns, strict=True))
@@ -129,13 +129,13 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
     chance = ResamplingSettings(configuration["report"]["bootstrap"], 0, configuration["seed"])
     texts = AuditInput.of(release_dir, language_of(configuration))
-    result = audited(texts, chance, by=by, embedding=embedding, scoring=scoring)
+    result = audit_texts(texts, chance, by=by, embedding=embedding, scoring=scoring)
     counts = len(texts.pairs), len(texts.controls)
     settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
     return result.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
 
 
-def audited(
+def audit_texts(
     inputs: AuditInput, chance: ResamplingSettings, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN
 ) -> ShortcutAudit:
     """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
@@ -152,7 +152,7 @@ def audited(
     won, word_margins = dict[str, dict[str, _ShortcutResult]](), dict[str, float]()
     stage("shortcut audit", len(AUDITED), "contrasts")
     for name, config, kind, cold in AUDITED:
-        pairs = _ContrastPairs(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        pairs = _ContrastPairs(texts[config], kind, cold, assign_folds(fold_units(texts[config].corpus, by), chance.seed), by)
         won[name], learned = pairs.won(learners, embedding)
         rows = pairs.judged(won[name], chance)
         advance()
@@ -163,7 +163,7 @@ def audited(
                 margins = (learned.margins / UNIT).tolist()
                 word_margins = dict(zip(pairs.texts.corpus.pair_ids, margins, strict=True))
     near, far = audits[STANCE_NEAR], audits[STANCE_FAR]
-    both = _ContrastPairs(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
+    both = _ContrastPairs(texts["controls"], "", "", assign_folds(fold_units(texts["controls"].corpus, by), chance.seed), by)
     sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
     rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
     stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
@@ -177,10 +177,10 @@ def _first(inputs: AuditInput, chance: ResamplingSettings, by: str) -> Iterator[
     lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _ShortcutResult]]()
     texts, learners = counted_texts(first, lexicon), {FIRST_SAMPLES: words_alone(lexicon)}
     for name, config, kind, cold in (*AUDITED, (STANCE, "controls", "", "")):
-        pairs = _ContrastPairs(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        pairs = _ContrastPairs(texts[config], kind, cold, assign_folds(fold_units(texts[config].corpus, by), chance.seed), by)
         won[name] = _at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]) if name == STANCE else pairs.won(learners, None)[0]
         (row,) = pairs.judged(won[name], chance)
-        yield FirstSamples(name, others(getattr(inputs, config), pairs.texts.corpus, (kind, cold) if kind else CELLS), row)
+        yield FirstSamples(name, count_differing(getattr(inputs, config), pairs.texts.corpus, (kind, cold) if kind else CELLS), row)
 
 
 def words_alone(lexicon: Lexicon) -> FeatureClassifier:
@@ -188,18 +188,18 @@ def words_alone(lexicon: Lexicon) -> FeatureClassifier:
     return FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
 
 
-def audit_of(evaluation: Evaluation, embedding: Embedding | None = None) -> ShortcutAudit:
+def audit_evaluation(evaluation: Evaluation, embedding: Embedding | None = None) -> ShortcutAudit:
     """The audit of a stand, over its pairs."""
     inputs = AuditInput(evaluation.folder, evaluation.pairs, evaluation.controls, evaluation.splits, evaluation.known)
-    return audited(inputs, evaluation.chance, embedding=embedding, scoring=evaluation.scoring)
+    return audit_texts(inputs, evaluation.chance, embedding=embedding, scoring=evaluation.scoring)
 
 
-def units_of(corpus: Corpus, by: str) -> Sequence[str]:
+def fold_units(corpus: Corpus, by: str) -> Sequence[str]:
     """Of each pair what folds are made of."""
     return corpus.dialogues if by == "dialogue" else [str(scenario) for scenario in corpus.scenario_ids]
 
 
-def folds_of(units: Sequence[str], seed: int) -> Counts:
+def assign_folds(units: Sequence[str], seed: int) -> Counts:
     """The fold of each pair, from the dialogue (or scenario) that it is of: these are dealt out in the order of their SHA-256.
 
     There are ``FOLDS`` folds, and fewer where there are fewer dialogues.
@@ -253,7 +253,7 @@ class _ContrastPairs:
     def directions(self, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
         """The direction of each plain feature; empty without pairs and in another language than English."""
         shares, clusters = self.texts.shares, self.texts.corpus.clusters
-        return directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
+        return feature_directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
 
     def won(
         self, learners: Mapping[str, FeatureClassifier], embedding: Embedding | None
@@ -271,11 +271,11 @@ class _ContrastPairs:
             won = wins(scores[self.kind], scores[self.cold]) if len(texts.corpus) else None
             results[name] = _ShortcutResult(f"{how}|right:more-is-kind", False, won)
         if texts.untrained and self.number > 1 and (voices := texts.voices(self.kind, self.cold)):
-            results[VOICE] = _ShortcutResult(f"one-hot|log-odds:+1|{self._dealt()}", True, by_voice(voices[0], voices[1], self.folds))
+            results[VOICE] = _ShortcutResult(f"one-hot|log-odds:+1|{self._dealt()}", True, voice_wins(voices[0], voices[1], self.folds))
         if embedding:
             some = None
             if self.number > 1:
-                margins = margins_of(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
+                margins = ridge_margins(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
                 some = wins(margins, np.zeros(len(margins)))
             results[EMBEDDING] = _ShortcutResult(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
         return results, of_words
@@ -320,7 +320,7 @@ def _explained(contrast_audit: ContrastAudit, ids: Sequence[str], learned: Fitte
 TOLD = {RAW, *TOLD_BY.values()}
 
 
-def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
+def learn_word_list(release_dir: Path, *, by: str = "dialogue") -> WordList:
     """The weights of *words alone* by contrast, learned from all pairs of a release, as the telltale words of its audit are.
 
     ``by`` says what folds are made of, by which the better of two forms is found. A contrast without pairs is not in the list.
@@ -340,7 +340,7 @@ def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
 def _learned(inputs: AuditInput, seed: int, by: str) -> Iterator[tuple[str, ContrastWeights]]:
     for name, config, kind, cold in AUDITED:
         corpus, lexicon = getattr(inputs, config), Lexicon(inputs.pairs.language)
-        folds = folds_of(units_of(corpus, by), seed)
+        folds = assign_folds(fold_units(corpus, by), seed)
         if name not in TOLD or folds.max(initial=0) < 1:
             continue
         learner = words_alone(lexicon)

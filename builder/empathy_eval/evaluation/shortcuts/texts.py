@@ -17,7 +17,7 @@ from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.personas import VOICES
-from empathy_eval.evaluation.corpus.pairs import UNPLANNED, Corpus, drawn_rows, read_corpus, said_before
+from empathy_eval.evaluation.corpus.pairs import UNPLANNED, Corpus, draw_rows, known_before, read_corpus
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, estimate
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import FeatureDirection
@@ -68,12 +68,12 @@ def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), loa
     return Embedding(loaded) if NAME in settings.get("shortcuts", {}) and NAME not in without else None
 
 
-def sampled(pair_ids: Sequence[str], seed: int) -> Counts:
+def sample_pairs(pair_ids: Sequence[str], seed: int) -> Counts:
     """The rows of at most ``MOST`` pairs, drawn by the SHA-256 of their ids, in their order."""
-    return np.array(drawn_rows(pair_ids, NAME, seed, MOST), dtype=np.int64)
+    return np.array(draw_rows(pair_ids, NAME, seed, MOST), dtype=np.int64)
 
 
-def margins_of(kind: Array, cold: Array, folds: Counts) -> Array:
+def ridge_margins(kind: Array, cold: Array, folds: Counts) -> Array:
     """By pair how far its kind text lies beyond its cold one in the direction that the pairs of the other folds point to.
 
     That is (X'X + ridge)^-1 X'1, where X are the differences of those pairs.
@@ -88,12 +88,12 @@ def margins_of(kind: Array, cold: Array, folds: Counts) -> Array:
     return margins
 
 
-def shares_of(texts: Sequence[str]) -> Shares:
+def count_features(texts: Sequence[str]) -> Shares:
     """The plain features of texts in millionths, shape (texts, features); without contexts nothing is an echo."""
     return FeatureCounter(word_lists()).of(Segments(texts, [""] * len(texts)))
 
 
-def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
+def feature_directions(kind: Shares, cold: Shares, clusters: Clusters, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
     """The direction of each feature, with intervals over dialogues where there are two or more."""
     sides = [shares.astype(np.float64) / UNIT for shares in (kind, cold)]
     sums = np.column_stack([np.ones(len(kind)), *(part for shares in sides for part in (shares, shares**2))])
@@ -164,7 +164,7 @@ class TokenizedPairs:
         return columns if all(columns) and not all({UNPLANNED}.issuperset(column) for column in columns) else []
 
 
-def by_voice(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
+def voice_wins(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
     """What is won of each pair by the voices of its two texts alone: their log-odds in the other folds, one added to each count."""
     won = np.empty(len(folds))
     for fold in set(folds.tolist()):
@@ -211,10 +211,10 @@ def _read(inputs: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, e
         "length": (Length(lexicon.language).signature, {name: reading.lengths.astype(np.float64) for name, reading in readings.items()}),
     }
     embedding, seed = embedded
-    shares = {name: shares_of(some) for name, some in texts.items()} if lexicon.language == ENGLISH else {}
+    shares = {name: count_features(some) for name, some in texts.items()} if lexicon.language == ENGLISH else {}
     if embedding is None:
         return TokenizedPairs(corpus, readings, untrained, np.zeros(0, dtype=np.int64), shares=shares)
-    sample = sampled(corpus.pair_ids, seed)
+    sample = sample_pairs(corpus.pair_ids, seed)
     vectors = embedding.embedded([some[row] for some in texts.values() for row in sample.tolist()])
     return TokenizedPairs(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)), shares)
 
@@ -235,7 +235,7 @@ def _vader(inputs: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]
 def _echoes(inputs: AuditInput, config: str, readings: Mapping[str, TokenizedTexts], lexicon: Lexicon) -> dict[str, Array]:
     """By variant and pair the share of a reply's words that the seeker's turns before it have."""
     shares = {name: np.zeros(len(reading.texts)) for name, reading in readings.items()}
-    for row, seeker_words in enumerate(said_before(inputs.folder, config, lexicon.known, inputs.splits)):
+    for row, seeker_words in enumerate(known_before(inputs.folder, config, lexicon.known, inputs.splits)):
         for name, reading in readings.items():
             if own := reading.codes[reading.starts[row] : reading.starts[row + 1]].tolist():
                 shares[name][row] = sum(code in seeker_words for code in own) / len(own)

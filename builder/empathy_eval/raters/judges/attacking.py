@@ -16,7 +16,7 @@ from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
 from empathy_eval.evaluation.attacks.registry import Attacks, Reply, assign_other_replies, find_attacks
-from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
+from empathy_eval.evaluation.fairness.names import GivenNames, exchange_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.generation.build_folder import BUILD, read_build
@@ -158,7 +158,7 @@ def _renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
         return _all_renamed(case, plain, names, seed)
     texts = {variant: plain.texts[variant] for variant in PAIR_VARIANTS if variant in plain.texts}
     lines = [text for _, text in plain.conversation]
-    renamed = exchanged_names([*lines, *texts.values()], derived_random(seed, "attack", THROUGHOUT, plain.pair_id), names)
+    renamed = exchange_names([*lines, *texts.values()], derived_random(seed, "attack", THROUGHOUT, plain.pair_id), names)
     if renamed is None:
         return case
     conversation: Conversation = tuple((role, text) for (role, _), text in zip(plain.conversation, renamed, strict=False))
@@ -170,7 +170,7 @@ def _all_renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
     """A dialogue in both variants with other names throughout, the same ones in both."""
     wholes = {variant: plain.conversations[variant] for variant in PAIR_VARIANTS if variant in plain.conversations}
     said = [text for turns in wholes.values() for _, text in turns]
-    made = exchanged_names(said, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
+    made = exchange_names(said, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
     if made is None:
         return case
     new = iter(made)

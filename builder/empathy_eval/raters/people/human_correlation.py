@@ -14,22 +14,22 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import PAIR
-from empathy_eval.evaluation.external.custom_means import CHANCE, CustomTextResults, own_measured
+from empathy_eval.evaluation.external.custom_means import CHANCE, CustomTextResults, compare_systems
 from empathy_eval.evaluation.external.custom_texts import (
     CustomScores,
     CustomTexts,
     MetricColumn,
     read_own_scores,
     read_texts,
-    scored,
+    score_custom_texts,
     texts_of_release,
     write_own_items,
 )
 from empathy_eval.evaluation.external.failures import Truth
-from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
+from empathy_eval.evaluation.external.judges import ReleaseAnnotations, read_judges
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.evaluation.measure import check_items, given_in, named_apart, splits_measured
+from empathy_eval.evaluation.measure import check_items, check_names, choose_splits, read_pair_scores
 from empathy_eval.metrics.lexical import Echo, Length, PositiveShare, Vader
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection, find
@@ -179,10 +179,10 @@ def score_texts(
         refuse_unknown_items(table, texts.items, str(ratings))
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
-    named_apart([metric.name for metric in selection.metrics], files)
+    check_names([metric.name for metric in selection.metrics], files)
     given = [read_own_scores(path, known, higher_is_better=not lower_is_better) for path in files]
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
-    scores = scored(texts, selection, given, scoring)
+    scores = score_custom_texts(texts, selection, given, scoring)
     fits = fit_ensembles(requests, scores, table) if table is not None and requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
@@ -190,7 +190,7 @@ def score_texts(
         files=map(file_of, [path, *files, *([ratings] if ratings else [])]), metrics=[metric.name for metric in selection.metrics],
         lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(CHANCE),
     )  # fmt: skip
-    return (own_measured(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
+    return (compare_systems(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
 
 
 def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelection:
@@ -202,7 +202,7 @@ def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelectio
 
 def _judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None) -> tuple[list[PrecomputedScores], list[str]]:
     """The judges of replies, and what is told of those of whole dialogues, which people did not rate."""
-    found = judged(release_dir, names, annotations)
+    found = read_judges(release_dir, names, annotations)
     told = [f"{one.name}: left out, as it rates whole dialogues and people rated replies" for one in found if one.whole]
     return [one for one in found if not one.whole], told
 
@@ -225,15 +225,15 @@ def score_rated(
     language = language_of(report := manifest["configuration"])
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
     judge_scores, wholes = _judges(release_dir, judges, annotations)
-    named_apart([metric.name for metric in (*selection.metrics, *judge_scores)], files)
-    given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
+    check_names([metric.name for metric in (*selection.metrics, *judge_scores)], files)
+    given: list[PrecomputedScores] = [*read_pair_scores(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
     # Rated texts are a sample with possibly few of one split: by default all splits are used, with a warning.
-    splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
+    splits, notes = choose_splits(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
     texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if requests else splits)
     if requests:
         texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
-    scores = scored(replace(texts, language=language), selection, given, scoring)
+    scores = score_custom_texts(replace(texts, language=language), selection, given, scoring)
     fits = fit_ensembles(requests, scores, table) if requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
