@@ -193,7 +193,7 @@ def test_a_course_ends_after_epochs_that_bring_nothing_and_the_best_one_counts()
     assert [record.add(worth) for worth in (0.6, 0.7, 0.7)] == [True, True, False]
     assert record.best == 1 and not record.ended(2) and record.ended(1)
     unknown = TrainingRecord()
-    assert [unknown.takes(None), unknown.takes(None)] == [True, True] and not unknown.ended(1)
+    assert [unknown.add(None), unknown.add(None)] == [True, True] and not unknown.ended(1)
 
 
 def test_single_texts_are_means_over_samples_and_a_comparison_teaches_only_what_the_values_do_not_deny(

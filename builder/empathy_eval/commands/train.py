@@ -96,7 +96,7 @@ def _train(
 
     settings = {name: value for name, value in given.items() if name not in ("teacher", "also", "encoder", "seed")}
     seeds, is_ablated = given.get("seed", (TrainingSchedule.seed,)), "ablate" in ablation
-    several = {name: given[name] for name in ("encoder", "seed") if name in given}
+    several: dict[str, Any] = {name: given[name] for name in ("encoder", "seed") if name in given}
     problems = [*_misused(ablation, several), *check_arguments(kind, {**given, **({"ablate": True} if is_ablated else {})})]
     refuse(dict.fromkeys(problems or [problem for seed in seeds for problem in check_settings({**settings, "seed": seed})]))
     release, *rest = inputs
