@@ -16,8 +16,8 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
 from empathy_eval.design.personas import VOICES
+from empathy_eval.evaluation.corpus.descriptives import AS_RELEASED, MANNERS
 from empathy_eval.evaluation.corpus.pairs import read_corpus, sort_labels
-from empathy_eval.evaluation.inversion.evaluation import AS_RELEASED, MANNERS
 from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.evaluation.measure import score
 from empathy_eval.reports.report import report

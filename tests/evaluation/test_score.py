@@ -25,8 +25,8 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation import measure as stand
+from empathy_eval.evaluation.corpus.descriptives import AS_RELEASED, BY_VOICE, MANNERS
 from empathy_eval.evaluation.corpus.pairs import read_candidates, read_corpus
-from empathy_eval.evaluation.inversion.evaluation import AS_RELEASED, BY_VOICE, MANNERS
 from empathy_eval.evaluation.inversion.results import MetricRow
 from empathy_eval.evaluation.inversion.results import rows as rows_of
 from empathy_eval.metrics.scoring import Scoring

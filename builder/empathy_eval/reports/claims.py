@@ -154,24 +154,26 @@ def line_summary(line: ShortcutLine) -> str:
 
 def sides(differences: Iterable[Difference]) -> dict[str, int]:
     """How many differences prefer the apathetic, the empathetic and neither side, and how many have no interval to tell."""
-    found = Counter("untested" if one.low is None else one.prefers for one in differences)
-    return {name: found[name] for name in (*PAIR_VARIANTS, "neither", "untested")}
+    counts = Counter("untested" if difference.low is None else difference.prefers for difference in differences)
+    return {name: counts[name] for name in (*PAIR_VARIANTS, "neither", "untested")}
 
 
-def whom(found: Mapping[str, int], what: str = "") -> str:
+def whom(counts: Mapping[str, int], what: str = "") -> str:
     """``all 5 prefer the empathetic reply``, or how many prefer which; ``what`` is what they are called."""
-    of = sum(found.values())
+    of = sum(counts.values())
     all_of_them, verb = (f"the one {what}" if what else "it", "prefers") if of == 1 else (f"all {of} {what}".rstrip(), "prefer")
     for side in PAIR_VARIANTS:
-        if found[side] == of:
+        if counts[side] == of:
             return f"{all_of_them} {verb} the {side} reply"
-    if found["untested"] == of:
+    if counts["untested"] == of:
         return "one dialogue is too few to tell"
-    if found["neither"] == of:
+    if counts["neither"] == of:
         return f"{all_of_them} shows no clear preference" if of == 1 else f"none of the {f'{of} {what}'.rstrip()} shows a clear preference"
-    parts = [f"{found[side]} {'prefers' if found[side] == 1 else 'prefer'} the {side} reply" for side in PAIR_VARIANTS[::-1] if found[side]]
-    parts += [f"{found['neither']} {'shows' if found['neither'] == 1 else 'show'} no clear preference"] if found["neither"] else []
-    parts += [f"{found['untested']} {'has' if found['untested'] == 1 else 'have'} no interval"] if found["untested"] else []
+    parts = [
+        f"{counts[side]} {'prefers' if counts[side] == 1 else 'prefer'} the {side} reply" for side in PAIR_VARIANTS[::-1] if counts[side]
+    ]
+    parts += [f"{counts['neither']} {'shows' if counts['neither'] == 1 else 'show'} no clear preference"] if counts["neither"] else []
+    parts += [f"{counts['untested']} {'has' if counts['untested'] == 1 else 'have'} no interval"] if counts["untested"] else []
     return (f"of the {of} {what}, " if what else "") + listed(parts)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,35 +12,10 @@ import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import WHOLE
-from empathy_eval.design.contrasts import (
-    CELLS,
-    CONTROLS,
-    FAR,
-    NEAR,
-    PAIR_VARIANTS,
-    PAIRS,
-    RAW,
-    SIDES,
-    STANCE,
-    STANCE_FAR,
-    STANCE_NEAR,
-    TWO_BY_TWO,
-    Contrast,
-)
-from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, SPLITS, WAYS
-from empathy_eval.design.personas import VOICES
-from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.corpus.pairs import (
-    APART,
-    Candidates,
-    Corpus,
-    contexts_at,
-    draw_rows,
-    read_candidates,
-    read_corpus,
-    read_dialogues,
-    sort_labels,
-)
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.corpus.descriptives import Grouping, groupings
+from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, contexts_at, draw_rows, read_candidates, read_corpus, read_dialogues
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import (
     ResamplingSettings,
@@ -64,78 +39,6 @@ from empathy_eval.metrics.protocol import Metric, Pairs
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, Scoring, consistent_statistics, statistics_of
 from empathy_eval.statistics.estimate import Clusters
-
-# By contrast the name of its breakdown by the voice in which both of its texts are written, and the column of that.
-BY_VOICE = {STANCE_NEAR: ("voice, near", VOICES[0]), STANCE_FAR: ("voice, far", VOICES[1])}
-# What the name of a breakdown ends with where it is of the released pairs: there the checks force the sign of what reads the reference.
-AS_RELEASED = ", as released"
-# By contrast with an apathetic cold side the name of its breakdown by the manner of that text.
-MANNERS = {STANCE: "manner", STANCE_NEAR: "manner, near", STANCE_FAR: "manner, far", RAW: f"manner{AS_RELEASED}"}
-
-
-@dataclass(frozen=True)
-class Grouping:
-    """The comparisons of a contrast, each with its group (``labels``): their dialogues, and their statistics by metric.
-
-    ``mixed`` says that near and far texts stand on one side. Their scores have no spread and no curve in common, so there is neither
-    an effect nor an area.
-    """
-
-    name: str
-    corpus: Corpus
-    contrast: Contrast
-    statistics: Mapping[str, Statistics]
-    labels: Sequence[str]
-    known: Sequence[str] = ()
-    mixed: bool = False
-
-    @property
-    def groups(self) -> list[str]:
-        """The groups in their order."""
-        return sort_labels(self.labels, self.known)
-
-    def of(self, metric: str) -> Statistics:
-        """The statistics of a metric; where near and far are mixed, by side those of all near, then of all far comparisons."""
-        statistics = self.statistics[metric]
-        if not self.mixed:
-            return statistics
-        sides = zip(SIDES.duels[0], zip(NEAR, FAR, strict=True), strict=True)
-        return {side: np.vstack([statistics[name] for name in names]) for side, names in sides}
-
-    def restrict(self, row: MetricRow) -> MetricRow:
-        """Returns a row of a group with the figures that this breakdown has."""
-        if not self.mixed:
-            return row
-        return replace(row, differences={name: replace(difference, effect=None, auc=None) for name, difference in row.differences.items()})
-
-
-def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpus, cells: Mapping[str, Statistics]) -> Iterator[Grouping]:
-    """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
-    (raw,) = PAIRS
-    of = {contrast.name: contrast for contrast in TWO_BY_TWO}
-    whole = {name: cell for name, cell in cells.items() if _any_scored(cell)}
-    alone = {name: values for name, values in released.items() if name not in whole}
-    for name in GROUPINGS:
-        if whole:
-            yield Grouping(name, controls, of[STANCE], whole, controls.groups[name])
-        if alone:
-            yield Grouping(name + AS_RELEASED, pairs, raw, alone, pairs.groups[name])
-    known = [manner.name for manner in load_taxonomy().manners]
-    near, far = (controls.groups.get(name, []) for name in (WAYS[0], FAR_WAY))
-    twice = Corpus(controls.pair_ids * 2, controls.dialogues * 2, controls.scenario_ids * 2, [], {})
-    some = (
-        Grouping(MANNERS[STANCE], twice, SIDES, cells, [*near, *far], known, mixed=True),
-        Grouping(MANNERS[STANCE_NEAR], controls, of[STANCE_NEAR], cells, near, known),
-        Grouping(MANNERS[STANCE_FAR], controls, of[STANCE_FAR], cells, far, known),
-        Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
-    )
-    voices = (Grouping(name, controls, of[key], cells, controls.groups.get(column, [])) for key, (name, column) in BY_VOICE.items())
-    yield from (by for by in (*some, *voices) if by.statistics and not APART.issuperset(by.labels))
-
-
-def _any_scored(statistics: Statistics) -> bool:
-    """Whether some pair has scores of all its texts."""
-    return bool((~np.any([np.isnan(rows).any(axis=1) for rows in statistics.values()], axis=0)).any())
 
 
 @dataclass(frozen=True)
