@@ -1,4 +1,4 @@
-"""Crossed items: whether a scorer prefers the reply that fits where two contexts differ in what the seeker said last alone.
+"""Crossed items: whether a scorer prefers the fitting reply where two contexts differ only in the seeker's last words.
 
 Each of the two replies fits one context and passes the other by, so what scores a reply without its context is right exactly half of
 the time.
@@ -59,7 +59,7 @@ MORE = "right:more-is-fitting"
 
 @dataclass(frozen=True)
 class CrossedItems:
-    """Crossed items column by column, all of one length: the first context and reply of each, and the second."""
+    """Crossed items as columns of equal length: the first context and reply of each, and the second."""
 
     ids: Sequence[str]
     dialogues: Sequence[str]
@@ -78,13 +78,13 @@ class CrossedItems:
         return Clusters.of(self.dialogues, self.scenario_ids)
 
     def pairs(self, side: int) -> Pairs:
-        """Both replies in the first context (0) or in the second (1), for a metric."""
+        """Returns both replies in the first context (0) or in the second (1), for a metric."""
         names = [f"{name}, context {side + 1}" for name in self.ids]
         return Pairs(names, [""] * len(self), dict(zip(REPLIES, self.replies, strict=True)), self.contexts[side])
 
 
 def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> CrossedItems | None:
-    """The crossed items of a release; None where it has none.
+    """Reads the crossed items of a release; None where it has none.
 
     Raises:
         InputError: if a file is missing or damaged, or a context does not end with a turn of the seeker.
@@ -103,7 +103,7 @@ def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str 
 
 @dataclass(frozen=True)
 class CrossedVerdicts:
-    """What a scorer decided, by item 1 where it is right, 0 where it is wrong, one half for a tie and nan without scores.
+    """Verdicts of a scorer by item: 1 where it is right, 0 where it is wrong, one half for a tie, nan without scores.
 
     ``fitting``: the first reply beside the second in the first context, and the second beside the first in the second. ``own``: the first
     reply in the first context beside the second, and the second reply in the second beside the first.
@@ -114,13 +114,13 @@ class CrossedVerdicts:
 
     @classmethod
     def of(cls, first: Sequence[Array] | Array, second: Sequence[Array] | Array) -> CrossedVerdicts:
-        """From the scores of both replies in the first context, and in the second; higher is better."""
+        """Returns the verdicts from the scores of both replies in the first context, and in the second; higher is better."""
         (a, b), (c, d) = first, second
         return cls((wins(a, b), wins(d, c)), (wins(a, c), wins(d, b)))
 
     @property
     def figures(self) -> tuple[Array, Array, Array]:
-        """By item how often it preferred the reply that fits, whether it did so twice, and how often the reply's own context."""
+        """By item the share of fitting replies preferred, whether both were, and the share of own contexts preferred."""
         first, second = self.fitting
         both = np.where(np.isnan(first + second), np.nan, (first == 1) & (second == 1))
         return (first + second) / 2, both, (self.own[0] + self.own[1]) / 2
@@ -139,7 +139,7 @@ class CrossedVerdicts:
 
 @dataclass(frozen=True)
 class CrossedScorer:
-    """A scorer and what it decided; None where it cannot be asked, and ``why`` says why. With ``strict`` items without scores are wrong."""
+    """A scorer and its verdicts; None where it cannot score items, for the reason ``why``. ``strict``: items without scores are wrong."""
 
     name: str
     signature: str
@@ -149,7 +149,7 @@ class CrossedScorer:
 
 
 def crossed_rows(scorers: Sequence[CrossedScorer], items: CrossedItems, chance: ResamplingSettings) -> list[CrossedRow]:
-    """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
+    """Returns one row per scorer, with intervals over dialogues; scorers of the same items share their resamples."""
     scored = {number: (scorer, own) for number, scorer in enumerate(scorers) if (own := scorer.verdicts) and own.scored.any()}
     rows_by_number = {
         number: CrossedRow(scorer.name, 0, len(items), *(None,) * 5, scorer.why or "it has no score of these items", scorer.signature)
@@ -175,7 +175,7 @@ def _row(scorer: CrossedScorer, verdicts: CrossedVerdicts, estimates: Sequence[E
 def crossed_scorers(
     metrics: Sequence[Metric], items: CrossedItems, scoring: Scoring = PLAIN
 ) -> tuple[list[CrossedScorer], list[MetricFault]]:
-    """What these metrics decide, and what kept some from scoring; each text is scored once by what reads it alone."""
+    """Returns the verdicts of metrics, and faults; metrics that read the reply alone score each reply once."""
     fit = [metric for metric in metrics if "reference" not in metric.reads]
     text_only, contextual = ([metric for metric in fit if bool(metric.reads) is reads] for reads in (False, True))
     first = statistics_of(fit, items.pairs(0), scoring)
@@ -219,20 +219,20 @@ ONE_SCENARIO = "all items are of one scenario: there is no other to learn from"
 
 
 def shortcut_scorers(items: CrossedItems, seed: int, embedding: Embedding | None = None) -> list[CrossedScorer]:
-    """What each shortcut decides, those that learn out of fold by scenario; cosines where there is an embedding, of a sample at most."""
+    """Returns the verdicts of shortcuts; learned ones are out of fold by scenario, cosines need an embedding and use a sample."""
     scorers = [*_learned(items, seed), *_counted(items)]
     return [*scorers, *_alike(items, seed, embedding)] if embedding else scorers
 
 
 @dataclass(frozen=True)
 class ReplyInContext(TokenizedTexts):
-    """Replies, and beside each the last turn before it."""
+    """Replies, each with the last turn before it."""
 
     before: TokenizedTexts
 
     @classmethod
     def of(cls, replies: TokenizedTexts, before: TokenizedTexts) -> ReplyInContext:
-        """From the readings of both."""
+        """Returns replies with the turns before them."""
         return cls(replies.texts, replies.codes, replies.starts, before)
 
     def take(self, rows: Counts) -> ReplyInContext:
@@ -241,7 +241,7 @@ class ReplyInContext(TokenizedTexts):
 
 
 class ContextWordPairs(Features):
-    """Each word of a last turn with each word of the reply to it, once however often they come; hashed."""
+    """Pairs of a word of the last turn and a word of the reply, each once, hashed."""
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.signature = f"words-of-the-last-turn-by-words-of-the-reply,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
@@ -263,7 +263,7 @@ class ContextWordPairs(Features):
 
 
 def _own(texts: TokenizedTexts, row: int) -> NDArray[np.int32]:
-    """The different words of a text."""
+    """Returns the distinct words of a text."""
     return np.unique(texts.codes[texts.starts[row] : texts.starts[row + 1]])
 
 
@@ -291,7 +291,7 @@ def _learned(items: CrossedItems, seed: int) -> list[CrossedScorer]:
 
 
 def _counted(items: CrossedItems) -> list[CrossedScorer]:
-    """Length, and two echoes: the share of a reply's words that the seeker has said, and that one last turn has and the other has not."""
+    """Returns length and two echoes: the share of a reply's words said by the seeker, and the share only in this last turn."""
     language, count = items.language, len(items)
     length, echo = Length(language), Echo(language)
     lengths, echoes, changes = (np.zeros((2, 2, count)) for _ in range(3))
@@ -314,7 +314,7 @@ def _share(own: Sequence[str], known: set[str]) -> float:
 
 
 def _alike(items: CrossedItems, seed: int, embedding: Embedding) -> list[CrossedScorer]:
-    """The cosine of a reply with the last turn, and with the mean of all turns."""
+    """Returns the cosine of a reply with the last turn, and with the mean of all turns."""
     rows = sample_pairs(items.ids, seed).tolist()
     texts = dict.fromkeys(text for some in items.replies for text in (some[row] for row in rows))
     contexts = [[[turn["text"] for turn in items.contexts[side][row]] for row in rows] for side in (0, 1)]

@@ -1,4 +1,4 @@
-"""Fidelity and ablations of students: how far they say what their teacher says on unseen dialogues, and what each part adds.
+"""Fidelity and ablations of students: agreement with the teacher on unseen dialogues, and the contribution of each part.
 
 Of one teacher, students are trained in full, with each loss alone, and with one encoder for both parts. What a part of the score adds is
 seen without it, as in Table 6 of "EmpathyScore".
@@ -50,7 +50,7 @@ Text = tuple[str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of students (or of the teacher), by name; ``encoder`` and ``seed`` are None of the teacher."""
+    """Figures of students (or of the teacher), by name; ``encoder`` and ``seed`` are None of the teacher."""
 
     row: str
     encoder: str | None
@@ -60,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Ablation(LongForm):
-    """All rows over so many texts of a split that nothing was trained on, the teacher first, and the paper's Table 6."""
+    """All rows over the texts of a held-out split, the teacher first, and the paper's Table 6."""
 
     columns: ClassVar[tuple[str, ...]] = (
         *KEYS, "row", "encoder", "seed", "figure", "value", "low", "high", "items", "why", "signature"
@@ -84,7 +84,7 @@ class Ablation(LongForm):
 
 @dataclass(frozen=True)
 class AblationPlan:
-    """What is ablated: a task of students with a teacher, by which encoders and seeds, the weight of flow, and people's ratings."""
+    """The plan of an ablation: a task with a teacher, encoders and seeds, the weight of flow, and human ratings."""
 
     task: TrainingTask
     encoders: tuple[str, ...]
@@ -94,7 +94,7 @@ class AblationPlan:
 
 
 def ablate(plan: AblationPlan, out: Path) -> Ablation:
-    """Trains all students into folders of ``out``, and writes and returns what they are worth; those that are there are not trained again.
+    """Trains all students into folders of ``out``, and writes and returns their figures; trained ones are not trained again.
 
     Raises:
         InputError: if there is no teacher, no split that it annotated is left out of training, or ``out`` holds something else.
@@ -130,7 +130,7 @@ def _label(encoder: str, seed: int) -> str:
 
 
 def _rows(task: TrainingTask, held_out: _HeldOut, folder: Path) -> Iterator[Row]:
-    """The rows of one encoder and seed; drops are from its full students."""
+    """Yields the rows of one encoder and seed; drops are relative to its full students."""
     full: Mapping[str, Array] | None = None
     for number, (name, change) in enumerate(TRAINED.items(), 1):
         own, place = replace(task, schedule=replace(task.schedule, **change)), folder / name.replace(" ", "-")
@@ -149,7 +149,7 @@ def _rows(task: TrainingTask, held_out: _HeldOut, folder: Path) -> Iterator[Row]
 
 
 def _is_trained(task: TrainingTask, folder: Path) -> bool:
-    """Whether a folder holds what this task would give: the same settings, data and measured files."""
+    """Returns whether a folder holds the result of this task: equal settings, data and measured files."""
     try:
         config = read_model(str(folder)).config
     except InputError:
@@ -163,7 +163,7 @@ def _is_trained(task: TrainingTask, folder: Path) -> bool:
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """What students are held against: texts of a split with the teacher's values, and with what people gave them."""
+    """Held-out texts with the teacher's values and human ratings."""
 
     release: Path
     split: str
@@ -175,7 +175,7 @@ class _HeldOut:
 
     @classmethod
     def of(cls, plan: AblationPlan) -> _HeldOut:
-        """That of the test split, or else of validation, by whatever of it the teacher annotated."""
+        """Returns the test split, or else validation, if the teacher annotated it."""
         task, problem = plan.task, None
         for split in [split for split in HELD if split not in task.splits]:
             try:
@@ -196,7 +196,7 @@ class _HeldOut:
         return sorted({*self.rated, *self.people})
 
     def scores(self, folder: Path) -> dict[str, Array]:
-        """What students give each text, by part and as a score."""
+        """Returns the scores of students by part, and combined."""
         texts = self._texts
         contexts, replies = zip(*(texts[key] for key in self.keys), strict=True)
         parts_of_scorer = scorer_of(read_model(str(folder))).parts(Segments(replies, (), contexts))
@@ -219,18 +219,18 @@ class _HeldOut:
 
     @cached_property
     def teacher(self) -> dict[str, Array]:
-        """What the teacher gives each text, NaN where it said nothing."""
+        """The teacher's values of each text, NaN without one."""
         nothing = (None,) * len(PARTS)
         values = np.array([self.rated.get(key, nothing) for key in self.keys], dtype=np.float64)
         parts = {name: values[:, place] for place, name in enumerate(PARTS)}
         return {**parts, SCORE: self._mixed(parts)}
 
     def of_teacher(self) -> Row:
-        """The teacher's own figures."""
+        """Returns the row of the teacher's own figures."""
         return Row(TEACHER, None, None, {**self._own(self.teacher), **self._with_people(self.teacher, None)})
 
     def figures(self, scores: Mapping[str, Array], full: Mapping[str, Array]) -> dict[str, Estimate]:
-        """All figures of students: with the teacher by part and as a score, their own, and with people beside the full ones."""
+        """Returns all figures of students: agreement with the teacher, their own, and with people beside the full students."""
         figures = dict[str, Estimate]()
         for name in (FLOW, CONTENT, SCORE):
             known = ~np.isnan(self.teacher[name])
@@ -242,7 +242,7 @@ class _HeldOut:
         return {**figures, **self._own(scores), **self._with_people(scores, full)}
 
     def _own(self, scores: Mapping[str, Array]) -> dict[str, Estimate]:
-        """The accuracy at equal closeness where the teacher rated all four cells, and how flow and content go together."""
+        """Returns the accuracy at equal closeness where the teacher rated all four cells, and the correlation of flow and content."""
         whole = ~np.isnan(self.teacher[SCORE])
         place = {key: row for row, key in enumerate(self.keys) if whole[row]}
         pairs = [pair for pair in dict.fromkeys(name for name, _ in self.keys) if all((pair, cell) in place for cell in CELLS)]
@@ -260,7 +260,7 @@ class _HeldOut:
         }
 
     def _with_people(self, scores: Mapping[str, Array], full: Mapping[str, Array] | None) -> dict[str, Estimate]:
-        """The correlation with people, and by how much of the full students' it is lower, over the same draws (Table 6)."""
+        """Returns the correlation with people, and its drop from the full students over the same draws (Table 6)."""
         if not self.people:
             return {}
         ratings = np.array([self.people.get(key, np.nan) for key in self.keys])
@@ -286,7 +286,7 @@ class _HeldOut:
 
 
 def _centred(values: Array, variants: Sequence[str]) -> Array:
-    """Values less the mean of their variant."""
+    """Returns values less the mean of their variant."""
     groups = np.unique(variants, return_inverse=True)[1]
     centred: Array = values - (np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))[groups] if len(values) else values
     return centred

@@ -1,4 +1,4 @@
-"""Lessons of students: single texts with what a teacher says of them, and two replies to the same turn of which one is better."""
+"""Training examples of students: texts rated by a teacher, and pairs of replies of which one is better."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", re.IGNORECASE | re.ASC
 
 @dataclass(frozen=True)
 class LabelledReply:
-    """A reply in its conversation with a label from 0 to 1, more being better, its source and the licence of that."""
+    """A reply in its conversation with a label from 0 to 1 (higher is better), its source and licence."""
 
     context: Context
     reply: str
@@ -49,7 +49,7 @@ class LabelledReply:
 
 
 def read_labelled(paths: Sequence[Path]) -> list[LabelledReply]:
-    """The rows of such files.
+    """Reads the rows of CSV files of labelled data.
 
     Raises:
         InputError: if a file cannot be read, lacks a column, or holds a row that breaks the schema; all problems at once.
@@ -92,7 +92,7 @@ def _messages(cell: str) -> str | list[Any]:
 
 
 def turns_of(text: str) -> Context:
-    """The turns of a context: a line that begins with ``seeker:`` or ``helper:`` begins a turn; what stands before is the seeker's.
+    """Returns the turns of a context: a line with ``seeker:`` or ``helper:`` begins a turn; lines before are the seeker's.
 
     ``user:`` and ``assistant:`` stand for the two as well.
     """
@@ -108,12 +108,12 @@ def turns_of(text: str) -> Context:
 
 
 def label_of(text: str) -> str | float:
-    """The number that a cell holds, or what it holds instead."""
+    """Returns the number in a cell, or its content."""
     return float(text) if NUMBER.fullmatch(text.strip()) else text
 
 
 def sources_of(rows: Sequence[LabelledReply]) -> tuple[dict[str, str], ...]:
-    """The sources of rows with their licences, each once.
+    """Returns the sources of rows with their licences, each once.
 
     Raises:
         InputError: if a source is under two licences.
@@ -133,7 +133,7 @@ TEXTS = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CONTROLS}
 
 @dataclass(frozen=True, order=True)
 class RatedText:
-    """A reply in its context, and by part what it should be rated, None where nobody said."""
+    """A text in its context with its target by part, None where it has none."""
 
     context: str
     reply: str
@@ -142,7 +142,7 @@ class RatedText:
 
 @dataclass(frozen=True, order=True)
 class PreferencePair:
-    """Two replies to the same context, the better one first, and by part whether that is known of it."""
+    """Two replies to the same context, the better one first, and by part whether the preference holds."""
 
     context: str
     winner: str
@@ -152,7 +152,7 @@ class PreferencePair:
 
 @dataclass(frozen=True)
 class TrainingExamples:
-    """All lessons, each kind in one order whatever the order of rows, the parts that they teach, and what they are made of."""
+    """All examples of a training in a fixed order, the parts that they teach, and their sources."""
 
     singles: Sequence[RatedText]
     pairs: Sequence[PreferencePair]
@@ -169,7 +169,7 @@ class TrainingExamples:
 
 
 def build_examples(task: TrainingTask) -> TrainingExamples:
-    """The lessons of a task.
+    """Builds the examples of a task.
 
     Raises:
         InputError: if the release has nothing of the teacher or no such pairs, a file is damaged, or nothing is left to teach.
@@ -197,7 +197,7 @@ def build_examples(task: TrainingTask) -> TrainingExamples:
 
 
 def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
-    """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
+    """Returns examples of contrasts. Without a teacher a near-copy keeps the purpose of the turn, so they teach content alone."""
     reader, pairs = ReleaseReader(task.release), list[PreferencePair]()
     for batch in read_batches(task, reader):
         contexts = map(conversation_text, batch.winners.contexts)
@@ -206,7 +206,7 @@ def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferenceP
 
 
 def _of_teacher(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
-    """What the teacher said of single texts, and which of two it preferred, whatever the order they were shown in."""
+    """Returns the teacher's ratings of texts, and its preferences that hold in both orders."""
     reader = ReleaseReader(task.release)
     rated = _rated(task, reader)
     preferred = list(_preferred(task, reader))
@@ -224,14 +224,14 @@ def _of_teacher(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePai
 
 
 def _agreed(winner: tuple[float | None, ...] | None, loser: tuple[float | None, ...] | None) -> tuple[bool, ...]:
-    """By part whether the teacher's own values do not speak against what it preferred."""
+    """Returns by part whether the teacher's own values do not contradict its preference."""
     if winner is None or loser is None:
         return (False,) * len(PARTS)
     return tuple(value is not None and other is not None and value >= other for value, other in zip(winner, loser, strict=True))
 
 
 def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]:
-    """By text what the teacher said of the parts, ``PARTS``, in the splits of a task.
+    """Returns the teacher's values of the parts, ``PARTS``, by text in the splits of a task.
 
     Raises:
         InputError: if it said nothing.
@@ -240,7 +240,7 @@ def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]
 
 
 def _rated(task: TrainingTask, reader: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
-    """By text the mean over samples of what the teacher said, part by part.
+    """Returns by text the mean of the teacher's values over samples, part by part.
 
     Raises:
         InputError: if it said nothing.
@@ -268,7 +268,7 @@ def _rated(task: TrainingTask, reader: ReleaseReader) -> dict[Text, tuple[float 
 
 
 def _flow_by_strategy(task: TrainingTask, reader: ReleaseReader) -> dict[tuple[str, str, str], list[float]]:
-    """By text what the strategy is worth that the teacher says it uses, a value a sample.
+    """Returns by text the validity of the strategies that the teacher names, one value per sample.
 
     Raises:
         InputError: if it named none, did so by several rubrics, or named what there is not.
@@ -293,7 +293,7 @@ def _flow_by_strategy(task: TrainingTask, reader: ReleaseReader) -> dict[tuple[s
 
 
 def _preferred(task: TrainingTask, reader: ReleaseReader) -> Iterator[tuple[str, str, str]]:
-    """(pair, winner, loser) of each comparison whose winner was the same in both orders."""
+    """Yields (pair, winner, loser) of each comparison with the same winner in both orders."""
     names = ("pair_id", "variant_1", "variant_2", "teacher", "rubric", "sample", "consistent", "winner")
     rubrics = set[str]()
     for rows in _annotated(task, reader, "comparisons", names, "winner"):
@@ -319,7 +319,7 @@ def _annotated(
 
 
 def _texts(task: TrainingTask, pair_ids: set[str], reader: ReleaseReader) -> tuple[dict[str, str], dict[Text, str]]:
-    """By pair its context, and by pair and variant the text."""
+    """Returns contexts by pair, and texts by pair and variant."""
     contexts, texts = dict[str, str](), dict[Text, str]()
     for config, variants in TEXTS.items():
         for split in task.splits:

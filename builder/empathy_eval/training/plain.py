@@ -1,4 +1,4 @@
-"""The trainers of the kinds ``plain`` and ``encoder``: by feature the mean difference of pairs over the spread, shrunk by chance.
+"""Trainers of the kinds ``plain`` and ``encoder``: weights are shrunk mean differences of pairs over the spread.
 
 For feature j, over all n pairs of the contrasts, with x the features of winners and losers:
 
@@ -43,7 +43,7 @@ def train(task: TrainingTask) -> TrainedArrays:
 
 
 def train_over_encoder(task: TrainingTask) -> TrainedArrays:
-    """Trains a model over plain features and embeddings by an encoder that stays as it is.
+    """Trains a model over plain features and embeddings by a frozen encoder.
 
     Raises:
         InputError: if packages are missing, the encoder is none, there are no pairs, or a file of the release is damaged.
@@ -59,7 +59,7 @@ def train_over_encoder(task: TrainingTask) -> TrainedArrays:
 
 
 def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> TrainedArrays:
-    """The model of these features, of which the first are those of the word lists."""
+    """Trains a model of these features, of which the first are those of the word lists."""
     reader, won, lost, bounds = ReleaseReader(task.release), list[Kept](), list[Kept](), list[int]()
     for batch in read_batches(task, reader):
         for rows, side in ((won, batch.winners), (lost, batch.losers)):
@@ -88,7 +88,7 @@ def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> Trai
 
 
 def direction(winners: Whole, losers: Whole) -> LinearModel:
-    """What pairs teach with these features of winners and of losers in millionths, row by row."""
+    """Returns the linear model of features of winners and losers, in millionths, row by row."""
     means, spreads = _moments(winners, losers)
     _, of_winners = _moments(winners)
     _, of_losers = _moments(losers)
@@ -106,7 +106,7 @@ def direction(winners: Whole, losers: Whole) -> LinearModel:
 
 
 def _weight(gain: float, pooled: float, spread: float, pairs: int) -> float:
-    """The shrunk weight of a feature; 0 where nothing differs. Where every pair differs by the same there is no chance to shrink for."""
+    """Returns the shrunk weight of a feature; 0 without a difference. Equal differences of all pairs are not shrunk."""
     if not gain or not pooled:
         return 0.0
     if not spread:
@@ -116,7 +116,7 @@ def _weight(gain: float, pooled: float, spread: float, pairs: int) -> float:
 
 
 def _moments(*sides: Whole) -> tuple[list[float], list[float]]:
-    """The mean and the standard deviation of each column of all sides together in units of one, from whole sums."""
+    """Returns the mean and the standard deviation of each column over all sides, in units, from sums of integers."""
     many, means, spreads = sum(map(len, sides)), list[float](), list[float]()
     for place in range(sides[0].shape[1]):
         columns = [side[:, place].astype(np.int64) for side in sides]

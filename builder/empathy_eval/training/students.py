@@ -1,4 +1,4 @@
-"""The kind ``students``: encoders that are fine-tuned to say what a teacher said, or, without one, which of two replies is better.
+"""The kind ``students``: encoders fine-tuned to a teacher's ratings or, without a teacher, to preferences between replies.
 
 They are student in the steps of a schedule, each a batch of lessons, with checkpoints between them and an end when nothing gets better.
 """
@@ -62,13 +62,13 @@ STATE = "state.safetensors"
 
 
 class Checkpoint:
-    """The checkpoints of one training; those of another, with other settings or data, are passed over. Without a folder there are none."""
+    """The checkpoints of one training; those of other settings or data are ignored. Without a folder there are none."""
 
     def __init__(self, folder: Path | None, key: str) -> None:
         self._folder, self._key = folder, key
 
     def load(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """(where it stood, tensors) of the last one; None if there is none of this training."""
+        """Returns (state, tensors) of the last checkpoint; None if there is none of this training."""
         from safetensors import SafetensorError, safe_open
 
         if self._folder is None or not (self._folder / STATE).is_file():
@@ -96,7 +96,7 @@ class Checkpoint:
             _write(self._folder / _best(epoch), weights, {"key": self._key})
 
     def best(self, epoch: int) -> dict[str, Any]:
-        """The weights after that epoch."""
+        """Returns the weights after that epoch."""
         from safetensors.torch import load_file
 
         weights: dict[str, Any] = load_file((self._folder or Path()) / _best(epoch))
@@ -115,17 +115,17 @@ def _best(epoch: int | None) -> str:
 
 
 def regression(scores: Tensor, targets: Tensor) -> Tensor:
-    """The squared distance of each score to what the teacher says."""
+    """Returns the squared error of each score."""
     return (scores - targets) ** 2
 
 
 def ranking(winners: Tensor, losers: Tensor, margin: float) -> Tensor:
-    """By pair what the winner lacks to lead by the margin; 0, and nothing to learn, where it does."""
+    """Returns by pair the hinge loss: what the winner lacks to lead by the margin."""
     return (margin - winners + losers).clamp(min=0)
 
 
 def combined(regressed: Tensor, ranked: Tensor, weight: float) -> Tensor:
-    """Both losses as one."""
+    """Returns the sum of both losses, that of pairs weighted."""
     return regressed + weight * ranked
 
 
@@ -158,7 +158,7 @@ class TrainingRecord:
 
 @contextmanager
 def one_way() -> Iterator[None]:
-    """One thread and algorithms that give the same numbers every time; before and after, torch is as it was."""
+    """Runs torch in one thread with deterministic algorithms; afterwards its settings are restored."""
     import torch
 
     # What cuBLAS wants set before it gives the same numbers every time.
@@ -341,7 +341,7 @@ def train(task: TrainingTask) -> TrainedArrays:
 
 
 def read_settings(task: TrainingTask) -> tuple[dict[str, Any], str]:
-    """The settings that ``config.json`` would have, and the hash of the rows, without training; raises as :func:`train`."""
+    """Returns the settings of ``config.json`` and the hash of the rows, without training; raises as :func:`train`."""
     require_packages()
     examples = build_examples(replace(task, progress=lambda pairs: None))
     return _settings(task, encoder_named(task.encoder), examples), examples.data.rows
@@ -361,7 +361,7 @@ def _settings(task: TrainingTask, encoder: Encoder, examples: TrainingExamples) 
 
 
 def _validation_accuracy(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesign, inputs: PairTokenizer) -> Quality:
-    """Accuracy at equal closeness on validation: how often the score, both parts alike, is higher for the kind text; a tie is half."""
+    """Returns a function for the accuracy at equal closeness on validation, ties half; it returns None without validation."""
     if VALIDATION in task.splits or not column(task.release, "controls", "pair_id", [VALIDATION]):
         return lambda: None
     validation_task = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
@@ -382,7 +382,7 @@ def _validation_accuracy(task: TrainingTask, network: torch.nn.ModuleDict, desig
 
 
 def _training_figures(record: TrainingRecord) -> dict[str, Any]:
-    """What ``metrics.json`` says of the training itself: by step the losses, by epoch the accuracy on validation."""
+    """Returns the figures of the training for ``metrics.json``: losses by step, accuracy on validation by epoch."""
     return {
         "accuracy at equal closeness, validation": [accuracy if accuracy is None else round(accuracy, 6) for accuracy in record.accuracies],
         "best epoch": None if record.best is None else record.best + 1,

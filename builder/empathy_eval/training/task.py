@@ -119,7 +119,7 @@ class TrainingTask:
 
 
 def make_task(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> TrainingTask:
-    """The task, its contrasts and splits each once and in their usual order.
+    """Returns the task, its contrasts and splits each once and in a fixed order.
 
     Raises:
         InputError: for those that there are not, all at once.
@@ -154,7 +154,7 @@ class PairBatch:
 
 @dataclass(frozen=True)
 class ReleaseData:
-    """What was read of a release: its files by name, each with its SHA-256, and the SHA-256 of the rows, whatever files they lie in.
+    """Data that was read of a release: the SHA-256 of each file, and that of all rows, whatever files they lie in.
 
     That of the rows is over their sorted hashes: the same in any order, and whoever wrote the files.
     """
@@ -169,7 +169,7 @@ class ReleaseData:
 
 
 class ReleaseReader:
-    """What is read of a release, noted part by part."""
+    """Reads a release, and records the rows that were used."""
 
     def __init__(self, release: Path) -> None:
         self._release = release
@@ -180,11 +180,11 @@ class ReleaseReader:
         return bool(self._rows)
 
     def take(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Takes note of rows."""
+        """Records rows."""
         self._rows += [hashlib.sha256(canonical_json([what, row])).digest() for row in rows]
 
     def rows_of(self, config: str, split: str, names: Sequence[str], empty: str = "") -> Iterator[list[dict[str, Any]]]:
-        """The rows of a file, these columns of them, a part at a time; only the column ``empty`` may be without a value.
+        """Yields the rows of a file with these columns, in parts; only the column ``empty`` may have missing values.
 
         Raises:
             InputError: if the file is missing, or does not hold what the data contract says.
@@ -205,7 +205,7 @@ class ReleaseReader:
 
     @property
     def data(self) -> ReleaseData:
-        """All that was read."""
+        """All data that was read."""
         return ReleaseData(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
@@ -235,7 +235,7 @@ def read_batches(task: TrainingTask, reader: ReleaseReader | None = None) -> Ite
 
 
 def hash_files(release: Path, paths: Iterable[Path]) -> dict[str, str]:
-    """The SHA-256 of files of a release by their name in it."""
+    """Returns the SHA-256 of files of a release by their name in it."""
     return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}
 
 
@@ -282,7 +282,7 @@ BOUNDS = {
 
 
 def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with settings of a schedule that are numbers, and with those that are one of some words."""
+    """Returns problems of the settings of a schedule."""
     known = {"objective": (BOTH, REGRESSION, RANKING), "flow": (RATED, STRATEGY)}
     problems = [
         Problem(f"--{name}", f'"{settings[name]}" is not known', f"use one of these: {', '.join(some)}")
@@ -296,7 +296,7 @@ def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
 
 
 def find_trainer(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
-    """The trainer of a kind.
+    """Returns the trainer of a kind.
 
     Raises:
         InputError: if there is no such kind.
@@ -307,13 +307,13 @@ def find_trainer(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
 
 
 def check_kind(kind: str) -> list[Problem]:
-    """What is wrong with the name of a kind."""
+    """Returns problems of the name of a kind."""
     fix = f"use one of these: {', '.join(TRAINERS)}{nearest(kind, TRAINERS)}"
     return [] if kind in TRAINERS else [Problem("--kind", f'"{kind}" is not known', fix)]
 
 
 def check_arguments(kind: str, settings: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
+    """Returns problems of a kind, and of arguments that it does not take."""
     return check_kind(kind) or [
         Problem(
             f"--{name.replace('_', '-')}", f"does not apply to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}"

@@ -1,4 +1,4 @@
-"""Training: a student of a kind becomes a model folder, with what it is worth and its card."""
+"""Training of a model folder, with the quality of the model and its card."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ from empathy_eval.training.task import (
 
 
 class LengthBaseline(Length):
-    """The number of words, of which more is held to be kind."""
+    """The number of words, where more counts as empathetic."""
 
     higher_is_better = True
     form = f"{Length.form}|right:more-is-kind"
 
 
 class WordsBaseline(MeanMetric):
-    """The sum of what each word weighs: the log odds of its counts in winners over those in losers, as the shortcut audit has them."""
+    """The sum of word weights: log odds of counts in winners over those in losers, as in the shortcut audit."""
 
     reads = ()
 
@@ -79,7 +79,7 @@ class WordsBaseline(MeanMetric):
 
     @classmethod
     def of(cls, name: str, batches: Iterable[PairBatch], **settings: object) -> WordsBaseline:
-        """Learned from these pairs."""
+        """Learns the weights from these pairs."""
         kind, cold, pairs = Counter[str](), Counter[str](), 0
         for batch in batches:
             pairs += len(batch.ids)
@@ -92,7 +92,7 @@ class WordsBaseline(MeanMetric):
         return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
 
     def score(self, text: str) -> float:
-        """The sum over its words; one that was not seen weighs nothing."""
+        """Returns the sum over the words of a text; an unknown word has no weight."""
         return sum(self._weights.get(word, 0) for word in words(text)) / UNIT
 
 
@@ -103,7 +103,7 @@ Figures = dict[str, Any]
 
 
 def measure_quality(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
-    """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
+    """Returns ``metrics.json`` of a model learned from ``pairs`` pairs: accuracies by split that it was not trained on."""
     rows = [metric, *_baselines(task, pairs)]
     held_out = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
     configs = sorted({"pairs", "controls", *(CONTRASTS[name][0] for name in task.contrasts)})
@@ -118,7 +118,7 @@ def measure_quality(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figur
 
 
 def _baselines(task: TrainingTask, pairs: int) -> list[MeanMetric]:
-    """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
+    """Returns baselines: words alone on the model's own pairs and on those at equal closeness, length and positive words."""
     quiet, baselines = replace(task, progress=lambda pairs: None), list[MeanMetric]()
     settings = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
     # What a teacher taught has no pairs of its own.
@@ -164,7 +164,7 @@ def _accuracy_figures(estimate: Estimate | None, pairs: int) -> Figures:
 
 
 def _measure_own_contrasts(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
-    """The accuracies over the student's own contrasts that are not among those of the stand."""
+    """Returns the accuracies over the model's own contrasts that the evaluation does not have."""
     figures: Figures = {}
     for contrast in task.contrasts:
         config, winner, loser = CONTRASTS[contrast]
@@ -185,7 +185,7 @@ def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class TrainedModel(Result):
-    """A model that was trained: its folder, what it was made of (``config.json``) and what it is worth (``metrics.json``)."""
+    """A trained model: its folder, its settings (``config.json``) and its quality (``metrics.json``)."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -197,13 +197,13 @@ class TrainedModel(Result):
 
     @property
     def headline(self) -> dict[str, Estimate]:
-        """By split that it was not trained on how often it is right: at equal closeness where there are controls, else as released."""
+        """Accuracy by held-out split: at equal closeness where there are controls, else as released."""
         rows = {split: next(iter((tables.get(STANCE) or tables[RAW]).values())) for split, tables in self.metrics["splits"].items()}
         return {split: Estimate(row["accuracy"], row["low"], row["high"]) for split, row in rows.items()}
 
 
 def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
-    """Trains a student and writes its folder, whole or not at all; a model that is there already is replaced.
+    """Trains a model and writes its folder, whole or not at all; an older model in it is replaced.
 
     Raises:
         InputError: if the folder of the task is no English release or lacks its pairs, the kind is not known, or ``out`` is taken.

@@ -1,4 +1,4 @@
-"""Replies of a release under attack: a seeded sample of them, what attacks make of it, and how metrics score that."""
+"""Scores of replies under attack: a seeded sample of replies, their attacked texts, and how the scores change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released
 
 @dataclass(frozen=True)
 class AttackScores:
-    """What a scorer gave replies, row by row: before, and by attack under it. Higher is better; nan where there is no score.
+    """Scores of replies, row by row: before, and by attack under it. Higher is better; nan where there is no score.
 
     ``eligible`` says by attack which replies could be attacked.
     """
@@ -50,7 +50,7 @@ class AttackScores:
 
 @dataclass(frozen=True)
 class ScoreChanges:
-    """What one attack did to the scores of all replies, and of those of each variant."""
+    """Changes of scores under one attack, over all replies and by variant."""
 
     whole: ScoreChange
     by_variant: Mapping[str, ScoreChange]
@@ -59,7 +59,7 @@ class ScoreChanges:
 def score_changes(
     scores: AttackScores, variants: Sequence[str], clusters: Clusters, effect: StanceEffect, chance: ResamplingSettings
 ) -> dict[str, ScoreChanges]:
-    """The figures by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
+    """Returns the changes of scores by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
 
     All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
     """
@@ -78,7 +78,7 @@ def score_changes(
 
 
 def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: StanceEffect) -> ScoreChange:
-    """The figures from the sums of rows (rises, falls, change, 1), and those of resamples."""
+    """Returns the figures from sums of rows (rises, falls, change, 1), and from those of resamples."""
     if not counts[1]:
         return ScoreChange(*counts)
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without an eligible reply there is no figure
@@ -88,7 +88,7 @@ def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: S
 
 
 def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
-    """A change over the size of the stance effect, which is taken as it is; None where that is no unit."""
+    """Returns a change over the size of the stance effect, which counts as exact; None where that is no unit."""
     if effect.reason is not None:
         return None
     low, high = (None if end is None else round(end / abs(effect.number), PLACES) for end in (change.low, change.high))
@@ -96,7 +96,7 @@ def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
 
 
 def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: ResamplingSettings) -> dict[str, StanceEffect]:
-    """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
+    """Returns the stance effect by scorer, from the empathetic minus the apathetic score of each pair (nan: none), ``over`` these pairs."""
     sides = {name: (np.isfinite(pull), pull) for name, pull in pulls.items()}
     totals = {name: clusters.totals(np.column_stack([np.where(has, pull, 0), has])) for name, (has, pull) in sides.items()}
     drawn = resample_sums(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
@@ -125,7 +125,7 @@ ONE_IN, LEAST = 40, 50
 
 @dataclass(frozen=True)
 class ReplySample:
-    """Replies to attack, row by row: (pair, variant), and the reply; and their dialogues."""
+    """Replies to attack, row by row with (pair, variant), and their dialogues."""
 
     keys: Sequence[Key]
     replies: Sequence[Reply]
@@ -140,7 +140,7 @@ class ReplySample:
 
 @dataclass(frozen=True)
 class AttackedTexts:
-    """What attacks made of replies: by the name of each the texts, None where a reply is not eligible, and what its signature says."""
+    """Texts of replies under attack: by attack the texts (None where a reply is not eligible), and the signature."""
 
     replies: ReplySample
     texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class AttackedTexts:
 
     @classmethod
     def of(cls, attacks: Sequence[Attack], replies: ReplySample, seed: int) -> AttackedTexts:
-        """All replies under all attacks.
+        """Applies all attacks to all replies.
 
         Raises:
             JobError: if an attack fails, or gives what is no text.
@@ -166,12 +166,12 @@ class AttackedTexts:
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """The attack and the row of each text, reply after reply: what is known of a context or a reference serves all of them."""
+        """The attack and the row of each text, reply after reply, so that work on a context or a reference serves all of them."""
         rows = range(len(self.replies.keys))
         return [(attack, row) for row in rows for attack, texts in self.texts.items() if texts[row] is not None]
 
     def rows(self, metric: tuple[str, str], scores: AttackScores, effect: StanceEffect, chance: ResamplingSettings) -> list[AttackRow]:
-        """The row of each attack, of a scorer by its name and signature."""
+        """Returns the row of each attack, for a scorer with this name and signature."""
         name, signature = metric
         clusters = self.replies.clusters
         unit = signature_line(rises="strictly", effect=f"size,taken-as-it-is,{effect.over.replace(', ', ',').replace(' ', '-')}")
@@ -185,13 +185,13 @@ class AttackedTexts:
         ]  # fmt: skip
 
     def table(self, rows: Sequence[AttackRow], notes: Sequence[str], results: Sequence[MetricResult] = ()) -> AttackTable:
-        """The table of all rows."""
+        """Returns the table of all rows."""
         pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(result.fault for result in results if result.fault)
         return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(notes), faulty)
 
 
 def sample_replies(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
-    """Both variants of the pairs in those rows of a corpus, each beside the same variant of another dialogue."""
+    """Returns both variants of the pairs in those rows, each with the same variant of another dialogue."""
     pair_ids, dialogues = ([column[row] for row in rows] for column in (corpus.pair_ids, corpus.dialogues))
     replies, keys = list[Reply](), list[Key]()
     for place, other in enumerate(assign_other_replies(dialogues, pair_ids, seed)):
@@ -205,19 +205,19 @@ def sample_replies(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Conte
 
 
 def sample_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
-    """The rows of at most so many pairs, drawn by the SHA-256 of their ids, in their order."""
+    """Returns the rows of at most ``most`` pairs, in their order, drawn by the SHA-256 of their ids."""
     return draw_rows(pair_ids, "attacks", seed, most)
 
 
 def report_sample_size(pairs: int) -> int:
-    """How many pairs of so many a report has attacked."""
+    """Returns how many of so many pairs a report attacks."""
     return min(MOST, max(LEAST, pairs // ONE_IN))
 
 
 def attack_table(
     evaluation: Evaluation, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()
 ) -> AttackTable:
-    """The table of attacks on a sample of the pairs: every metric that can be asked scores what they make of it; ``more`` is told too."""
+    """Returns the table of attacks on a sample of the pairs, for every metric that can score new texts; ``more`` are further notes."""
     stage("attacks")
     pairs, seed = evaluation.pairs, evaluation.chance.seed
     rows = sample_rows(pairs.pair_ids, seed, most)
@@ -236,7 +236,7 @@ def attack_table(
 
 
 def _effects(scores: Sequence[MetricScores], evaluation: Evaluation) -> dict[str, StanceEffect]:
-    """The stance effect of each metric, from kind minus cold score by pair: at equal closeness where it has scores of controls."""
+    """Returns the stance effect of each metric: at equal closeness where it has scores of controls, else over released pairs."""
     equal = {metric.name: compare_pairs(metric, cells, TWO_BY_TWO[0]).pull for metric, _, cells in scores if cells}
     released = {metric.name: compare_pairs(metric, pairs, PAIRS[0]).pull for metric, pairs, cells in scores if not cells}
     effects = stance_effects(equal, evaluation.controls.clusters, EQUAL, evaluation.chance)
@@ -244,7 +244,7 @@ def _effects(scores: Sequence[MetricScores], evaluation: Evaluation) -> dict[str
 
 
 def _why_not(metric: object) -> str | None:
-    """Why a measure is not attacked; None if it is."""
+    """Returns the reason why a metric is not attacked; None if it is."""
     if not hasattr(metric, "statistics"):
         return "it is of whole sets of texts"
     if isinstance(metric, PrecomputedScores):
@@ -253,7 +253,7 @@ def _why_not(metric: object) -> str | None:
 
 
 def _scored(metrics: Sequence[Metric], attacked: AttackedTexts, evaluation: Evaluation) -> dict[str, MetricResult]:
-    """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
+    """Returns the results of metrics for attacked texts, reply after reply; references and contexts are unchanged."""
     replies, places = attacked.replies, attacked.places
     ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
     texts = [attacked.texts[attack][row] or "" for attack, row in places]
@@ -263,7 +263,7 @@ def _scored(metrics: Sequence[Metric], attacked: AttackedTexts, evaluation: Eval
 
 
 def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, attacked: AttackedTexts) -> AttackScores:
-    """The scores of the replies before and under attack, turned round where lower is better."""
+    """Returns the scores of replies before and under attack, negated where lower is better."""
     whole = np.column_stack([directed_scores(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
     under = {attack: np.full(len(whole), np.nan) for attack in attacked.texts}
     for (attack, row), value in zip(attacked.places, directed_scores(metric, scored.rows["attacked"]), strict=True):

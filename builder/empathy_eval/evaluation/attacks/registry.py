@@ -1,4 +1,4 @@
-"""Attacks by name: the built-in ones, those that installed packages add, and ``module:name``; and what they make of a reply."""
+"""Attacks by name (built-in, installed, or ``module:name``), and their application to a reply."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ECHOED = 30
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply to attack: its text, the turns before it, oldest first, the reply of another dialogue, and the code of their language.
+    """A reply to attack, with the turns before it (oldest first), the reply of another dialogue, and the code of the language.
 
     ``other`` is None where there is no other dialogue.
     """
@@ -40,20 +40,20 @@ class Reply:
 
 
 class Attack(Protocol):
-    """One way to change a reply."""
+    """The attack protocol: one way to change a reply."""
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         ...
 
     @property
     def version(self) -> object:
-        """What stands in the signature; another one whenever other texts come out."""
+        """The version in the signature; it changes whenever the texts change."""
         ...
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
-        """The attacked text; None where the reply is not eligible, as one without a name is not for an exchange of names.
+        """Returns the attacked text; None where the reply is not eligible, as one without a name for an exchange of names.
 
         All chance comes from ``draw``, which is seeded by the seed, the attack, the pair and the variant.
         """
@@ -61,12 +61,12 @@ class Attack(Protocol):
 
 
 def _pieces(text: str, language: str) -> list[str]:
-    """A text cut at white space, and round the characters of scripts that write none."""
+    """Splits a text at white space, and between characters of scripts without spaces."""
     return spaced(text, language).split()
 
 
 class ShuffledWords:
-    """The words of the reply in another order."""
+    """The words of the reply in a random order."""
 
     name, version = "shuffled", 1
 
@@ -91,7 +91,7 @@ class UnrelatedReply:
 
 
 class RepeatedEnding:
-    """The last words of the reply said again and again."""
+    """The reply with its last words repeated."""
 
     name, version = "repeated", 1
 
@@ -102,7 +102,7 @@ class RepeatedEnding:
 
 
 class DoubledReply:
-    """The whole reply said twice."""
+    """The whole reply twice."""
 
     name, version = "doubled", 1
 
@@ -112,7 +112,7 @@ class DoubledReply:
 
 
 class SeekerEcho:
-    """The seeker's own words after the reply: the first ones of the last turn."""
+    """The reply with the first words of the seeker's last turn after it."""
 
     name, version = "echo", 1
 
@@ -124,7 +124,7 @@ class SeekerEcho:
 
 @dataclass(frozen=True)
 class AppendedText:
-    """A fixed text after the reply, one of several: a flattering ending, or an instruction to the judge."""
+    """The reply with one of several fixed texts after it: a flattering ending, or an instruction to the judge."""
 
     name: str
     texts: Sequence[str]
@@ -138,7 +138,7 @@ class AppendedText:
 
 @dataclass(frozen=True)
 class ExchangedNames:
-    """Other names in the reply than the seeker gave: each for one of another group that nobody has said."""
+    """The reply with other names, each from another group of names and not used in the conversation."""
 
     names: GivenNames
     name: str = "names"
@@ -151,7 +151,7 @@ class ExchangedNames:
 
 
 class TypingErrors:
-    """Typing errors: in one word of six, of those with four letters or more, two letters exchanged, one left out, or one twice."""
+    """Typing errors in one of six words with four letters or more: two letters swapped, one omitted, or one doubled."""
 
     name, version = "typing-errors", 1
 
@@ -167,7 +167,7 @@ class TypingErrors:
 
 
 def _mistyped(piece: str, draw: Random) -> str:
-    """The piece with an error in its letters, the first one left alone."""
+    """Returns the piece with an error in its letters; the first letter is unchanged."""
     places = [place for place, sign in enumerate(piece) if sign.isalpha()][1:]
     differ = [place for place in places if piece[place - 1 : place].isalpha() and piece[place - 1] != piece[place]]
     how = draw.choice(("exchanged", "left out", "twice"))
@@ -199,7 +199,7 @@ FIX = "fix the attack, or leave it out"
 
 @dataclass(frozen=True)
 class Attacks:
-    """Attacks, the code of the language that they are for, and notes on those that it lacks the texts of.
+    """Attacks with the code of their language, and notes on attacks without texts in that language.
 
     ``every`` is true where none was named, and so all are meant.
     """
@@ -211,7 +211,7 @@ class Attacks:
 
 
 def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path | None = None, hint: str = BRING) -> Attacks:
-    """The attacks of those names, which the user typed; none named: all built-in ones. One of one's own may stand for itself.
+    """Finds attacks by the names that the user typed (none: all built-in ones); an attack object may stand among them.
 
     ``rules`` is a folder with an ``attacks.yaml`` and a ``names.yaml`` for the texts' language. A language without one goes without what
     needs it, and that is told, with a ``hint`` at what to do.
@@ -239,7 +239,7 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
 
 
 def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | None:
-    """What an attack is made with, of the file of its language; None where there is none."""
+    """Returns the settings of an attack from the file of its language; None without a file."""
     if name == "names":
         names = load_names(language, rules)
         return {"names": names} if names else None
@@ -250,7 +250,7 @@ def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | 
 
 
 def _checked(name: object, thing: Any) -> Attack:
-    """The thing itself, if it is an attack."""
+    """Returns the object, if it is an attack."""
     where = f'attack "{name}"'
     if isinstance(thing, type):
         raise input_error(where, f"{thing.__name__} is a class, not an attack", f"pass an instance instead: {thing.__name__}()")
@@ -264,7 +264,7 @@ def _checked(name: object, thing: Any) -> Attack:
 
 
 def apply_attack(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> str | None:
-    """What an attack makes of the reply of a pair and a variant, which are its ``key``; None where it is not eligible or stays as it was.
+    """Applies an attack to the reply of a ``key`` (pair, variant); None where the reply is not eligible or unchanged.
 
     Raises:
         JobError: if the attack fails, or gives what is no text.
@@ -281,7 +281,7 @@ def apply_attack(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) 
 
 
 def assign_other_replies(dialogues: Sequence[str], keys: Sequence[str], seed: int) -> list[int | None]:
-    """By row the row of another dialogue whose reply it is attacked with; None where all are of one.
+    """Returns by row the row of another dialogue whose reply replaces its own; None where all rows are of one dialogue.
 
     All rows, by the key of their pair, stand on a ring in an order drawn by the seed; each takes the next one of another dialogue, so that
     a row that comes or goes changes few others.

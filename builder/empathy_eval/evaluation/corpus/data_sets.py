@@ -1,4 +1,4 @@
-"""Data sets of dialogues beside each other, as in Table 1 of "EmpathyScore": size, turns, words, strategies, scenarios.
+"""Comparison of data sets of dialogues, as in Table 1 of "EmpathyScore": size, turns, words, strategies, scenarios.
 
 By role there are distinct n-grams and sentiment too.
 """
@@ -39,7 +39,7 @@ FIX = "name a release, a .jsonl or .json file of dialogues, or EmpatheticDialogu
 
 @dataclass(frozen=True)
 class DialogueTurns:
-    """The turns of a dialogue, and its scenario, None where nothing says one."""
+    """The turns of a dialogue, and its scenario, None where it is unknown."""
 
     turns: Sequence[Turn]
     scenario: str | None
@@ -47,7 +47,7 @@ class DialogueTurns:
 
 @dataclass(frozen=True)
 class Source:
-    """Dialogues by their ``name``, in their order, as often as they are asked for, and the ``language`` of the texts."""
+    """A named source of dialogues, which can be read repeatedly, and the ``language`` of the texts."""
 
     name: str
     path: Path
@@ -56,7 +56,7 @@ class Source:
 
 
 def source_of(path: Path) -> Source:
-    """The dialogues of a release, or of a file by its suffix.
+    """Returns the dialogues of a release, or of a file by its suffix.
 
     Raises:
         InputError: if it is neither; what is wrong with a file is raised as its dialogues are read, all at once.
@@ -73,7 +73,7 @@ def source_of(path: Path) -> Source:
 
 
 def _valid(path: Path, rows: Iterator[DialogueTurns | Problem]) -> Iterator[DialogueTurns]:
-    """The dialogues of a file, until there is a problem: then all problems are told at the end."""
+    """Yields the dialogues of a file up to the first problem; all problems are raised at the end."""
     problems, empty = list[Problem](), True
     for row in rows:
         if isinstance(row, Problem):
@@ -126,7 +126,7 @@ def _turn(turn: Mapping[str, Any]) -> Turn:
 
 
 def _of_table(path: Path) -> Iterator[DialogueTurns | Problem]:
-    """EmpatheticDialogues: a row an utterance, those of a conversation together; the first speaker tells of the emotion ``context``."""
+    """Yields dialogues of EmpatheticDialogues: one row per utterance; the first speaker is the seeker, with the emotion ``context``."""
     lines = csv_rows(path)
     _, head = next(lines, (0, list[str]()))
     if missing := [name for name in COLUMNS if name not in head]:
@@ -161,7 +161,7 @@ PLACES = 6
 
 @dataclass(frozen=True)
 class RoleFigures:
-    """The turns of a role, its mean words a turn, distinct n-grams over all n-grams by n, and VADER's mean compound score (English)."""
+    """Figures of a role: turns, mean words per turn, distinct n-grams over all n-grams by n, mean VADER compound score (English)."""
 
     turns: int
     words: float | None
@@ -186,7 +186,7 @@ class DataSet:
 
 @dataclass(frozen=True, repr=False)
 class Described(LongForm):
-    """Data sets beside each other, and those of the paper; ``budget`` is the number of words that distinct n-grams are of."""
+    """Figures of data sets, and those of the paper; ``budget`` is the number of words behind distinct n-grams."""
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, "data", "role", "figure", "value", "signature")
     numbers: ClassVar[tuple[str, ...]] = ("value",)
@@ -211,7 +211,7 @@ class Described(LongForm):
 
 
 class _Counts:
-    """What is counted of a data set, dialogue by dialogue."""
+    """Counts of a data set, dialogue by dialogue."""
 
     def __init__(self, source: Source) -> None:
         vader = Vader() if source.language == ENGLISH else None
@@ -244,7 +244,7 @@ class _Counts:
             self._kept[role] += len(turn_words)
 
     def data_set(self, budget: int) -> DataSet:
-        """The figures, distinct n-grams over so many words."""
+        """Returns the figures, with distinct n-grams over the first ``budget`` words."""
         utterances = sum(self.turns.values())
         turns, length = utterances / self.dialogues, sum(self.words.values()) / utterances
         roles = {role: self._role(role, budget) for role in ROLES if self.turns[role]}
@@ -261,7 +261,7 @@ class _Counts:
 
 
 def _distinct(turns: Sequence[Sequence[str]], order: int, budget: int) -> float | None:
-    """Different n-grams over all n-grams within turns, of the first so many words; None without an n-gram."""
+    """Returns distinct n-grams over all n-grams within turns, over the first ``budget`` words; None without an n-gram."""
     grams, count, left = set[tuple[str, ...]](), 0, budget
     for turn in turns:
         cut = turn[:left]
@@ -273,7 +273,7 @@ def _distinct(turns: Sequence[Sequence[str]], order: int, budget: int) -> float 
 
 
 def describe(paths: Sequence[Path]) -> Described:
-    """The data sets of releases and files beside each other, and those of the paper.
+    """Returns the figures of releases and files of dialogues, and those of the paper.
 
     Raises:
         InputError: for what is neither, a faulty file, and two of one name.
@@ -293,7 +293,7 @@ def describe(paths: Sequence[Path]) -> Described:
 
 
 def figures_of(row: DataSet) -> Mapping[str, float | int | None]:
-    """The figures of a data set by their names in a table."""
+    """Returns the figures of a data set by their names in a table."""
     table: dict[str, float | int | None] = {
         "dialogues": row.dialogues, "utterances": row.utterances, "utterances a dialogue": row.turns, "words an utterance": row.words,
         "strategies": row.strategies, "scenarios": row.scenarios,

@@ -51,7 +51,7 @@ QUESTION = re.compile("[?\N{ARABIC QUESTION MARK}\N{FULLWIDTH QUESTION MARK}]+")
 
 
 def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
-    """How long the texts are, in words; ``counts`` are of bins of ``bin`` words, the first from 0."""
+    """Returns the lengths of texts in words; ``counts`` are of bins of ``bin`` words, from 0."""
     texts = {"reference": pairs.references, **pairs.variants}
     texts |= {name: controls.variants[name] for name in CONTROLS if len(controls)}
     length = Length(pairs.language)
@@ -68,7 +68,7 @@ def _lengths(name: str, texts: Sequence[str], length: Length) -> dict[str, Any]:
 
 
 def count_manners(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
-    """How many texts have each manner, near and far, and each device; empty where none is known."""
+    """Returns the number of texts by manner (near and far) and by device; empty where none is planned."""
     near, device = (Counter(pairs.groups.get(name, ())) for name in WAYS)
     far = Counter(controls.groups.get(FAR_WAY, ()))
     if APART.issuperset({*near, *far, *device}):
@@ -82,7 +82,7 @@ def count_manners(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
 
 
 def strategy_use(release_dir: Path) -> dict[str, Any]:
-    """How often each phase and strategy is used in each tenth of a dialogue's helper turns, as planned."""
+    """Returns how often each phase and strategy is planned in each tenth of a dialogue's helper turns."""
     phases, strategies = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     for path in files_of(release_dir, "dialogues"):
         for batch in table_batches(path, ["turns"]):
@@ -102,7 +102,7 @@ def strategy_use(release_dir: Path) -> dict[str, Any]:
 
 
 def length_by_part(pairs: Corpus, controls: Corpus, release_dir: Path) -> dict[str, Any]:
-    """What each variant says in each tenth of a dialogue's helper turns: the mean number of its words and of its questions.
+    """Returns by variant the mean number of words and of questions in each tenth of a dialogue's helper turns.
 
     ``texts`` are those that the means are over, None where there are none. Of the strategies that far texts were planned with there are
     ``counts``; near texts keep those of the reference. All are of the turns that are pairs.
@@ -144,7 +144,7 @@ def _depth(name: str, texts: Sequence[str], parts: Sequence[int], length: Length
 
 
 def part_by_pair(release_dir: Path) -> dict[str, int]:
-    """By pair id the tenth of its dialogue that each helper turn is in, from 0."""
+    """Returns by pair id the tenth of its dialogue that the helper turn is in, from 0."""
     part_of_pair = dict[str, int]()
     for path in files_of(release_dir, "dialogues"):
         for batch in table_batches(path, ["dialogue_id", "turns"]):
@@ -155,7 +155,7 @@ def part_by_pair(release_dir: Path) -> dict[str, int]:
 
 
 def part_of(number: int, of: int) -> int:
-    """The part of a dialogue, from 0, that its helper turn of that number is in, of so many."""
+    """Returns the part of a dialogue, from 0, of helper turn ``number`` out of ``of``."""
     return (2 * number + 1) * PARTS // (2 * of)
 
 
@@ -165,7 +165,7 @@ def _counts(counted: Mapping[tuple[str, int], int], names: Sequence[str]) -> lis
 
 
 def examples(release_dir: Path, language: str = ENGLISH) -> list[dict[str, Any]]:
-    """Up to three pairs: at the quartiles of the apathetic edit ratio of those without a flag, with all four cells if any has them.
+    """Returns up to three pairs: at the quartiles of the apathetic edit ratio of pairs without a flag, with all four cells if possible.
 
     A dialogue that has a flag gives no example.
     """
@@ -205,7 +205,7 @@ def _example(row: dict[str, Any], language: str) -> dict[str, Any]:
 
 
 def changes(before: str, after: str, language: str = ENGLISH) -> list[list[str]]:
-    """The way from one text to another in ``[same | removed | added, words]``, with the fewest words changed."""
+    """Returns the shortest word-level edits from one text to another, as ``[same | removed | added, words]``."""
     first, second = (spaced(text, language).split() for text in (before, after))
     pieces: list[list[str]] = []
     for same, group in groupby(Levenshtein.opcodes(first, second), key=lambda step: step.tag == "equal"):
@@ -217,7 +217,7 @@ def changes(before: str, after: str, language: str = ENGLISH) -> list[list[str]]
 
 
 def release_summary(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """What the report tells of how a release was made: the part of its manifest that counts what was left out, and its settings."""
+    """Returns the part of a manifest that the report shows: settings, and counts of rejected and missing items."""
     summary = facts["summary"]
     return {
         **{name: facts[name] for name in ("name", "version", "date", "identity", "configuration", "software", "withdrawn")},
@@ -246,7 +246,7 @@ MANNERS = {STANCE: "manner", STANCE_NEAR: "manner, near", STANCE_FAR: "manner, f
 
 @dataclass(frozen=True)
 class Grouping:
-    """The comparisons of a contrast, each with its group (``labels``): their dialogues, and their statistics by metric.
+    """A breakdown of a contrast: its corpus, the group of each comparison (``labels``), and statistics by metric.
 
     ``mixed`` says that near and far texts stand on one side. Their scores have no spread and no curve in common, so there is neither
     an effect nor an area.
@@ -266,7 +266,7 @@ class Grouping:
         return sort_labels(self.labels, self.known)
 
     def of(self, metric: str) -> Statistics:
-        """The statistics of a metric; where near and far are mixed, by side those of all near, then of all far comparisons."""
+        """Returns the statistics of a metric; where near and far are mixed, by side all near comparisons, then all far ones."""
         statistics = self.statistics[metric]
         if not self.mixed:
             return statistics
@@ -281,7 +281,7 @@ class Grouping:
 
 
 def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpus, cells: Mapping[str, Statistics]) -> Iterator[Grouping]:
-    """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
+    """Yields every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner if known."""
     (raw,) = PAIRS
     of = {contrast.name: contrast for contrast in TWO_BY_TWO}
     whole = {name: cell for name, cell in cells.items() if _any_scored(cell)}
@@ -305,5 +305,5 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
 
 
 def _any_scored(statistics: Statistics) -> bool:
-    """Whether some pair has scores of all its texts."""
+    """Returns whether some pair has scores of all its texts."""
     return bool((~np.any([np.isnan(rows).any(axis=1) for rows in statistics.values()], axis=0)).any())

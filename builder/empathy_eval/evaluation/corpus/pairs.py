@@ -1,4 +1,4 @@
-"""The texts of a release as columns: pairs, pairs with controls, and pairs as the contrast checks had them before them."""
+"""The texts of a release as columns: pairs, pairs with controls, whole dialogues, and first candidates of pairs."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from empathy_eval.statistics.estimate import Clusters
 
 
 class ContextChunk(NamedTuple):
-    """The contexts of some pairs: different texts and roles (of Arrow), by turn which of them it has, and by pair where its turns begin."""
+    """Contexts of some pairs: distinct texts and roles (of Arrow), their index by turn, and the first turn of each pair."""
 
     texts: Any
     roles: Sequence[str]
@@ -52,7 +52,7 @@ class ContextChunk(NamedTuple):
     begins: NDArray[np.int64]
 
     def last_role(self, row: int) -> str | None:
-        """Whose the last turn before a pair is; None where there is no turn."""
+        """Returns the role of the last turn before a pair; None without a turn."""
         turn = int(self.begins[row + 1]) - 1
         return self.roles[self.role_of[turn]] if turn >= self.begins[row] else None
 
@@ -63,7 +63,7 @@ class ContextChunk(NamedTuple):
 
 
 class Contexts(Sequence[Context]):
-    """The contexts of all pairs of a config, in their order; each is made when it is asked for."""
+    """The contexts of all pairs of a config, in their order; each is made on access."""
 
     def __init__(self, parts: Sequence[ContextChunk]) -> None:
         self._parts = parts
@@ -71,7 +71,7 @@ class Contexts(Sequence[Context]):
 
     @property
     def last_roles(self) -> list[str | None]:
-        """Whose the last turn of each is; None where there is no turn."""
+        """The role of the last turn of each context; None without a turn."""
         return [part.last_role(row) for part in self._parts for row in range(len(part.begins) - 1)]
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class Contexts(Sequence[Context]):
 
 
 def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS, name: str = "context") -> Contexts:
-    """The contexts of a config, in the column of that name.
+    """Reads the contexts of a config from the column of that name.
 
     Raises:
         InputError: if a file is not there or is no parquet, or a turn of a context is empty.
@@ -102,7 +102,7 @@ def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS
 
 
 def known_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
-    """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
+    """Yields for each pair the union of ``known`` over the seeker's turns before it.
 
     Raises:
         InputError: as :func:`read_contexts`.
@@ -115,7 +115,7 @@ def known_before(release_dir: Path, config: str, known: Callable[[str], set[int]
 
 
 def contexts_at(release_dir: Path, config: str, rows: Sequence[int], splits: Sequence[str] = SPLITS) -> list[Context]:
-    """The contexts of a few pairs of a config, by their rows, which go up: nothing of the others is kept.
+    """Reads the contexts of a few pairs by their rows, in rising order; the other contexts are not kept.
 
     Raises:
         InputError: as :func:`read_contexts`.
@@ -154,7 +154,7 @@ PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})(-r[1-9][0-9]{0,3})?-t[0-9]{2,4}"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs column by column, all of one length: the texts, and what pairs are grouped by; and the language."""
+    """Pairs as columns of equal length: texts, groups of breakdowns, contexts; and the language."""
 
     pair_ids: list[str]
     dialogues: list[str]
@@ -174,12 +174,12 @@ class Corpus:
         return Clusters.of(self.dialogues, self.scenario_ids)
 
     def of_equal_length(self, first: str, second: str) -> NDArray[np.bool_]:
-        """By pair whether two variants are of equal length: the longer has at most ``LENGTH_WITHIN`` of its words more."""
+        """Returns by pair whether the longer of two variants has at most ``LENGTH_WITHIN`` of its words more."""
         lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (first, second)]
         return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
 
     def take(self, rows: Sequence[int], contexts: Sequence[Context]) -> Corpus:
-        """The pairs of these rows, with these contexts."""
+        """Returns the pairs of these rows, with these contexts."""
 
         def some(values: Any) -> Any:
             return {name: some(value) for name, value in values.items()} if isinstance(values, dict) else [values[row] for row in rows]
@@ -188,17 +188,17 @@ class Corpus:
         return replace(self, contexts=contexts, **{name: some(getattr(self, name)) for name in names})
 
     def pairs(self, variants: Sequence[str]) -> Pairs:
-        """Some variants of all pairs, for a metric."""
+        """Returns some variants of all pairs, for a metric."""
         return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
 
 
 def draw_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
-    """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
+    """Draws the rows of at most ``most`` pairs by the SHA-256 of their ids, in their order; a smaller sample is part of a larger one."""
     return sorted(draw_in_order(pair_ids, what, seed, most))
 
 
 def draw_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
-    """The same in the order in which they are drawn."""
+    """Draws the same rows, in the order of the draw."""
     return sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))[:most]
 
 
@@ -206,7 +206,7 @@ def read_corpus(
     release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS,
     language: str = ENGLISH,
 ) -> Corpus:  # fmt: skip
-    """The pairs of a config; ``language`` is the code of the texts' language.
+    """Reads the pairs of a config; ``language`` is the code of the texts' language.
 
     Raises:
         InputError: if a file is not there or is no parquet.
@@ -226,7 +226,7 @@ def read_corpus(
 
 
 def read_dialogues(release_dir: Path, variants: Sequence[str], splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> Corpus:
-    """Whole dialogues in the place of pairs: all helper turns of each variant joined, of those dialogues that have all of these variants.
+    """Reads whole dialogues as pairs: all helper turns of a variant joined, of dialogues that have all of these variants.
 
     Raises:
         InputError: if a file is no parquet, or does not hold what the data contract says.
@@ -246,7 +246,7 @@ def read_dialogues(release_dir: Path, variants: Sequence[str], splits: Sequence[
 
 
 def _contrasts(path: Path) -> Iterator[TableRow]:
-    """The rows of a file of whole dialogues."""
+    """Yields the rows of a file of whole dialogues."""
     for batch in table_batches(path, OPTIONAL[CONTRASTS].names):
         if batch.schema.types != OPTIONAL[CONTRASTS].types or any(column.null_count for column in batch.columns):
             raise input_error(path, "does not match the data contract", WHOLE)
@@ -254,7 +254,7 @@ def _contrasts(path: Path) -> Iterator[TableRow]:
 
 
 def _manners(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
-    """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
+    """Reads the columns of manners, devices and voices, with a label for texts without one; older releases have no such columns."""
     schemas = [schema_of(path).names for path in files_of(release_dir, config, splits)]
     columns = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in own for own in schemas)}
     manner = WAYS[0]
@@ -276,18 +276,18 @@ def check_rows(release_dir: Path) -> None:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All pairs as the contrast checks had them before them: those that differ from the release, and where the others are in it."""
+    """First candidates of all pairs: texts that differ from the release, and the released rows of the other pairs."""
 
     corpus: Corpus
     same: NDArray[np.int64]
 
     def without_texts(self) -> Candidates:
-        """What is left to know once they are scored: the memory of the texts is free again."""
+        """Returns the candidates without their texts, which frees memory once they are scored."""
         return replace(self, corpus=replace(self.corpus, references=[], variants={}, contexts=()))
 
 
 def read_candidates(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
-    """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
+    """Reads for each helper turn the first text of each variant that only a contrast check could refuse; None if none was refused.
 
     A turn counts if it has both variants. Those that are as released are rows of ``same``.
     """
@@ -325,7 +325,7 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
 
 
 def _first_of(rows: list[TableRow]) -> TableRow | None:
-    """Of a variant's texts, in the order they were judged, the first that only a contrast check could refuse; None if there is none.
+    """Returns of a variant's texts, in order, the first that only a contrast check could refuse; None if there is none.
 
     Where one of several candidates was released, those before and after it are left out: what was refused there was not in its place.
     """
@@ -344,7 +344,7 @@ def _first_of(rows: list[TableRow]) -> TableRow | None:
 
 
 def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
-    """The texts of variants that reached the checks and are not released, in order; none where a release has no such file.
+    """Yields the texts of variants that were checked and not released, in order; none where a release has no such file.
 
     Raises:
         InputError: if the file is none of a release's.
@@ -360,7 +360,7 @@ def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
 
 
 def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
+    """Yields (pair id, dialogue, index of the turn) of helper turns, in the order of the dialogues."""
     turns_of: dict[str, list[int]] = {}
     for pair_id in sorted(pair_ids):
         dialogue_id, turn = parts_of(pair_id)
@@ -375,6 +375,6 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
 
 
 def sort_labels(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
-    """The different labels: those ``known`` in their order, others by name, and last those of texts without a way."""
+    """Returns the distinct labels: ``known`` ones in their order, others by name, and last those of texts without a manner."""
     rank = {name: number for number, name in enumerate(known)}
     return sorted(set(labels), key=lambda label: (label in APART, rank.get(label, len(rank)), label))

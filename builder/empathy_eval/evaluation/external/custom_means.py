@@ -1,4 +1,4 @@
-"""Texts of one's own, scored: the mean of each metric and system, and every two systems over the contexts that both answer."""
+"""Results of custom texts: the mean of each metric and system, and comparisons of systems over shared contexts."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CorpusMean:
 
 @dataclass(frozen=True)
 class SystemGap:
-    """The first system minus the second over the contexts that both answer; ``left_out`` contexts only one of them does.
+    """The first system minus the second over the contexts that both answer; ``left_out`` contexts have one answer only.
 
     ``difference`` is None where there is no such context.
     """
@@ -59,7 +59,7 @@ class SystemGap:
 
 @dataclass(frozen=True, repr=False)
 class CustomTextResults(LongForm):
-    """What metrics say of texts of one's own."""
+    """Means, comparisons, warnings and faults of metrics over custom texts."""
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
     numbers: ClassVar[tuple[str, ...]] = NUMBERS
@@ -103,7 +103,7 @@ def compare_systems(scores: CustomScores, chance: ResamplingSettings = CHANCE) -
 
 @dataclass(frozen=True)
 class _SystemTexts:
-    """The texts of a system that have a score: the contexts they answer, and the sums of statistics of each."""
+    """The scored texts of a system: their contexts, and the sums of statistics of each context."""
 
     texts: int
     contexts: tuple[str, ...]
@@ -116,13 +116,13 @@ class _SystemTexts:
         return cls(len(rows), tuple(dict.fromkeys(names)), clusters.totals(column.statistics[rows]))
 
     def at(self, contexts: Sequence[str]) -> Array:
-        """The sums of these contexts, in this order."""
+        """Returns the sums of these contexts, in this order."""
         place = {name: row for row, name in enumerate(self.contexts)}
         return self.totals[[place[name] for name in contexts]]
 
 
 def _alone(count: int) -> Clusters:
-    """So many contexts, each by itself, of one stratum."""
+    """Returns clusters of one context each, in one stratum."""
     return Clusters(np.arange(count), np.zeros(count, dtype=np.int64))
 
 

@@ -1,4 +1,4 @@
-"""Texts to score that are no pairs: replies of one's own from a file, or texts of a release by their names."""
+"""Custom texts to score: replies from a file, or texts of a release by their names; and their scores."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class CustomTexts:
 
 
 def read_texts(path: Path) -> CustomTexts:
-    """The texts of a JSONL file, under the schema ``own_text``; a text without an item is called by its line, ``line 3``.
+    """Reads a JSONL file under the schema ``own_text``; a text without an item is named by its line, ``line 3``.
 
     A line of preferences (``prompt``, ``chosen``, ``rejected``) is two texts, of the systems ``chosen`` and ``rejected``.
 
@@ -109,7 +109,7 @@ def read_texts(path: Path) -> CustomTexts:
 
 
 def _texts_of(row: dict[str, Any], line: str) -> list[dict[str, Any]]:
-    """The texts of a valid line: one, or the chosen reply and the rejected one."""
+    """Returns the texts of a valid line: one, or the chosen reply and the rejected one."""
     if "reply" in row:
         return [{"item": line, **row}]
     name, split = row.get("item", row.get("pair_id", line)), {"split": row["split"]} if "split" in row else {}
@@ -127,7 +127,7 @@ def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> CustomTexts:
 
 
 def texts_of_release(release_dir: Path, names: Collection[str], splits: Sequence[str] = SPLITS) -> CustomTexts:
-    """Those texts of a release whose names, ``pair_id:variant``, are wanted; a variant is a system, and a dialogue is drawn together.
+    """Reads texts of a release by name, ``pair_id:variant``; a variant is a system, and a dialogue is resampled as a whole.
 
     Raises:
         InputError: if it is no release.
@@ -157,7 +157,7 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """What a metric gave the texts: their statistics, rows of nan for texts without a score."""
+    """The statistics of a metric, with rows of nan for texts without a score."""
 
     metric: Metric
     statistics: Array
@@ -175,7 +175,7 @@ class MetricColumn:
 
 @dataclass(frozen=True)
 class DomainWarning:
-    """Texts that a metric was not made for, by one reason: how many of all, and the first of them."""
+    """Texts outside the domain of a metric, for one reason: how many of all, and the first of them."""
 
     metric: str
     reason: str
@@ -190,7 +190,7 @@ class DomainWarning:
 
 @dataclass(frozen=True)
 class CustomScores:
-    """All columns, in the order asked for; ``faults`` say what failed, ``outside`` what a metric warns of."""
+    """All columns in order, with ``faults`` of metrics and warnings on texts ``outside`` their domain."""
 
     texts: CustomTexts
     columns: tuple[MetricColumn, ...]
@@ -205,7 +205,7 @@ class CustomScores:
 def score_custom_texts(
     texts: CustomTexts, selection: MetricSelection, precomputed: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN
 ) -> CustomScores:
-    """Scores all texts by all metrics, and looks up what is given.
+    """Scores all texts by all metrics, and looks up precomputed scores.
 
     Raises:
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
@@ -237,7 +237,7 @@ def _refuse_unfit(texts: CustomTexts, selection: MetricSelection) -> None:
 
 
 def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
-    """What a metric warns of, by reason in the order in which they come first."""
+    """Yields the warnings of a metric, by reason in the order of first occurrence."""
     if not isinstance(metric, RangeAware):
         return
     rows: dict[str, list[int]] = defaultdict(list)
@@ -249,7 +249,7 @@ def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
 
 
 def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedScores:
-    """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``item`` and ``score``; other columns are passed over.
+    """Reads scores of a CSV, TSV or JSONL file with the columns ``item`` and ``score``; other columns are ignored.
 
     Raises:
         InputError: for another suffix, unknown items, scores given twice and what is no number; all at once.
@@ -265,7 +265,7 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
 
 
 def write_own_items(path: Path, scores: CustomScores) -> None:
-    """Writes a row a metric and text, as parquet or CSV; a text without a score has an empty one."""
+    """Writes one row per metric and text, as parquet or CSV; a text without a score has an empty cell."""
     rows = (
         {
             "metric": column.metric.name, "item": item, "system": system, "score": None if math.isnan(value) else value,

@@ -1,4 +1,4 @@
-"""Failure cases: the texts that a metric, a judge and people, or the stance, place furthest apart, and how often by what they are."""
+"""Failure cases: texts on which a metric, a judge and people (or the stance) disagree most, and their counts by group."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Text = tuple[str, str]
 
 @dataclass(frozen=True)
 class Truth:
-    """What people gave texts on average by a criterion."""
+    """Mean human ratings of texts by a criterion."""
 
     criterion: str
     scores: Mapping[Text, float]
@@ -44,7 +44,7 @@ FLAG = "crisis"
 
 
 def read_item_scores(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[Text, float]]:
-    """What scorers gave the four variants, from the file of scores that ``score`` writes; ``better`` is by scorer whether higher is better.
+    """Reads scores of the four variants from the file of ``score``; ``better`` is by scorer whether higher is better.
 
     Scorers that it does not name, or without a better end, are passed over.
     """
@@ -71,7 +71,7 @@ def _rows(items: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _About:
-    """What is told of a text beside its scores."""
+    """Facts on a text beside its scores."""
 
     dialogue: str
     groups: Mapping[str, str]
@@ -82,7 +82,7 @@ class _About:
 def find_failures(
     release_dir: Path, scores: Mapping[str, Mapping[Text, float]], better: Mapping[str, bool | None], most: int, people: Truth | None = None
 ) -> Failures:
-    """The failure cases of scorers of a release: at most ``most``, those with the largest spread first, equal ones by their names.
+    """Returns at most ``most`` failure cases, the largest spread first, equal ones by name.
 
     Each scorer's scores become ranks among the texts that all have, from 0 (worst) to 1 (best), equal scores sharing a rank:
     (midrank - 1/2) / texts. So does what ``people`` gave or, without them, the stance. The spread of a text is its highest rank minus its
@@ -117,7 +117,7 @@ def find_failures(
 
 
 def _groups(shared: Sequence[Text], about: Mapping[Text, _About], spread: Any, chosen: set[int]) -> Iterator[FailureGroup]:
-    """By what texts are the number of texts and of cases among them, and their mean spread."""
+    """Yields by group the number of texts and of cases, and the mean spread."""
     rows: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row, text in enumerate(shared):
         for by, label in about[text].groups.items():
@@ -130,7 +130,7 @@ def _groups(shared: Sequence[Text], about: Mapping[Text, _About], spread: Any, c
 
 
 def _about(release_dir: Path, shared: Sequence[Text]) -> dict[Text, _About]:
-    """What texts are: their dialogue, what they are counted by, the seeker's turns just before, and the text."""
+    """Returns facts on texts: dialogue, groups, the seeker's turns just before, and the text."""
     about_text, texts = dict[Text, _About](), set(shared)
     for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
         corpus = read_corpus(release_dir, config, PAIR_VARIANTS if config == "pairs" else CELLS, contexts=True)

@@ -1,4 +1,4 @@
-"""Judges on the stand: what annotations say of the texts of pairs, a criterion a row, as scores that are given."""
+"""Judges as metrics: annotations of pairs' texts as precomputed scores, one row per criterion."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MADE = "annotate the release, and release it again with --annotations DIR; or sc
 
 @dataclass(frozen=True)
 class JudgedCriterion:
-    """What a judge was asked of a text, or of a ``whole`` dialogue: by which rubric, and for which of its criteria."""
+    """A criterion of a rubric by which a judge rated texts, or ``whole`` dialogues."""
 
     teacher: str
     rubric: str
@@ -48,13 +48,13 @@ class JudgedCriterion:
 
     @property
     def row(self) -> str:
-        """``teacher/rubric:criterion``: what its row on the stand is called."""
+        """The name of its row: ``teacher/rubric:criterion``."""
         return f"{self.judge}:{self.name}"
 
 
 @dataclass(frozen=True)
 class ReleaseAnnotations:
-    """Ratings of the texts of a release: the columns of ``COLUMNS`` part by part, as often as they are asked for.
+    """Ratings of the texts of a release: the columns of ``COLUMNS`` in parts, which can be read repeatedly.
 
     ``rubrics`` hold, by hash, what the rubrics say; of packaged ones it is known without.
     """
@@ -64,7 +64,7 @@ class ReleaseAnnotations:
     rubrics: Mapping[str, Mapping[str, Any]]
 
     def criteria(self) -> list[JudgedCriterion]:
-        """All there are, in the order in which they come first."""
+        """Returns all criteria, in the order of first occurrence."""
         names = ("teacher", "rubric", "rubric_hash", "criterion", "whole")
         parts = (zip(*(part.column(name).to_pylist() for name in names), strict=True) for part in self._of_texts())
         return [JudgedCriterion(*row) for row in dict.fromkeys(row for rows in parts for row in rows)]
@@ -122,7 +122,7 @@ class ReleaseAnnotations:
         return PrecomputedScores(criterion.row, signature, scores, better == "high", family=criterion.judge, whole=criterion.whole)
 
     def _of_texts(self) -> Iterator[pa.RecordBatch]:
-        """The rows on texts that have a value, with whether they are of whole dialogues, which stand in the place of pairs."""
+        """Yields the rows on texts with a value, and whether they are of whole dialogues, whose ids replace those of pairs."""
         for part in map(_with_wholes, self.parts()):
             rows = part.filter(pc.and_(part.column("pair_id").is_valid(), part.column("value").is_valid()))
             if rows.num_rows and any(column.null_count for column in rows.columns):
@@ -132,7 +132,7 @@ class ReleaseAnnotations:
             yield rows
 
     def _better(self, criterion: JudgedCriterion) -> str:
-        """Which end of its values is the better one.
+        """Returns the better end of a criterion's values.
 
         Raises:
             InputError: if nothing says it.
@@ -148,7 +148,7 @@ class ReleaseAnnotations:
 
 
 def _with_wholes(part: pa.RecordBatch) -> pa.RecordBatch:
-    """Ratings with whole dialogues in the place of pairs; of a dialogue with its references, which no contrast is of, there is none."""
+    """Returns ratings with dialogue ids for whole dialogues; ratings of reference dialogues are dropped, as no contrast has them."""
     whole = part.column("pair_id").is_null()
     unit = pc.if_else(
         pc.and_(whole, part.column("variant").is_null()), None, pc.coalesce(part.column("pair_id"), part.column("dialogue_id"))
@@ -161,7 +161,7 @@ _SAID = pa.schema([COLUMNS.field(name) for name in ("pair_id", "variant", "sampl
 
 
 def release_annotations(release_dir: Path) -> ReleaseAnnotations:
-    """The ratings that a release holds.
+    """Returns the ratings that a release holds.
 
     Raises:
         InputError: if it holds none, or a file is damaged or of other columns.
@@ -173,7 +173,7 @@ def release_annotations(release_dir: Path) -> ReleaseAnnotations:
 
 
 def read_judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None = None) -> list[PrecomputedScores]:
-    """The judges that are named, of the annotations handed in or of those that the release holds; all where none is named.
+    """Reads the named judges (none named: all) from the given annotations, or from those of the release.
 
     Those of whole dialogues are ``whole``, and their scores are of dialogues in the place of pairs.
 
@@ -210,7 +210,7 @@ _NAMED = pa.schema(
 
 
 def _flow(part: pa.RecordBatch) -> pa.RecordBatch:
-    """The strategies that a judge names, as values of the criterion ``flow``."""
+    """Returns the strategies that a judge names, as values of the criterion ``flow``."""
     names = [strategy.name for strategy in load_taxonomy().strategies]
     used = [names.index(name) for name in part.column("named").to_pylist()]
     values = strategy_flow(part.column("ideal").to_pylist(), used) if used else []
@@ -221,7 +221,7 @@ def _flow(part: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def _of(part: pa.RecordBatch, criterion: JudgedCriterion) -> pa.RecordBatch:
-    """The rows of one criterion of one judge."""
+    """Returns the rows of one criterion of one judge."""
     key = {
         "teacher": criterion.teacher,
         "rubric": criterion.rubric,
@@ -236,20 +236,20 @@ def _of(part: pa.RecordBatch, criterion: JudgedCriterion) -> pa.RecordBatch:
 
 
 def _comparable(scores: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
-    """Without what has nothing to be compared with: of a pair both variants stay, of its controls both or none."""
+    """Returns scores of complete pairs: of a pair both variants, of its controls both or none."""
     pairs = {pair for pair, _ in scores if all((pair, name) in scores for name in PAIR_VARIANTS)}
     whole = {pair for pair in pairs if all((pair, name) in scores for name in CELLS)}
     return {(pair, name): value for (pair, name), value in scores.items() if pair in (whole if name in CONTROLS else pairs)}
 
 
 def _packaged(criterion: JudgedCriterion) -> Mapping[str, Any] | None:
-    """A packaged rubric, if it is the one that the judge went by."""
+    """Returns a packaged rubric, if the judge used exactly this one."""
     rubric = load_rubric(data_folder("rubrics") / f"{criterion.rubric}.yaml") if criterion.rubric in packaged_rubrics() else None
     return asdict(rubric) if rubric and rubric.hash == criterion.rubric_hash else None
 
 
 def _listed(criteria: Sequence[JudgedCriterion]) -> list[str]:
-    """What there is, a judge each with the criteria that may follow it."""
+    """Returns the judges, each with its criteria, for messages."""
     by: dict[str, list[str]] = {}
     for criterion in criteria:
         by.setdefault(criterion.judge, []).append(criterion.name)

@@ -1,4 +1,4 @@
-"""Scores from elsewhere: what a judge gave each variant, read from a file and put on the same stand as a metric."""
+"""Score files: scores of pairs, items or crossed items from CSV, TSV or JSONL, which stand in for a metric."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MOST_PROBLEMS = 100
 
 
 class PrecomputedScores(MeanMetric):
-    """A metric whose scores are known already; what it read is not. P-values of one ``family`` are corrected together.
+    """A metric with precomputed scores; what it read is not known. p-values of one ``family`` are corrected together.
 
     Where it is ``whole``, its scores are of whole dialogues, under their ids.
     """
@@ -45,7 +45,7 @@ class PrecomputedScores(MeanMetric):
         return {pair_id for pair_id, _ in self._scores}
 
     def looked_up(self, pairs: Pairs) -> dict[str, Array]:
-        """The statistics of each variant of these pairs, ``reference`` if it is among them; nan where there is no score."""
+        """Returns the statistics of each variant of these pairs, ``reference`` if it is among them; nan without a score."""
         return {name: with_count(self.of([(pair_id, name) for pair_id in pairs.ids])) for name in pairs.variants}
 
     def of(self, keys: Sequence[tuple[str, str]]) -> list[float]:
@@ -88,7 +88,7 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
 
 
 def nearest_known(name: str, known: Collection[str], problems: Sequence[Problem]) -> str:
-    """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
+    """Returns the nearest known name for the first problems of a file, as text for a fix; later problems are only counted."""
     return nearest(name, known) if len(problems) < MOST_PROBLEMS else ""
 
 
@@ -101,12 +101,12 @@ def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
 
 
 def row_problems(row: Any, schema: str, where: str) -> list[Problem]:
-    """What of a row that a person wrote breaks its schema."""
+    """Returns the problems of a hand-written row under a schema."""
     return [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, schema, by_hand=True)]
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, columns) of each row, or what is wrong with it."""
+    """Yields (place, columns) of each row, or its problem."""
 
     def check(names: Sequence[str]) -> None:
         if odd := _odd_form(names):
@@ -119,7 +119,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
 def table_rows(
     path: Path, check: Callable[[Sequence[str]], None], value: Callable[[str, str], Any], fix: str
 ) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, columns) of each row of a CSV, TSV or JSONL file by its suffix, or what is wrong with it.
+    """Yields (place, columns) of each row of a CSV, TSV or JSONL file by its suffix, or its problem.
 
     ``check`` refuses a header, ``value`` is what a cell of a column holds, and ``fix`` is for a row with too many cells.
 
@@ -141,7 +141,7 @@ def table_rows(
 
 
 def number_in(text: str) -> float | str:
-    """The finite number that a cell holds, or its text, which the schema refuses."""
+    """Returns the finite number in a cell, or its text, which the schema refuses."""
     try:
         return number if math.isfinite(number := float(text)) else text
     except ValueError:
@@ -149,7 +149,7 @@ def number_in(text: str) -> float | str:
 
 
 def _odd_form(names: Sequence[str]) -> str:
-    """Why these columns are none of a file of scores; empty if they are."""
+    """Returns why these columns are not those of a score file; empty if they are."""
     if twice := [name for name in (*LONG, *VARIANTS) if names.count(name) > 1]:
         return f"has the column {', '.join(twice)} twice"
     missing = [name for name in (LONG[:1] if set(VARIANTS) & set(names) else LONG) if name not in names]
@@ -157,7 +157,7 @@ def _odd_form(names: Sequence[str]) -> str:
 
 
 def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, float] | Problem]:
-    """(pair, variant, score) of each that a row holds, or what is wrong with it."""
+    """Yields (pair, variant, score) of each score in a row, or its problem."""
     if odd := _odd_form(list(row)):
         yield Problem(where, odd, f"write the columns {FORMS}")
         return
@@ -171,14 +171,14 @@ def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, floa
 
 
 def _value(name: str, text: str) -> str | float | None:
-    """A cell; a score as the finite number it holds, or as the text that the schema refuses; None where a variant has none."""
+    """Returns the value of a cell: a finite number, or text that the schema refuses; None where a variant has no score."""
     if name not in ("score", *VARIANTS):
         return text
     return number_in(text) if text or name == "score" else None
 
 
 def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Problem]:
-    """Pairs that lack a variant, or have one control of two."""
+    """Yields problems of pairs that lack a variant, or have one control of two."""
     for pair_id in dict.fromkeys(pair for pair, _ in scores):
         has = [cell for cell in CELLS if (pair_id, cell) in scores]
         needed = CELLS if set(has) & set(CONTROLS) else PAIR_VARIANTS
@@ -210,7 +210,7 @@ class PrecomputedCrossedScores:
 
 
 def of_crossed(path: Path) -> bool:
-    """Whether a file of scores is of crossed items: its first line names the column ``crossed_id``.
+    """Returns whether a score file is of crossed items: its first line names the column ``crossed_id``.
 
     Raises:
         InputError: if it cannot be read.
@@ -247,7 +247,7 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
 def read_crossed_files(
     release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool = True
 ) -> tuple[Sequence[Path], list[PrecomputedCrossedScores]]:
-    """The files of scores that are of pairs, and the scores of the others, which are of crossed items.
+    """Returns the score files of pairs, and the scores of the other files, which are of crossed items.
 
     Raises:
         InputError: if the release has no such items, or as :func:`empathy_eval.evaluation.crossed_items.read_crossed_scores`.
@@ -269,7 +269,7 @@ def read_scores_by(
     path: Path, columns: Sequence[str], schema: str, known: Collection[str], key_of: Callable[[dict[str, Any]], tuple[Key, str]],
     unknown: tuple[str, str],
 ) -> tuple[dict[Key, float], list[Problem]]:  # fmt: skip
-    """The scores of a CSV, TSV or JSONL file by its suffix, by what they are of, and all that is wrong with it.
+    """Reads scores by key from a CSV, TSV or JSONL file; returns them with all problems.
 
     The first of the columns is a name, which is ``known``; the others are numbers, and the last is the score. ``key_of`` gives of a valid
     row what it is of, and how that is called after its name; ``unknown`` says what is wrong with an unknown name, and how to fix it.
@@ -293,7 +293,7 @@ def read_scores_by(
 
 
 def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, the named columns) of each row, or what is wrong with it."""
+    """Yields (place, the named columns) of each row, or its problem."""
 
     def check(names: Sequence[str]) -> None:
         if odd := [name for name in columns if names.count(name) != 1]:

@@ -1,4 +1,4 @@
-"""Fairness of what is on a stand: by group of scenarios, and under an exchange of names."""
+"""Fairness of scorers: differences between groups of scenarios, and under an exchange of names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ SIDES = (True, False)
 
 @dataclass(frozen=True)
 class ScenarioPairs:
-    """The groups of a set of pairs: by name the numbers of their scenarios, in the order of the file, and the hash of that."""
+    """Groups of scenarios: by name the numbers of their scenarios, in the order of the file, and the hash of the file."""
 
     scenarios: Mapping[str, frozenset[int]]
     digest: str
@@ -58,7 +58,7 @@ class ScenarioPairs:
 def group_rows(
     contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters, groups: ScenarioPairs, chance: ResamplingSettings
 ) -> list[FairnessRow]:
-    """The row of each scorer and group, over the pairs that the scorer has scores of; a group without such pairs has none.
+    """Returns the row of each scorer and group, over the pairs with scores; a group without such pairs has none.
 
     The two sides are of different dialogues, which are resampled together. Interval and p-value of a difference are of the deviation of its
     resamples and Student's distribution, with the degrees of freedom of the smaller side. p-values are not corrected here.
@@ -71,7 +71,7 @@ def group_rows(
 
 
 def _strata(clusters: Clusters, inside: Rows) -> NDArray[np.int64]:
-    """The scenario of each dialogue; those of one dialogue are together with others of their side, so that a side is never without any."""
+    """Returns the stratum of each dialogue: its scenario; single dialogues are pooled by side, so that no side is ever empty."""
     numbers, counts = np.unique(clusters.scenarios, return_counts=True)
     single = np.isin(clusters.scenarios, numbers[counts == 1])
     return np.where(single, np.where(inside, -1, -2), clusters.scenarios)
@@ -79,7 +79,7 @@ def _strata(clusters: Clusters, inside: Rows) -> NDArray[np.int64]:
 
 @dataclass(frozen=True)
 class _PairedScorers:
-    """Scorers over the same pairs: their sums are resampled together."""
+    """Scorers over the same pairs, whose sums are resampled together."""
 
     contrast: str
     rated: Mapping[str, ScoredPairs]
@@ -88,7 +88,7 @@ class _PairedScorers:
     chance: ResamplingSettings
 
     def rows(self) -> Iterator[FairnessRow]:
-        """The row of each scorer and group."""
+        """Yields the row of each scorer and group."""
         inside = {group: np.isin(self.clusters.scenarios, sorted(numbers)) for group, numbers in self.groups.scenarios.items()}
         inside = {group: mask for group, mask in inside.items() if mask.any()}
         totals = {name: self.clusters.totals(pairs.duels.sums()) for name, pairs in self.rated.items()}
@@ -98,7 +98,7 @@ class _PairedScorers:
             yield self._row(name, group, inside[group], [(total, drawn[name, group, side]) for side, total in sums.items()])
 
     def _drawn(self, totals: Mapping[str, Array], inside: Mapping[str, Rows]) -> dict[tuple[str, str, bool], Array]:
-        """By scorer, group and side its sums over resampled dialogues; groups that have the same strata share the draws."""
+        """Returns by scorer, group and side the sums over resampled dialogues; groups with equal strata share the draws."""
         alike: dict[bytes, list[str]] = {}
         for group, mask in inside.items():
             alike.setdefault(_strata(self.clusters, mask).tobytes(), []).append(group)
@@ -126,7 +126,7 @@ class _PairedScorers:
         return FairnessRow(name, group, self.contrast, pairs, len(of_pairs), int(mask.sum()), accuracy, effect, signature, few)
 
     def _few(self, mask: Rows, of_pairs: Rows) -> tuple[str | None, int]:
-        """What keeps an interval from being there, and the degrees of freedom of the smaller side."""
+        """Returns why there is no interval (None if there is one), and the degrees of freedom of the smaller side."""
         inside, outside = int(mask.sum()), int((~mask).sum())
         if not outside:
             return "there are no other scenarios", 0
@@ -139,7 +139,7 @@ class _PairedScorers:
 
 
 def _gap(rate: Callable[[Array], Array], sides: Sequence[tuple[Array, Array | None]], freedom: int) -> Gap | None:
-    """A figure on both sides, from their sums and those of resamples, and the difference; None where it is not defined on one."""
+    """Returns a figure on both sides, from sums and resampled sums, and its difference; None where a side has no figure."""
     with np.errstate(invalid="ignore"):  # of a side without a pair there is no figure
         values = [(rate(sums), None if drawn is None else rate(drawn)) for sums, drawn in sides]
     first, second = (estimate(float(value[0]), drawn) for value, drawn in values)
@@ -151,7 +151,7 @@ def _gap(rate: Callable[[Array], Array], sides: Sequence[tuple[Array, Array | No
 
 
 def _tested(value: float, drawn: Array | None, freedom: int) -> Estimate:
-    """A difference with its interval and its p-value, where all resamples have one."""
+    """Returns a difference with its interval and p-value, where all resamples have a figure."""
     if drawn is None or not freedom or not np.isfinite(drawn).all():
         return Estimate(round(value, PLACES))
     deviation = float(drawn.std(ddof=1))
@@ -169,7 +169,7 @@ LOOKED, MOST = 2000, 500
 
 @dataclass(frozen=True)
 class NameExchange:
-    """Pairs with other names in all that is read of them: which rows of the corpus they are, and over how many was looked."""
+    """Pairs with exchanged names: their rows in the corpus, and the number of searched pairs."""
 
     version: str
     rows: list[int]
@@ -181,7 +181,7 @@ class NameExchange:
 def exchange_pairs(
     corpus: Corpus, searched: tuple[Sequence[int], Sequence[Context]], names: GivenNames, version: str, seed: int, most: int = MOST
 ) -> NameExchange:  # fmt: skip
-    """The pairs of a corpus, of the rows that are looked at (with their contexts), that have names which can be exchanged.
+    """Returns the pairs, among the searched rows (with their contexts), that have exchangeable names, with these exchanged.
 
     Names are drawn by the seed and the pair alone: a release that grows keeps those of its pairs.
     """
@@ -211,7 +211,7 @@ def name_row(
     metric: Metric, before: Statistics, after: Statistics, contrast: Contrast, exchanged: NameExchange, corpus: Corpus,
     chance: ResamplingSettings,
 ) -> FairnessRow | None:  # fmt: skip
-    """The row of a metric, from its statistics of all pairs of the corpus and of those with other names; None where none was scored twice.
+    """Returns the row of a metric, from its statistics of all pairs and of exchanged pairs; None where no pair was scored twice.
 
     p-values are not corrected here for standing together.
     """
@@ -257,7 +257,7 @@ RAW, STANCE = PAIRS[0], TWO_BY_TWO[0]
 
 
 class FairnessTest:
-    """Asks of every scorer on a stand whether it is fair.
+    """Tests the fairness of every scorer of an evaluation.
 
     Groups are those that are packaged; names are those of the language, of a folder of rules of one's own or of the packaged ones. Where
     the language has none, the ``hint`` says what to do.
@@ -271,7 +271,7 @@ class FairnessTest:
         self._names = load_names(stand.selection.language, rules)
 
     def tables(self, rated: Sequence[Scores], more: Sequence[str] = ()) -> FairnessTable:
-        """Both tables, from the scores of all texts; ``more`` is told too."""
+        """Returns both tables, from the scores of all texts; ``more`` are further notes."""
         stage("fairness")
         ranked = [scores for scores in rated if scores[0].higher_is_better is not None]
         notes = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
@@ -285,13 +285,13 @@ class FairnessTest:
         return FairnessTable(by_group, by_names, (*notes, *more), definitions, tuple(faults))
 
     def _scenarios(self) -> dict[str, frozenset[int]]:
-        """By group the numbers of its scenarios that the pairs are of, found by name."""
+        """Returns by group the numbers of its scenarios among the pairs, found by name."""
         pairs = self._evaluation.pairs
         named = dict(zip(pairs.scenario_ids, pairs.groups["scenario"], strict=True))
         return {group.name: frozenset(number for number, name in named.items() if name in group.scenarios) for group in self._groups.groups}
 
     def _by_group(self, ranked: Sequence[Scores]) -> list[FairnessRow]:
-        """At equal closeness where a group has scored controls, as released where it has none."""
+        """Returns the rows by group: at equal closeness where a group has scored controls, else as released."""
         numbers, evaluation, by_key = self._scenarios(), self._evaluation, dict[tuple[str, str], FairnessRow]()
         for contrast, corpus in ((STANCE, evaluation.controls), (RAW, evaluation.pairs)):
             groups = {name: some for name, some in numbers.items() if some and any((row[0].name, name) not in by_key for row in ranked)}
@@ -303,7 +303,7 @@ class FairnessTest:
         return [by_key[scores[0].name, name] for scores in ranked for name in numbers if (scores[0].name, name) in by_key]
 
     def _by_names(self, ranked: Sequence[Scores], notes: list[str], faults: list[MetricFault]) -> Iterator[FairnessRow]:
-        """The rows of all metrics; what is told of others, and faults, are added to the lists."""
+        """Yields the rows of all metrics; adds notes and faults to the lists."""
         evaluation, language = self._evaluation, self._evaluation.selection.language
         computed = [scores for scores in ranked if not isinstance(scores[0], PrecomputedScores)]
         reason = "names are not exchanged, as its scores are given; annotate --attacks asks a judge"
@@ -328,7 +328,7 @@ class FairnessTest:
                 yield from [row] if row else []
 
     def _sample_pairs(self) -> _NameSample:
-        """A sample of the pairs with controls, or of all where there are none, drawn by the SHA-256 of their ids, with their contexts."""
+        """Draws pairs with controls (or released pairs, without any) by the SHA-256 of their ids, with their contexts."""
         evaluation = self._evaluation
         config, corpus, contrast = (
             ("controls", evaluation.controls, STANCE) if len(evaluation.controls) else ("pairs", evaluation.pairs, RAW)
@@ -346,7 +346,7 @@ class FairnessTest:
 
 @dataclass(frozen=True)
 class _NameSample:
-    """The pairs that are looked through for names: their rows of a corpus, in the order of the sample, and their contexts."""
+    """The pairs that are searched for names: their rows of a corpus, in the order of the draw, and their contexts."""
 
     corpus: Corpus
     contrast: Contrast
@@ -355,6 +355,6 @@ class _NameSample:
 
 
 def _statistics(scores: Scores, contrast: Contrast) -> Statistics:
-    """The statistics that a contrast is made of: of pairs with controls, or of all pairs."""
+    """Returns the statistics of a contrast: of pairs with controls, or of all pairs."""
     _, released, cells = scores
     return cells if contrast is STANCE else released

@@ -1,4 +1,4 @@
-"""Given names, exchanged in texts for others: by where a name is usual, or by its usual gender."""
+"""Exchange of given names in texts, by the group where a name is usual, or by its usual gender."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 @dataclass(frozen=True)
 class GivenName:
-    """A given name: its usual gender, the group that it is of (none of a name that is only known), and whether it is another word too."""
+    """A given name: usual gender, group (None for a name that is only recognised), and whether it is also another word."""
 
     text: str
     gender: str
@@ -42,7 +42,7 @@ class GivenName:
 
 @dataclass(frozen=True)
 class GivenNames:
-    """The names of a language as its file says them; ``digest`` is the hash of what it says."""
+    """The given names of a language from its file; ``digest`` is the hash of the content."""
 
     digest: str
     where: str = field(compare=False)
@@ -50,7 +50,7 @@ class GivenNames:
 
     @cached_property
     def known(self) -> Mapping[str, GivenName]:
-        """All names, by the name in small letters."""
+        """All names, by the lower-case name."""
         words = frozenset(self.content.get("words", ()))
         groups = [*((group["name"], group) for group in self.content["groups"]), (None, self.content.get("known", {}))]
         names = [
@@ -60,11 +60,11 @@ class GivenNames:
 
     @cached_property
     def title(self) -> re.Pattern[str]:
-        """What a text before a name ends with where the name is not of a person alone."""
+        """Pattern of the end of a text before a name that is not of a person alone, such as a title."""
         return re.compile(rf"\b(?:{'|'.join(map(re.escape, self.content.get('titles', ()))) or '(?!)'})\.? \Z")
 
     def is_name(self, match: re.Match[str]) -> bool | None:
-        """Whether a whole word is the given name of a person, with a capital as names are written; None where one cannot tell.
+        """Returns whether a whole word is the given name of a person, capitalised as names are; None if it is unclear.
 
         Small letters and capitals alone make no name: "akin to relief", "let it peter out", "the AMA".
         """
@@ -78,13 +78,13 @@ class GivenNames:
         return True if not name.is_word or INSIDE.search(match.string, max(0, match.start() - LOOK_BACK), match.start()) else None
 
     def drawn(self, group: str, gender: str, by: object) -> list[str]:
-        """The names of a group that can stand in for others, in an order drawn by what is given."""
+        """Returns the names of a group that can replace others, in an order drawn by the seed ``by``."""
         pool = sorted(name.text for name in self.known.values() if (name.group, name.gender) == (group, gender) and not name.is_word)
         return derived_random(by).sample(pool, len(pool))
 
 
 def load_names(code: str = ENGLISH, folder: Path | None = None) -> GivenNames | None:
-    """The names of a language, of a folder of rules of one's own or of the packaged ones; None where there is no ``names.yaml``.
+    """Reads the names of a language, from a folder of rules or the packaged ones; None without a ``names.yaml``.
 
     Raises:
         InputError: if the file is not valid.
@@ -98,13 +98,11 @@ def load_names(code: str = ENGLISH, folder: Path | None = None) -> GivenNames | 
 
 
 def exchange_names(texts: Sequence[str], draw: Random, names: GivenNames, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
-    """The texts (a context, a reference, replies: all that are read together) with each given name in them exchanged for the same other
-    one throughout; everything else stays, but for the pronouns where the gender changes. A name is drawn by ``draw`` and by itself, not by
-    the order of the texts.
+    """Returns the texts with each given name replaced by another one throughout; pronouns change with the gender.
 
-    None where there is nothing to exchange, and where it is not plain what to exchange: a name that stands after a title too or, being
-    another word as well, at the beginning of a sentence; and where the gender is to change, names of both genders, a word that tells the
-    gender of somebody, a pronoun of the other gender, or a "her" that the next word leaves open.
+    A replacement depends on ``draw`` and on the name, not on the order of the texts. None where there is nothing to exchange, or where that
+    is unclear: a name after a title, or at the beginning of a sentence if it is also a word. Where the gender changes, also: names of both
+    genders, a word that shows a person's gender, a pronoun of the other gender, or an ambiguous "her".
     """
     present = _occurring(texts, names)
     if not present:
@@ -121,7 +119,7 @@ def exchange_names(texts: Sequence[str], draw: Random, names: GivenNames, versio
 
 
 def _occurring(texts: Sequence[str], names: GivenNames) -> list[GivenName]:
-    """The names that the texts have, in the order of the alphabet; none if it is not plain whether one of them is a name everywhere."""
+    """Returns the names in the texts, in alphabetical order; none if it is unclear whether one of them is always a name."""
     both = [_names_in(text, names) for text in texts]
     present, unclear = (frozenset[str]().union(*sets) for sets in zip(*both, strict=True)) if both else (frozenset[str](), frozenset[str]())
     return [] if present & unclear else [names.known[key] for key in sorted(present)]
@@ -129,13 +127,13 @@ def _occurring(texts: Sequence[str], names: GivenNames) -> list[GivenName]:
 
 @lru_cache(maxsize=4096)
 def _names_in(text: str, names: GivenNames) -> tuple[frozenset[str], frozenset[str]]:
-    """The names in a text, and what may be one, both in small letters. Kept, for turns are read again with each turn after them."""
+    """Returns the names in a text, and possible names, both in lower case. Cached, as turns recur in later contexts."""
     candidates = [(match[0].casefold(), names.is_name(match)) for match in WHOLE.finditer(text)]
     return frozenset(key for key, is_name in candidates if is_name), frozenset(key for key, is_name in candidates if is_name is None)
 
 
 def _instead(texts: Sequence[str], draw: Random, names: GivenNames, present: Sequence[GivenName], version: str) -> Mapping[str, str] | None:
-    """What stands in for each name: nothing that occurs in the texts, nothing twice, and what goes with the same article (a, an)."""
+    """Returns the replacement of each name: not in the texts, used once, and with the same article (a, an)."""
     used = {word.casefold() for text in texts for word in WORD.findall(text)}
     seed, replacements = draw.getrandbits(64), dict[str, str]()
     for name in present:
@@ -153,7 +151,7 @@ def _instead(texts: Sequence[str], draw: Random, names: GivenNames, present: Seq
 
 
 def _groups(names: GivenNames, name: GivenName, version: str, seed: int) -> list[str]:
-    """The groups that may stand in for a name, in the order in which they are tried: drawn once for all names of the texts."""
+    """Returns the groups of possible replacements, in the order in which they are tried: drawn once for all names of the texts."""
     groups = [str(group["name"]) for group in names.content["groups"]]
     if version == OTHER_GENDER and name.group is not None:
         return [name.group]
@@ -162,8 +160,7 @@ def _groups(names: GivenNames, name: GivenName, version: str, seed: int) -> list
 
 
 def _put(match: re.Match[str], names: GivenNames, replacements: Mapping[str, str]) -> str:
-    """What stands in for an occurrence, in its letters: small, capital, capitals. A name that the texts have is one in any letters, but for
-    one that is another word."""
+    """Returns the replacement of an occurrence in its case. A known name is replaced in any case, unless it is also a word."""
     key = match[0].casefold()
     is_replaced = key in replacements and (not names.known[key].is_word or names.is_name(match))
     return _like(replacements[key], match[0]) if is_replaced else match[0]
@@ -176,7 +173,7 @@ def _like(new: str, old: str) -> str:
 
 
 def _turned(texts: Sequence[str], names: GivenNames, present: Sequence[GivenName]) -> tuple[str, ...] | None:
-    """The texts with their pronouns turned to the other gender; None where one cannot tell."""
+    """Returns the texts with pronouns of the other gender; None if that is unclear."""
     genders, pronouns = {name.gender for name in present}, names.content.get("pronouns")
     if pronouns is None or len(genders) != 1 or EITHER in genders:
         return None
@@ -200,7 +197,7 @@ def _turned(texts: Sequence[str], names: GivenNames, present: Sequence[GivenName
 
 
 def _form(match: re.Match[str], own: Mapping[str, str], pronouns: Mapping[str, Any]) -> str | None:
-    """Which form of the pronoun was found, told by the next word where two forms are written alike; None if that leaves it open."""
+    """Returns the form of a pronoun, decided by the next word where two forms are spelled alike; None if that is unclear."""
     forms = [form for form, word in own.items() if word == match[0].casefold()]
     if len(forms) == 1:
         return forms[0]

@@ -1,4 +1,4 @@
-"""Measuring a release: every metric over pairs, over the 2 x 2, at equal length, by group, and before the contrast checks."""
+"""Evaluation of a release: every metric over pairs, over the 2 x 2, at equal length, by group, and over first candidates."""
 
 from __future__ import annotations
 
@@ -43,8 +43,7 @@ from empathy_eval.statistics.estimate import Clusters
 
 @dataclass(frozen=True)
 class AllScores:
-    """The statistics of every text of a release, by metric: of its pairs, of those with controls (all four cells, without metrics that have
-    none), and of the candidates that only a contrast check could refuse; and the first fault of each metric."""
+    """Statistics of every text by metric: of pairs, of all four cells where there are controls, and of candidates; and faults."""
 
     metrics: Sequence[Metric]
     pairs: Mapping[str, Statistics]
@@ -64,7 +63,7 @@ _Set = tuple[Corpus, Sequence[Metric], StatisticsOf, Sequence[Contrast]]
 
 
 class Evaluation:
-    """The texts of a release, and how they are scored; each text is scored once."""
+    """The texts of a release with a selection of metrics; each text is scored once."""
 
     def __init__(
         self, release_dir: Path, selection: MetricSelection, chance: ResamplingSettings, scoring: Scoring = PLAIN, *,
@@ -80,7 +79,7 @@ class Evaluation:
             raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
 
     def _read(self, config: str, variants: Sequence[str]) -> Corpus:
-        """The pairs of a config; with a limit those that are drawn of it, each with its context."""
+        """Reads the pairs of a config; with a limit a sample of them, each with its context."""
         most = self.chance.limit
         contexts = most is None and any("context" in metric.reads for metric in self.selection.metrics)
         corpus = read_corpus(self.folder, config, variants, contexts=contexts, splits=self.splits, language=self.selection.language)
@@ -94,7 +93,7 @@ class Evaluation:
         return corpus.take(rows, contexts_at(self.folder, config, rows, self.splits))
 
     def scores(self) -> AllScores:
-        """Every score. All scoring comes first: later this process needs more memory, and those that score have ended."""
+        """Returns every score. All scoring is done first: later this process needs more memory, and its workers have ended."""
         before = self._candidates()
         stage("scoring")
         sets = {"pairs": self.pairs.pairs(PAIR_VARIANTS), "controls": self.controls.pairs(CONTROLS)}
@@ -109,7 +108,7 @@ class Evaluation:
         return AllScores(sound, pairs, cells, before and before.without_texts(), candidates, list(faults.values()))
 
     def tables(self, scores: AllScores) -> dict[str, Any]:
-        """The tables that are made of the scores alone, and all faults, by their names in :class:`ReleaseTables`."""
+        """Returns the tables that are made of the scores alone, and all faults, by their names in :class:`ReleaseTables`."""
         sound, pairs, cells = scores.metrics, scores.pairs, scores.cells
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
@@ -136,13 +135,13 @@ class Evaluation:
         }
 
     def _sets(self, scores: AllScores) -> tuple[_Set, _Set]:
-        """What the 2 x 2 and the released pairs are measured over."""
+        """Returns the corpora of the 2 x 2 and of released pairs, with their metrics, statistics and contrasts."""
         whole = [metric for metric in scores.metrics if metric.name in scores.cells]
         pairs = (self.pairs, scores.metrics, scores.pairs.__getitem__, PAIRS)
         return (self.controls, whole, scores.cells.__getitem__, TWO_BY_TWO), pairs
 
     def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, MetricResult]) -> dict[str, Statistics]:
-        """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
+        """Returns the statistics of all four cells by metric, for pairs with controls; none without controls."""
         if not len(self.controls):  # of no texts nobody knows how wide a metric's rows are
             return {}
         row_of = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
@@ -151,7 +150,7 @@ class Evaluation:
         return {name: {**near, **controls} for name, (near, controls) in both.items() if controls}
 
     def _candidates(self) -> Candidates | None:
-        """What the contrast checks refused, where anything is there that could score it."""
+        """Returns the candidates that contrast checks refused, where a metric can score them."""
         # A first look at some pairs says nothing of what was refused.
         return read_candidates(self.folder, self.pairs, self.splits) if self._computed and self.chance.limit is None else None
 
@@ -173,7 +172,7 @@ class Evaluation:
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrasts: Sequence[Contrast],
         chosen: Rows | None = None,
     ) -> list[MetricRow]:  # fmt: skip
-        """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
+        """Returns the rows over the pairs of a corpus, or the chosen ones; none without pairs."""
         mask = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
         sides = {name for contrast in contrasts for name in contrast.weights}
 
@@ -185,7 +184,7 @@ class Evaluation:
     def _rows(
         self, metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast]
     ) -> list[MetricRow]:
-        """The row of each metric over those pairs that it has scores of; p-values are corrected among metrics, and in each file alone.
+        """Returns the row of each metric over its scored pairs; p-values are corrected among metrics, and within each file.
 
         Statistics are made when they are asked for, so that those of one metric at a time are in memory.
         """
@@ -209,7 +208,7 @@ class Evaluation:
     def _strictly(
         self, row: MetricRow, metric: Metric, statistics: Statistics, clusters: Clusters, contrasts: Sequence[Contrast]
     ) -> MetricRow:
-        """The row with its accuracies over all pairs, those without scores wrong, where that is wanted."""
+        """Returns the row with accuracies over all pairs, those without scores wrong, if the evaluation is strict."""
         if not self.strict or not isinstance(metric, PrecomputedScores):
             return row
         duels = {contrast.name: compare_pairs(metric, statistics, contrast) for contrast in contrasts if contrast.duels}
@@ -218,7 +217,7 @@ class Evaluation:
         return replace(row, differences={**row.differences, **differences}, signature=f"{row.signature}|missing:wrong", strict=True)
 
     def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
-        """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
+        """Returns the rows with p-values corrected over all metrics, and within each score file or judge, whose pairs may differ."""
         return correct_p_values(
             rows, {metric.name: metric.family for metric in self.selection.metrics if isinstance(metric, PrecomputedScores)}
         )
@@ -232,7 +231,7 @@ class Evaluation:
         return compare_metrics(contrast.name, rated, corpus.clusters, self.chance) if len(corpus) else []
 
     def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[MetricRow], list[MetricFault]]:
-        """The rows of the measures of whole sets of texts, and what kept others from having one."""
+        """Returns the rows of measures of whole sets of texts, and the faults of others."""
         seed = self.chance.seed
         results = [
             attempt(measure.name, lambda measure=measure: diversity_row(measure, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
@@ -245,7 +244,7 @@ class Evaluation:
     def _matched(
         self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]
     ) -> dict[str, list[MetricRow]]:
-        """By contrast of two variants the rows over the pairs whose two texts are of equal length."""
+        """Returns by contrast of two variants the rows over pairs with texts of equal length."""
         return {
             contrast.name: self._table(
                 corpus,
@@ -260,14 +259,14 @@ class Evaluation:
         }
 
     def _grouped(self, by: Grouping, metrics: Sequence[Metric]) -> dict[str, list[MetricRow]]:
-        """By group the row of each metric; p-values are corrected over groups and metrics."""
+        """Returns by group the row of each metric; p-values are corrected over groups and metrics."""
         column, scored = np.array(by.labels), [metric for metric in metrics if metric.name in by.statistics]
         rows_by_group = {group: self._table(by.corpus, scored, by.of, (by.contrast,), column == group) for group in by.groups}
         rows = iter(self._corrected(by.restrict(row) for group in rows_by_group.values() for row in group))
         return {group: [next(rows) for _ in group_rows] for group, group_rows in rows_by_group.items()}
 
     def _before(self, before: Candidates, scores: AllScores) -> list[MetricRow]:
-        """The rows over all candidates that only a contrast check could refuse."""
+        """Returns the rows over all candidates that only a contrast check could refuse."""
         changed, same, candidates = before.corpus, before.same, scores.candidates
         dialogues = [self.pairs.dialogues[row] for row in same] + changed.dialogues
         clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[row] for row in same] + changed.scenario_ids)
@@ -280,7 +279,7 @@ class Evaluation:
         return self._rows(sound, both, clusters, [replace(pair, forced=False) for pair in PAIRS])
 
     def _balance(self) -> list[MetricRow]:
-        """What the cells of the 2 x 2 should have in common: edit size and length."""
+        """Returns the rows of edit size and length, which the cells of the 2 x 2 should have in common."""
         if not len(self.controls):
             return []
         measures: list[Metric] = [EditRatio(self.selection.language), Length(self.selection.language)]
@@ -289,7 +288,7 @@ class Evaluation:
 
 
 class DialogueEvaluation(Evaluation):
-    """The same for whole dialogues, each with all helper turns of one variant."""
+    """An evaluation of whole dialogues, each with all helper turns of one variant."""
 
     def _read(self, config: str, variants: Sequence[str]) -> Corpus:
         return read_dialogues(self.folder, variants, self.splits, self.selection.language)
@@ -298,13 +297,13 @@ class DialogueEvaluation(Evaluation):
         return None
 
     def table(self) -> DialogueTable:
-        """The rows of each metric over released dialogues and over the 2 x 2."""
+        """Returns the rows of each metric over released dialogues and over the 2 x 2."""
         controls, inversion = (self._table(*corpus_set) for corpus_set in self._sets(self.scores()))
         return DialogueTable(len(self.pairs), len(self.controls), inversion, controls)
 
 
 def dialogue_table(evaluation: Evaluation, judges: Sequence[PrecomputedScores]) -> DialogueTable | None:
-    """What judges of whole dialogues make of those of a stand's splits, with length beside them; None without a judge."""
+    """Returns the results of judges of whole dialogues on the splits of an evaluation, beside length; None without a judge."""
     if not judges:
         return None
     selection = replace(evaluation.selection, metrics=(Length(evaluation.selection.language), *judges), diversities=())

@@ -1,4 +1,4 @@
-"""The inversion: what each metric gives each variant, whom it prefers, by how much, and how sure that is."""
+"""The inversion: scores of metrics by variant, differences and preferences, with intervals and tests."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Rows = NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class ResamplingSettings:
-    """How chance is reckoned with: resamples of an interval, exchanges of a p-value, and the seed of both.
+    """Settings of resampling: resamples of an interval, permutations of a p-value, and the seed of both.
 
     With a ``limit`` no more than so many pairs are measured, drawn by the seed and their ids.
     """
@@ -53,11 +53,11 @@ class ResamplingSettings:
     limit: int | None = None
 
     def signature(self, clusters: Clusters) -> str:
-        """The settings behind the intervals and p-values over these dialogues."""
+        """Returns the settings behind intervals and p-values over these dialogues."""
         return self.of_intervals(clusters, p="exchange-within-dialogue,two-sided", exchanges=self.exchanges, auc="Obuchowski,normal")
 
     def of_intervals(self, clusters: Clusters, **tests: object) -> str:
-        """The settings behind intervals over these dialogues, and behind ``tests`` of them."""
+        """Returns the settings behind intervals over these dialogues, and behind ``tests`` of them."""
         return signature_line(
             interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, **tests, unit="dialogue",
             strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__, **self.drawn,
@@ -65,14 +65,14 @@ class ResamplingSettings:
 
     @property
     def drawn(self) -> dict[str, str]:
-        """What of the settings says that pairs were drawn."""
+        """The entry of signatures for a sample of pairs; empty without a limit."""
         return {"pairs": f"{self.limit},drawn,sha256"} if self.limit else {}
 
 
 def metric_rows(
     metrics: Sequence[Metric], statistics: StatisticsOf, clusters: Clusters, contrasts: Sequence[Contrast], chance: ResamplingSettings
 ) -> list[MetricRow]:
-    """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
+    """Returns one row per metric, from statistics of each variant, shape (pairs, k); p-values are corrected over all of them.
 
     All metrics share the resamples, which are drawn once. A single dialogue has neither intervals nor p-values.
     """
@@ -108,7 +108,7 @@ def metric_rows(
 
 
 def group_by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
-    """Those that have the same rows together; those without any are left out."""
+    """Groups keys by equal masks of rows; empty masks are left out."""
     keys_by_mask: dict[bytes, list[Key]] = {}
     for key, mask in masks.items():
         keys_by_mask.setdefault(mask.tobytes(), []).append(key)
@@ -116,12 +116,12 @@ def group_by_rows(masks: Mapping[Key, Rows]) -> list[tuple[Rows, list[Key]]]:
 
 
 def resample_sums(tables: Mapping[Key, Array], clusters: Clusters, chance: ResamplingSettings) -> dict[Key, Array]:
-    """Sums of tables by dialogue over resampled dialogues, which are drawn once for all of them."""
+    """Returns sums of tables by dialogue over resampled dialogues, which are drawn once for all of them."""
     return _columnwise(tables, lambda stacked: clusters.bootstrap(stacked, chance.resamples, chance.seed))
 
 
 def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
-    """What work makes of tables of one height side by side, taken apart again."""
+    """Applies ``work`` to tables of equal height side by side, and splits the result."""
     ends = np.cumsum([table.shape[1] for table in tables.values()])[:-1]
     return dict(zip(tables, np.split(work(np.hstack(list(tables.values()))), ends, axis=1), strict=True))
 
@@ -133,7 +133,7 @@ def _weighted(contrast: Contrast, values: Mapping[str, Array]) -> Array:
 def _exchanged(
     metrics: Sequence[Metric], totals: Mapping[tuple[str, str], Array], clusters: Clusters, contrast: Contrast, chance: ResamplingSettings
 ) -> dict[tuple[str, str], Array]:
-    """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
+    """Returns by metric and variant the change of its sums when it is swapped with its mirror in random dialogues."""
     first = [name for name in contrast.weights if name < contrast.mirror[name]]
     change = {
         (metric.name, name): totals[metric.name, contrast.mirror[name]] - totals[metric.name, name] for metric in metrics for name in first
@@ -143,7 +143,7 @@ def _exchanged(
 
 
 def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[tuple[str, str], Array], contrast: Contrast) -> float:
-    """How often exchanging variants gives a contrast at least as far from 0; what was seen counts as one of them."""
+    """Returns the share of permutations with a contrast at least as far from 0; the observed one counts as one of them."""
     observed = abs(float(_weighted(contrast, {name: metric.aggregate(total) for name, total in sums.items()})[0]))
     permuted = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
     far = np.abs(_weighted(contrast, permuted)) >= observed - 1e-12
@@ -151,7 +151,7 @@ def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[tuple[st
 
 
 def metric_scores(metric: Metric, statistics: Array) -> Array:
-    """The scores of texts, cut to the places that are the same in every process; nan where there is none."""
+    """Returns the scores of texts, rounded to the places that are equal in every process; nan without a score."""
     has = ~np.isnan(statistics[:, 0])
     scores = np.full(len(statistics), np.nan)
     if has.any():
@@ -160,18 +160,18 @@ def metric_scores(metric: Metric, statistics: Array) -> Array:
 
 
 def directed_scores(metric: Metric, statistics: Array) -> Array:
-    """The scores of texts, turned round where lower is better."""
+    """Returns the scores of texts, negated where lower is better."""
     return -metric_scores(metric, statistics) if metric.higher_is_better is False else metric_scores(metric, statistics)
 
 
 def compare_pairs(metric: Metric, statistics: Statistics, contrast: Contrast) -> PairwiseComparisons:
-    """The scores of the two variants of each duel of a contrast, higher is better; no duel for one that is no comparison of stances."""
+    """Returns the scores of both variants of each duel, higher is better; no duel where a contrast compares no stances."""
     scores = {name: directed_scores(metric, statistics[name]) for duel in contrast.duels for name in duel}
     return PairwiseComparisons([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
 
 
 def _ranking(difference: Difference, duels: PairwiseComparisons, clusters: Clusters, won: Array, drawn: Array | None) -> Difference:
-    """The difference with its pairwise figures, from the sums of its duels by dialogue, and those of resamples."""
+    """Returns the difference with its pairwise figures, from sums of its duels by dialogue and resampled sums."""
     sums = won.sum(axis=0, keepdims=True)
     accuracy, effect = (estimate(float(rate(sums)[0]), None if drawn is None else rate(drawn)) for rate in (shares_won, effects))
     auc = _auc(duels.sides[0], clusters, drawn is not None) if len(duels.sides) == 1 else None
@@ -179,7 +179,7 @@ def _ranking(difference: Difference, duels: PairwiseComparisons, clusters: Clust
 
 
 def estimate(value: float, drawn: Array | None) -> Estimate | None:
-    """A figure with the interval of its resamples, where they all have it; None where the figure itself is not defined."""
+    """Returns a figure with its percentile interval, if all resamples have a value; None where the figure is not defined."""
     if not np.isfinite(value):
         return None
     bounds = percentile_interval(drawn, PLACES) if drawn is not None and np.isfinite(drawn).all() else (None, None)
@@ -187,7 +187,7 @@ def estimate(value: float, drawn: Array | None) -> Estimate | None:
 
 
 def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate:
-    """Area under the curve."""
+    """Returns the area under the curve with its normal interval."""
     value, error = area_under_curve(*sides, clusters.members)
     if not many or error is None:
         return Estimate(round(value, PLACES))
@@ -196,7 +196,7 @@ def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate
 
 
 def accuracies(won: Sequence[Array], clusters: Clusters, chance: ResamplingSettings) -> list[Estimate]:
-    """How often each of several raters is right, from what it won of each pair; a single dialogue has no interval."""
+    """Returns the accuracy of each of several raters, from its wins by pair; a single dialogue has no interval."""
     values = [round(float(shares.mean()), PLACES) for shares in won]
     if len(clusters) < 2:
         return [Estimate(value) for value in values]
@@ -207,7 +207,7 @@ def accuracies(won: Sequence[Array], clusters: Clusters, chance: ResamplingSetti
 def diversity_row(
     measure: Diversity, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], contrasts: Sequence[Contrast], seed: int
 ) -> MetricRow:
-    """The row of a measure of whole sets of texts: no pairwise figures and no p-value."""
+    """Returns the row of a measure of whole sets of texts: without pairwise figures and p-value."""
     values, words = measure.measure(variants, dialogues, seed)
     scores = {name: round(float(of_variant[0]), PLACES) for name, of_variant in values.items()}
     differences = {}
@@ -232,7 +232,7 @@ TIED = 1e-9
 
 @dataclass(frozen=True)
 class ScoredPairs:
-    """What a metric gave all pairs: its duels, nan where there is no score, and its signature."""
+    """The duels of a metric over all pairs, nan without a score, and its signature."""
 
     duels: PairwiseComparisons
     signature: str
@@ -243,14 +243,14 @@ class ScoredPairs:
         return np.asarray(~np.isnan(self.duels.won()))
 
     def take(self, rows: NDArray[Any]) -> ScoredPairs:
-        """What it gave these pairs."""
+        """Returns the duels of these pairs."""
         return ScoredPairs(PairwiseComparisons([(kind[rows], cold[rows]) for kind, cold in self.duels.sides]), self.signature)
 
 
 def compare_metrics(
     contrast: str, rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings
 ) -> list[MetricComparison]:
-    """Every two of these metrics in a contrast, over the pairs that both have scores of; two without any are left out.
+    """Compares every two metrics in a contrast, over the pairs that both have scores of; two without any are left out.
 
     Intervals are of the resamples of all other figures and Student's distribution. A p-value is of the exchange of the two metrics within
     dialogues, their scores in units of their spread for the effect, ties half (mid-p); p-values are corrected over all comparisons of the
@@ -268,7 +268,7 @@ def compare_metrics(
 def _over(
     contrast: str, couples: Sequence[Two], rated: Mapping[str, ScoredPairs], clusters: Clusters, chance: ResamplingSettings
 ) -> Iterator[MetricComparison]:
-    """Comparisons over the same pairs, with the same resamples and exchanges."""
+    """Yields comparisons over the same pairs, with the same resamples and permutations."""
     totals = {name: clusters.totals(pairs.duels.sums()) for name, pairs in rated.items()}
     whole = {name: total.sum(axis=0, keepdims=True) for name, total in totals.items()}
     # What each dialogue adds to the two figures of each two.
@@ -293,14 +293,14 @@ def _over(
 
 
 def _gaps(first: tuple[ScoredPairs, Array], second: tuple[ScoredPairs, Array]) -> Array:
-    """By pair what it adds to the difference of accuracy, and to that of standardised effect."""
+    """Returns by pair its part of the difference of accuracy, and of standardised effect."""
     (first_pairs, first_sums), (second_pairs, second_sums) = first, second
     pulled = first_pairs.duels.pull / spreads(first_sums) - second_pairs.duels.pull / spreads(second_sums)
     return np.column_stack([first_pairs.duels.won() - second_pairs.duels.won(), pulled])
 
 
 def estimate_difference(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Estimate:
-    """A difference, with the interval of its resamples and the p-value of its exchanges."""
+    """Returns a difference with the interval of its resamples and the p-value of its permutations."""
     if chances is None:
         return Estimate(round(value, PLACES))
     drawn, swapped, observed = chances
@@ -320,7 +320,7 @@ NO_SKILL = 0.5
 
 
 def detectable_effect(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> DetectableEffect:
-    """The smallest true accuracy and standardised effect of a contrast that a test at 5 % would have found in 4 of 5 such releases.
+    """Returns the smallest true accuracy and effect that a test at 5 % would have found in 4 of 5 such releases.
 
     The standard error is the largest that a metric with a better direction has here, from its interval, where the checks force nothing;
     and at least that of pairs that have nothing to do with each other: one half, and the square root of 2, over the square root of the
@@ -336,7 +336,7 @@ def detectable_effect(rows: Sequence[MetricRow], contrast: Contrast, pairs: int)
 
 
 def _reach(least: float, estimates: Iterable[Estimate | None]) -> float:
-    """How far from nothing something must lie to be found, from the standard errors of what was found."""
+    """Returns the smallest detectable distance from the null value, from the standard errors of estimates."""
     intervals = [estimate.interval for estimate in estimates if estimate]
     errors = [(interval[1] - interval[0]) / 2 / NORMAL for interval in intervals if interval]
     return (NORMAL + _REACHED) * max([least, *errors])

@@ -1,4 +1,4 @@
-"""The tables of a release: rows of scores and differences with their intervals, all tables as one result, and its long form."""
+"""The tables of a release: rows of scores and differences, all tables as one result, and their long form."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RANKED = {"accuracy": ("accuracy", ".3f"), "auc": ("AUC", ".3f"), "effect": ("ef
 
 @dataclass(frozen=True)
 class Difference(Estimate):
-    """A contrast of variants' scores.
+    """The difference of variants' scores in a contrast.
 
     ``accuracy`` is how often the kind text of a duel is rated better, ties half; ``effect`` by how many standard deviations of the
     scores in a cell; ``ties`` the share of duels with two equal scores: None where the contrast is no comparison of stances.
@@ -40,12 +40,12 @@ class Difference(Estimate):
     ties: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The figure, its interval and its p-values, and the figures beside it."""
+        """Returns the figure, its interval and p-values, and the figures beside it."""
         return self.written(*SIGNED)
 
     @property
     def prefers(self) -> str:
-        """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
+        """The preferred stance: ``neither`` where the interval holds 0; marked where there is no interval."""
         up = self.number > 0 if self.higher_is_better is not False else self.number < 0
         way = EMPATHETIC if up else APATHETIC
         way = f"more in {way}" if self.higher_is_better is None else way
@@ -96,7 +96,7 @@ class MetricRow:
 
 @dataclass(frozen=True)
 class DetectableEffect:
-    """The smallest accuracy and standardised effect that so many pairs could have shown, with the settings of that; see ``power``."""
+    """The smallest accuracy and effect that so many pairs could have shown, with its settings; see ``detectable_effect``."""
 
     pairs: int
     accuracy: float
@@ -123,7 +123,7 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class DialogueTable:
-    """What judges of whole dialogues, and length beside them, make of dialogues all of whose helper turns are of one variant.
+    """Results of judges of whole dialogues, beside length; all helper turns of a dialogue are of one variant.
 
     ``inversion`` compares the variants of a pair over so many ``dialogues``; ``controls`` all four cells over those ``with_controls``.
     The pairs of its rows are dialogues.
@@ -208,7 +208,7 @@ _TABLES = {"inversion": "pairs", "controls": "2x2", "candidates": "before contra
 
 
 def records(tables: Values) -> Iterator[dict[str, Any]]:
-    """The records of the JSON values of all tables, of ``COLUMNS`` those that say something."""
+    """Yields the records of the JSON values of all tables, with the columns of ``COLUMNS`` that have a value."""
     for table, group, row in rows(tables):
         for name, difference in row["differences"].items():
             yield _record(
@@ -233,7 +233,7 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
 
 
 def _attacks(table: Values) -> Iterator[dict[str, Any]]:
-    """A record of the stance effect of each scorer, and one a figure under each attack: ``pairs`` are the eligible replies, ``of`` all."""
+    """Yields a record of each stance effect, and one per figure under each attack: ``pairs`` are eligible replies, ``of`` all."""
     for row in {row["metric"]: row for row in reversed(table["rows"])}.values():
         bounds = {name: row["effect"][name] for name in ("value", "low", "high")}
         note = "; ".join(filter(None, [row["effect"]["over"], row["effect"]["why"]]))
@@ -246,7 +246,7 @@ def _attacks(table: Values) -> Iterator[dict[str, Any]]:
 
 
 def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
-    """A record a figure (``other``) of each scorer by group and under each exchange of names: here minus there, beside what it is here."""
+    """Yields a record per figure (``other``) of each scorer by group and by exchange: the gap, beside the value in the first set."""
     for table, part in (("fairness by group", "groups"), ("fairness by names", "names")):
         for row in tables[part]:
             about = {"pairs": row["pairs"], "of": row["of"], "signature": row["signature"], "told": row["why"] or ""}
@@ -259,7 +259,7 @@ def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
 
 
 def _crossed(table: Values) -> Iterator[dict[str, Any]]:
-    """A record a figure of each scorer of crossed items; one without a figure for a scorer that cannot be asked."""
+    """Yields a record per figure of each scorer of crossed items; one without a figure for a scorer that cannot score them."""
     for group in ("metrics", "shortcuts"):
         for row in table[group]:
             about = {name: row[name] for name in ("left_out", "signature")} | {"told": row["why"] or "", "pairs": row["items"]}
@@ -271,7 +271,7 @@ def _crossed(table: Values) -> Iterator[dict[str, Any]]:
 
 
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:
-    """(table, group, row) of all rows of metrics."""
+    """Yields (table, group, row) of all rows of metrics."""
     whole = [(name, "", row) for name in ("inversion", "controls") for row in tables[name]]
     matched = [("equal length", name, row) for name, table in tables["matched"].items() for row in table]
     rest = [(name, "", row) for name in ("candidates", "balance") for row in tables[name]]
@@ -286,7 +286,7 @@ def _record(table: str, group: str, metric: str, contrast: str, **values: Any) -
 
 
 def _flat(difference: Values | None) -> dict[str, Any]:
-    """A difference with its estimates side by side."""
+    """Returns a difference with its estimates side by side."""
     fields = difference or {}
     flat = {name: value for name, value in fields.items() if name not in (*RANKED, "higher_is_better")}
     if "higher_is_better" in fields:
@@ -320,7 +320,7 @@ def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
 
 
 def correct_p_values(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
-    """The rows with all their p-values corrected for standing together; those of a family of scorers, by name, among themselves."""
+    """Returns rows with Holm-corrected p-values; those of a family of scorers, by name, are corrected among themselves."""
     result = list(rows)
     family_of = [families.get(getattr(row, "metric", ""), "") for row in result]
     for family in dict.fromkeys(family_of):
@@ -331,7 +331,7 @@ def correct_p_values(rows: Iterable[Row], families: Mapping[str, str] = {}) -> l
 
 
 def _together(rows: list[Row]) -> list[Row]:
-    """The rows with all their p-values corrected."""
+    """Returns the rows with all their p-values corrected."""
     estimates = list[Estimate]()
 
     def collect(estimate: Estimate) -> Estimate:
@@ -345,7 +345,7 @@ def _together(rows: list[Row]) -> list[Row]:
 
 
 def _each_tested(value: Any, change: Callable[[Estimate], Estimate]) -> Any:
-    """A value with each estimate in it that has a p-value changed, in their order."""
+    """Returns a value with ``change`` applied to each estimate in it that has a p-value, in their order."""
     if isinstance(value, Estimate):
         return value if value.p is None else change(value)
     if is_dataclass(value) and not isinstance(value, type):
@@ -356,6 +356,6 @@ def _each_tested(value: Any, change: Callable[[Estimate], Estimate]) -> Any:
 
 
 def merge_faults(known: Sequence[MetricFault], *more: Iterable[MetricFault]) -> list[MetricFault]:
-    """The faults, and those of metrics that none was told of before: the last of each."""
+    """Returns known faults, and new ones (the last of each) of metrics without a known fault."""
     known_metrics, new = {fault.metric for fault in known}, {fault.metric: fault for faults in more for fault in faults}
     return [*known, *(fault for metric, fault in new.items() if metric not in known_metrics)]

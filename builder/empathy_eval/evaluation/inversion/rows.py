@@ -16,7 +16,7 @@ Scored = TypeVar("Scored")
 
 @dataclass(frozen=True)
 class StanceEffect(Estimate):
-    """The mean difference of a scorer between kind and cold replies, in its better direction: the unit that changes are told in.
+    """The mean difference of a scorer between empathetic and apathetic replies, in its better direction: the unit of changes.
 
     ``over`` says of which texts; ``reason`` is what keeps it from being a unit, None where nothing does.
     """
@@ -30,7 +30,7 @@ class StanceEffect(Estimate):
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """What an attack did to the scores of replies, in the scorer's better direction.
+    """Change of the scores of replies under an attack, in the scorer's better direction.
 
     ``replies`` have a score; of these ``eligible`` have one under attack too. ``rises`` and ``falls`` are the shares of the eligible whose
     score is higher, or lower, under attack; ``change`` is the mean of the score under attack minus the score before, ``in_effects`` that in
@@ -59,7 +59,7 @@ class AttackRow:
 
 @dataclass(frozen=True)
 class AttackTable:
-    """All rows, over how many replies they are, and in words which scorers and attacks are left out and why.
+    """All rows with the number of replies, and notes on scorers and attacks that are left out.
 
     ``faults`` are of metrics that failed on attacked texts; in JSON they stand elsewhere.
     """
@@ -108,7 +108,7 @@ class FairnessRow:
 
 @dataclass(frozen=True)
 class FairnessTable:
-    """The rows by group of scenarios and by exchange of names, what each group holds, and in words what is left out and why.
+    """The rows by group of scenarios and by exchange of names, the definitions of groups, and notes on what is left out.
 
     ``faults`` are of metrics that failed on texts with other names; in JSON they stand elsewhere.
     """
@@ -121,7 +121,7 @@ class FairnessTable:
 
 
 def best_of(rows: Iterable[Scored], figure: Callable[[Scored], Estimate | None]) -> Scored | None:
-    """The row with the largest figure, the first of equals; None where none has one."""
+    """Returns the row with the largest figure, the first of equals; None without a figure."""
     known = [(row, estimate.number) for row in rows if (estimate := figure(row))]
     return max(known, key=lambda pair: pair[1])[0] if known else None
 
@@ -131,7 +131,7 @@ FIGURES = ("fitting", "both_right", "own_context")
 
 @dataclass(frozen=True)
 class CrossedRow:
-    """What a scorer makes of crossed items, ``items`` of which it has scores of, while it has none of ``left_out``.
+    """Results of a scorer over ``items`` crossed items with scores; ``left_out`` have none.
 
     ``fitting`` is how often it scores the reply that fits a context above the one that passes it by, ties half; ``both_right`` in how many
     items it does so in both contexts, a tie being wrong; ``own_context`` how often it scores a reply higher in its own context than in the
@@ -158,7 +158,7 @@ class CrossedRow:
 
 @dataclass(frozen=True)
 class CrossedTable:
-    """Crossed items of a release: how many there are by source, what metrics make of them, and what shortcuts do."""
+    """Crossed items of a release: their number by source, and the results of metrics and of shortcuts."""
 
     items: int
     dialogues: int
@@ -180,7 +180,7 @@ POSITIVE = "positive"
 
 @dataclass(frozen=True)
 class Shortcut:
-    """How often a shortcut is right over these pairs, ties half; None where that is not defined, and ``why`` says why.
+    """The accuracy of a shortcut over these pairs, ties half; None where it is not defined, for the reason ``why``.
 
     One that is ``trained`` is scored out of fold; for another more is kind.
     """
@@ -195,7 +195,7 @@ class Shortcut:
 
 @dataclass(frozen=True)
 class IndicativeWord:
-    """A word that gives a stance away: its weight (above 0: kind), and how often the kind and the cold texts have it."""
+    """A word that indicates a stance: its weight (above 0: empathetic), and its counts in texts of both stances."""
 
     word: str
     weight: float
@@ -205,7 +205,7 @@ class IndicativeWord:
 
 @dataclass(frozen=True)
 class WordMargin:
-    """By how much *words alone* prefers the kind text of a pair, out of fold."""
+    """The margin by which *words alone* prefers the empathetic text of a pair, out of fold."""
 
     pair_id: str
     margin: float
@@ -223,7 +223,7 @@ class FeatureDirection:
 
 @dataclass(frozen=True)
 class ContrastAudit:
-    """The shortcuts of a contrast of two variants, the words that give stances away, and the pairs where that is easiest and hardest."""
+    """Shortcuts of a contrast of two variants, indicative words, and the pairs that words separate best and worst."""
 
     contrast: str
     config: str
@@ -260,7 +260,7 @@ class ContrastAudit:
 
 @dataclass(frozen=True)
 class FirstSamples:
-    """How often words alone is right where the first accepted candidate of each variant stands in the place of the chosen one.
+    """Accuracy of words alone over the first accepted candidate of each variant in place of the chosen one.
 
     ``others`` says in how many pairs that is another text.
     """
@@ -272,7 +272,7 @@ class FirstSamples:
 
 @dataclass(frozen=True, repr=False)
 class ShortcutAudit(LongForm):
-    """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
+    """The shortcut audit of a release by contrast; ``by`` is the unit of folds.
 
     ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
     empty where that is not defined. ``first`` is by contrast what words alone reach over first samples; empty where nothing was chosen.
@@ -304,7 +304,7 @@ class ShortcutAudit(LongForm):
 
 @dataclass(frozen=True)
 class FailureCase:
-    """A text that scorers place far apart: ``ranks`` (0 worst, 1 best) and ``values`` by scorer, who ranks it ``high`` and ``low``.
+    """A text on which scorers disagree: ``ranks`` (0 worst, 1 best) and ``values`` by scorer, and who ranks it ``high`` and ``low``.
 
     ``groups`` are what it is counted by, ``reasons`` what judges said, ``before`` the seeker's turns just before it, ``explore`` its link.
     """
@@ -326,7 +326,7 @@ class FailureCase:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Texts that have a ``label`` in common ``by`` something: how many they are, how many are cases, and their mean spread."""
+    """Texts with a ``label`` in common ``by`` some grouping: their number, the number of cases, and their mean spread."""
 
     by: str
     label: str
@@ -337,7 +337,7 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class Failures:
-    """Failure cases, the largest spread first, and their counts, over so many ``texts`` that every scorer has a score of."""
+    """Failure cases, the largest spread first, and counts by group, over the ``texts`` that every scorer has a score of."""
 
     cases: tuple[FailureCase, ...]
     groups: tuple[FailureGroup, ...]

@@ -1,4 +1,4 @@
-"""The shortcut audit: how often something that understands nothing tells the kind text of a pair from the cold one."""
+"""The shortcut audit: how often shortcuts, which understand nothing, identify the empathetic text of a pair."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ from empathy_eval.statistics.estimate import wins
 
 
 def first_samples(inputs: AuditInput) -> AuditInput | None:
-    """What is held with the first accepted candidate in the place of each chosen one; None where nothing was chosen.
+    """Returns the inputs with the first accepted candidate in place of each chosen one; None where nothing was chosen.
 
     Raises:
         InputError: if the candidates of the release are none.
@@ -83,13 +83,13 @@ def first_samples(inputs: AuditInput) -> AuditInput | None:
 
 
 def count_differing(corpus: Corpus, other: Corpus, variants: Sequence[str]) -> int:
-    """In how many pairs two corpora of the same pairs differ in one of these variants."""
+    """Returns in how many pairs two corpora of the same pairs differ in one of these variants."""
     columns = [zip(corpus.variants[name], other.variants[name], strict=True) for name in variants if name in corpus.variants]
     return sum(any(a != b for a, b in row) for row in zip(*columns, strict=True))
 
 
 def _firsts(release_dir: Path) -> dict[tuple[str, str], str]:
-    """By pair and variant the first accepted text, where that is not the released one: that one's number is none of the others'."""
+    """Returns by pair and variant the first accepted text, where another one was released."""
     first_texts = dict[tuple[str, str], str]()
     for place, rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
         for number, row in enumerate(rows, 1):
@@ -138,7 +138,7 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
 def audit_texts(
     inputs: AuditInput, chance: ResamplingSettings, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN
 ) -> ShortcutAudit:
-    """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
+    """Audits the given pairs, such as those of a report; known scores are not computed again."""
     stage("reading texts for the shortcut audit")
     lexicon = Lexicon(inputs.pairs.language)
     texts = read_texts(inputs, lexicon, scoring, embedding, chance.seed)
@@ -171,7 +171,7 @@ def audit_texts(
 
 
 def _first(inputs: AuditInput, chance: ResamplingSettings, by: str) -> Iterator[FirstSamples]:
-    """What words alone reach over first samples, contrast by contrast, learned and dealt as over the chosen ones."""
+    """Yields the accuracy of words alone over first samples by contrast, trained and folded as over the chosen ones."""
     if (first := first_samples(inputs)) is None:
         return
     lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _ShortcutResult]]()
@@ -184,23 +184,23 @@ def _first(inputs: AuditInput, chance: ResamplingSettings, by: str) -> Iterator[
 
 
 def words_alone(lexicon: Lexicon) -> FeatureClassifier:
-    """The shortcut that knows nothing but which words a text has."""
+    """Returns the shortcut that reads only which words a text has."""
     return FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
 
 
 def audit_evaluation(evaluation: Evaluation, embedding: Embedding | None = None) -> ShortcutAudit:
-    """The audit of a stand, over its pairs."""
+    """Audits the pairs of an evaluation."""
     inputs = AuditInput(evaluation.folder, evaluation.pairs, evaluation.controls, evaluation.splits, evaluation.known)
     return audit_texts(inputs, evaluation.chance, embedding=embedding, scoring=evaluation.scoring)
 
 
 def fold_units(corpus: Corpus, by: str) -> Sequence[str]:
-    """Of each pair what folds are made of."""
+    """Returns the unit of folds of each pair."""
     return corpus.dialogues if by == "dialogue" else [str(scenario) for scenario in corpus.scenario_ids]
 
 
 def assign_folds(units: Sequence[str], seed: int) -> Counts:
-    """The fold of each pair, from the dialogue (or scenario) that it is of: these are dealt out in the order of their SHA-256.
+    """Returns the fold of each pair, by its dialogue (or scenario); these are dealt in the order of their SHA-256.
 
     There are ``FOLDS`` folds, and fewer where there are fewer dialogues.
     """
@@ -211,7 +211,7 @@ def assign_folds(units: Sequence[str], seed: int) -> Counts:
 
 @dataclass(frozen=True)
 class _ShortcutResult:
-    """What a shortcut won of each pair, or of the pairs of a sample; None where that is not defined. And its settings."""
+    """Wins of a shortcut by pair, or by pair of a sample (None where not defined), and its settings."""
 
     signature: str
     trained: bool
@@ -220,7 +220,7 @@ class _ShortcutResult:
 
 
 def _at_equal_closeness(near: Mapping[str, _ShortcutResult], far: Mapping[str, _ShortcutResult]) -> dict[str, _ShortcutResult]:
-    """By pair the mean of what each shortcut won near and far."""
+    """Returns by pair the mean of the wins of each shortcut near and far."""
 
     def mean(first: _ShortcutResult, second: _ShortcutResult) -> _ShortcutResult:
         both = [first.signature] if first.signature == second.signature else [f"near({first.signature})", f"far({second.signature})"]
@@ -232,7 +232,7 @@ def _at_equal_closeness(near: Mapping[str, _ShortcutResult], far: Mapping[str, _
 
 @dataclass(frozen=True)
 class _ContrastPairs:
-    """Two variants of all pairs of a config, and the fold of each pair."""
+    """Two variants of all pairs of a config, with the fold of each pair."""
 
     texts: TokenizedPairs
     kind: str
@@ -242,23 +242,23 @@ class _ContrastPairs:
 
     @property
     def number(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return int(self.folds.max(initial=-1)) + 1
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many pairs, dialogues and folds there are."""
+        """The numbers of pairs, dialogues and folds."""
         return len(self.texts.corpus), len(self.texts.corpus.clusters), self.number
 
     def directions(self, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
-        """The direction of each plain feature; empty without pairs and in another language than English."""
+        """Returns the direction of each plain feature; empty without pairs, and in another language than English."""
         shares, clusters = self.texts.shares, self.texts.corpus.clusters
         return feature_directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
 
     def won(
         self, learners: Mapping[str, FeatureClassifier], embedding: Embedding | None
     ) -> tuple[dict[str, _ShortcutResult], FittedClassifier | None]:
-        """What each shortcut won, those that learn first; and what words alone learned."""
+        """Returns the wins of each shortcut, trained ones first; and the fitted classifier of words alone."""
         texts, results, of_words = self.texts, dict[str, _ShortcutResult](), None
         sides = PairSides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
         for name, learner in learners.items():
@@ -284,7 +284,7 @@ class _ContrastPairs:
         return signature_line(scored="out-of-fold", folds=self.number, by=self.by, dealt="sha256")
 
     def judged(self, won: Mapping[str, _ShortcutResult], chance: ResamplingSettings) -> tuple[Shortcut, ...]:
-        """How often each shortcut is right."""
+        """Returns the accuracy of each shortcut."""
         corpus = self.texts.corpus
         whole = {name: result.won for name, result in won.items() if result.won is not None and result.sample is None}
         right = dict(zip(whole, accuracies(list(whole.values()), corpus.clusters, chance), strict=True)) if whole else {}
@@ -302,7 +302,7 @@ class _ContrastPairs:
 
 
 def _explained(contrast_audit: ContrastAudit, ids: Sequence[str], learned: FittedClassifier, known: Sequence[str]) -> ContrastAudit:
-    """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
+    """Returns the audit with indicative words of both stances, and the easiest and the hardest pairs."""
     weights, whole, margins = learned.weights, learned.whole, learned.margins
 
     def telltale(sign: int) -> tuple[IndicativeWord, ...]:
@@ -321,7 +321,7 @@ TOLD = {RAW, *TOLD_BY.values()}
 
 
 def learn_word_list(release_dir: Path, *, by: str = "dialogue") -> WordList:
-    """The weights of *words alone* by contrast, learned from all pairs of a release, as the telltale words of its audit are.
+    """Learns the weights of *words alone* by contrast from all pairs of a release, as for the indicative words of its audit.
 
     ``by`` says what folds are made of, by which the better of two forms is found. A contrast without pairs is not in the list.
 

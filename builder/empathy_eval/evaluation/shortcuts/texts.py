@@ -1,4 +1,4 @@
-"""The texts of a release as the shortcut audit reads them: counted, scored by what learns nothing, and embedded where that is asked for."""
+"""Texts of a release for the shortcut audit: tokenised, scored by untrained shortcuts, and embedded if that is configured."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ RIDGE = 10.0
 
 
 class Embedding(Embedder):
-    """The packaged model as BERTScore loads it; a text is the mean of its tokens' vectors, of length 1."""
+    """The packaged model as BERTScore loads it; a text is the mean of its tokens' vectors, normalised to length 1."""
 
     def __init__(self, beside: Iterable[object] = ()) -> None:
-        """Loads the model, or takes that of a metric ``beside`` it.
+        """Loads the model, or takes that of one of the loaded metrics.
 
         Raises:
             InputError: if its packages are not installed.
@@ -60,7 +60,7 @@ class Embedding(Embedder):
 
 
 def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), loaded: Iterable[object] = ()) -> Embedding | None:
-    """The embedding, where the part ``report`` of a configuration asks for it and it is not left out.
+    """Returns the embedding, if the part ``report`` of a configuration has it and it is not left out.
 
     Raises:
         InputError: if its packages are not installed.
@@ -69,12 +69,12 @@ def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), loa
 
 
 def sample_pairs(pair_ids: Sequence[str], seed: int) -> Counts:
-    """The rows of at most ``MOST`` pairs, drawn by the SHA-256 of their ids, in their order."""
+    """Returns the rows of at most ``MOST`` pairs, in their order, drawn by the SHA-256 of their ids."""
     return np.array(draw_rows(pair_ids, NAME, seed, MOST), dtype=np.int64)
 
 
 def ridge_margins(kind: Array, cold: Array, folds: Counts) -> Array:
-    """By pair how far its kind text lies beyond its cold one in the direction that the pairs of the other folds point to.
+    """Returns by pair the distance of its two texts along the ridge direction of the pairs of the other folds.
 
     That is (X'X + ridge)^-1 X'1, where X are the differences of those pairs.
     """
@@ -89,12 +89,12 @@ def ridge_margins(kind: Array, cold: Array, folds: Counts) -> Array:
 
 
 def count_features(texts: Sequence[str]) -> Shares:
-    """The plain features of texts in millionths, shape (texts, features); without contexts nothing is an echo."""
+    """Returns the plain features of texts in millionths, shape (texts, features); without contexts the echo is 0."""
     return FeatureCounter(word_lists()).of(Segments(texts, [""] * len(texts)))
 
 
 def feature_directions(kind: Shares, cold: Shares, clusters: Clusters, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
-    """The direction of each feature, with intervals over dialogues where there are two or more."""
+    """Returns the direction of each feature, with intervals over two dialogues or more."""
     sides = [shares.astype(np.float64) / UNIT for shares in (kind, cold)]
     sums = np.column_stack([np.ones(len(kind)), *(part for shares in sides for part in (shares, shares**2))])
     totals = clusters.totals(sums)
@@ -111,7 +111,7 @@ def feature_directions(kind: Shares, cold: Shares, clusters: Clusters, chance: R
 
 
 def _standardised(totals: Array) -> Array:
-    """Cohen's d of each feature from rows of sums (count, then sums and sums of squares of each side); NaN without spread."""
+    """Returns Cohen's d of each feature from rows of sums (count, then sums and sums of squares by side); NaN without spread."""
     count, parts = totals[:, :1], np.split(totals[:, 1:], 4, axis=1)
     means, squares = [parts[0] / count, parts[2] / count], [parts[1] / count, parts[3] / count]
     spread = np.sqrt(np.maximum((squares[0] - means[0] ** 2 + squares[1] - means[1] ** 2) / 2, 0))
@@ -125,7 +125,7 @@ COMPARED = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CELLS}
 
 @dataclass(frozen=True)
 class AuditInput:
-    """What is read of a release: its pairs and its controls, of which splits they are, and statistics that are known of them.
+    """Inputs of an audit: the pairs and controls of some splits, and known statistics of their texts.
 
     Those are by metric and variant: over the pairs for the two variants of a pair, over the controls for the other two cells.
     """
@@ -138,14 +138,14 @@ class AuditInput:
 
     @classmethod
     def of(cls, release_dir: Path, language: str = ENGLISH) -> AuditInput:
-        """All pairs of a release."""
+        """Reads all pairs of a release."""
         pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, language=language)
         return cls(release_dir, pairs, read_corpus(release_dir, "controls", CELLS, language=language))
 
 
 @dataclass(frozen=True)
 class TokenizedPairs:
-    """The pairs of a config, the readings of their texts by variant, and by untrained shortcut its signature and scores by variant.
+    """The pairs of a config: tokenised texts by variant, and by untrained shortcut its signature and scores by variant.
 
     ``sample`` are the rows of pairs that are embedded, ``embedded`` their embeddings by variant. ``shares`` are the plain
     features by variant, of English texts.
@@ -159,13 +159,13 @@ class TokenizedPairs:
     shares: Mapping[str, Shares] = field(default_factory=dict)
 
     def voices(self, *variants: str) -> list[Sequence[str]]:
-        """By variant the voice of each text; empty where no voice is planned."""
+        """Returns by variant the voice of each text; empty where no voice is planned."""
         columns: list[Sequence[str]] = [self.corpus.groups.get(VOICES[name in FAR], ()) for name in variants]
         return columns if all(columns) and not all({UNPLANNED}.issuperset(column) for column in columns) else []
 
 
 def voice_wins(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
-    """What is won of each pair by the voices of its two texts alone: their log-odds in the other folds, one added to each count."""
+    """Returns the wins by pair of the voices of its texts: add-one log-odds of the other folds."""
     won = np.empty(len(folds))
     for fold in set(folds.tolist()):
         rows = [Counter(voice for voice, other in zip(side, folds, strict=True) if other != fold) for side in (kind, cold)]
@@ -176,7 +176,7 @@ def voice_wins(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array
 
 
 def read_texts(inputs: AuditInput, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, TokenizedPairs]:
-    """The texts by config.
+    """Reads the texts by config.
 
     Raises:
         JobError: if VADER cannot score one of them.
@@ -185,7 +185,7 @@ def read_texts(inputs: AuditInput, lexicon: Lexicon, scoring: Scoring, embedding
 
 
 def counted_texts(inputs: AuditInput, lexicon: Lexicon) -> dict[str, TokenizedPairs]:
-    """The texts by config, for what counts words alone."""
+    """Reads the texts by config, for word counts alone."""
     by_config = {}
     for config in COMPARED:
         corpus, texts = _texts(inputs, config)
@@ -196,7 +196,7 @@ def counted_texts(inputs: AuditInput, lexicon: Lexicon) -> dict[str, TokenizedPa
 
 
 def _texts(inputs: AuditInput, config: str) -> tuple[Corpus, dict[str, Sequence[str]]]:
-    """The pairs of a config, and by variant the texts that its contrasts compare."""
+    """Returns the pairs of a config, and by variant the texts that its contrasts compare."""
     corpus: Corpus = getattr(inputs, config)
     return corpus, {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
 
@@ -220,7 +220,7 @@ def _read(inputs: AuditInput, config: str, lexicon: Lexicon, scoring: Scoring, e
 
 
 def _vader(inputs: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
-    """Scores by variant; those that are known are not made again."""
+    """Returns scores by variant; known ones are not computed again."""
     known = inputs.known.get(Vader.name, {})
     scores = {name: known[name] for name in texts if name in known and (name in CONTROLS) == (corpus is inputs.controls)}
     left = {name: some for name, some in texts.items() if name not in scores}
@@ -233,7 +233,7 @@ def _vader(inputs: AuditInput, corpus: Corpus, texts: Mapping[str, Sequence[str]
 
 
 def _echoes(inputs: AuditInput, config: str, readings: Mapping[str, TokenizedTexts], lexicon: Lexicon) -> dict[str, Array]:
-    """By variant and pair the share of a reply's words that the seeker's turns before it have."""
+    """Returns by variant and pair the share of a reply's words that the seeker used before it."""
     shares = {name: np.zeros(len(reading.texts)) for name, reading in readings.items()}
     for row, seeker_words in enumerate(known_before(inputs.folder, config, lexicon.known, inputs.splits)):
         for name, reading in readings.items():
