@@ -120,7 +120,7 @@ def _one_by_one(metric: Any, segments: Segments, failed: dict[int, TextFailure])
 def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, TextFailure]) -> Array:
     """The statistics of texts that are scored together; after an exception those of their halves, down to single texts."""
     try:
-        statistics, odd = _given(metric, segments.take(rows))
+        statistics, odd = _returned_statistics(metric, segments.take(rows))
         if not odd:
             return statistics
         failure, raised = TextFailure(odd), False
@@ -138,7 +138,7 @@ def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dic
     return NOTHING
 
 
-def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
+def _returned_statistics(metric: Metric, segments: Segments) -> tuple[Array, str]:
     """The statistics that a metric returns, and what is wrong with their shape; else empty."""
     count = len(segments.texts)
     texts = "1 text" if count == 1 else f"{count} texts"
@@ -156,22 +156,22 @@ def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
     return NOTHING, f"statistics returned an array of shape {statistics.shape} for {texts}; return one row of numbers for each text"
 
 
-def _number(given: Any) -> float:
+def _number(value: Any) -> float:
     try:
-        return float(given)
+        return float(value)
     except (TypeError, ValueError):
-        raise _NoNumbers(f"score returned {_shown(given)}; return a number") from None
+        raise _NoNumbers(f"score returned {_shown(value)}; return a number") from None
 
 
-def _numbers(method: str, given: Any) -> Array:
+def _numbers(method: str, values: Any) -> Array:
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise _NoNumbers(f"{method} returned {_shown(given)}; return numbers") from None
+        raise _NoNumbers(f"{method} returned {_shown(values)}; return numbers") from None
 
 
-def _shown(given: Any) -> str:
-    return shortened(repr(given))
+def _shown(value: Any) -> str:
+    return shortened(repr(value))
 
 
 def uneven(now: int, before: int) -> str:
@@ -201,11 +201,11 @@ def _finite(metric: Metric, statistics: Array, failed: dict[int, TextFailure]) -
     scores = np.full(len(sound), np.nan)
     try:
         if sound.any():
-            given = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
-            if given.shape != (texts := int(sound.sum()),):
-                what = f"scores returned an array of shape {given.shape} for {texts} rows of statistics; return one score for each row"
+            returned = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
+            if returned.shape != (texts := int(sound.sum()),):
+                what = f"scores returned an array of shape {returned.shape} for {texts} rows of statistics; return one score for each row"
                 raise InvalidStatistics(what)
-            scores[sound] = given
+            scores[sound] = returned
         scored = np.isfinite(scores)
         twice = np.asarray(metric.aggregate(np.vstack([statistics[scored].sum(axis=0)] * 2)) if scored.any() else (0, 0), dtype=np.float64)
     except InvalidStatistics:
@@ -282,14 +282,16 @@ class Repeats:
 
     def same(self, first: int, other: int) -> bool:
         """Whether two positions hold the same text, with everything that is read."""
-        (pairs, variant, row), (others, its, at) = self.at(first), self.at(other)
-        return [column[row] for column in _read(pairs, variant, self.reads)] == [column[at] for column in _read(others, its, self.reads)]
+        (pairs, variant, row), (other_pairs, its, at) = self.at(first), self.at(other)
+        return [column[row] for column in _read(pairs, variant, self.reads)] == [
+            column[at] for column in _read(other_pairs, its, self.reads)
+        ]
 
 
 def _read(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> list[Sequence[str]]:
     """What identifies a text for a metric. A context is identified by its pair, because reading all contexts takes longer than scoring."""
-    beside = {"reference": pairs.references, "context": pairs.ids}
-    return [pairs.variants[variant], *(beside[name] for name in reads)]
+    columns = {"reference": pairs.references, "context": pairs.ids}
+    return [pairs.variants[variant], *(columns[name] for name in reads)]
 
 
 def _hashes(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> NDArray[np.int64]:

@@ -286,10 +286,10 @@ class FeatureCounter:
             return sum(signs.get(word) == feature.sign for words, _ in own for word in words)
         if feature.of == "exclaimed":
             return sum("!" in marks for _, marks in own)
-        wanted = [words for words, marks in own if feature.of == "openings" or "?" in marks]
+        chosen = [words for words, marks in own if feature.of == "openings" or "?" in marks]
         if not feature.phrases:
-            return len(wanted)
-        return sum(bool(_longest(words, 0, feature.phrases.get(words[0], ()))) for words in wanted)
+            return len(chosen)
+        return sum(bool(_longest(words, 0, feature.phrases.get(words[0], ()))) for words in chosen)
 
     def _echo(self, own: Sequence[Sentence], last_message: str) -> int:
         fillers = self.lists.fillers

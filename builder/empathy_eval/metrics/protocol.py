@@ -162,14 +162,14 @@ def with_count(scores: Any) -> Array:
     return np.column_stack([column, np.ones_like(column)])
 
 
-def context_of(given: str | Sequence[Mapping[str, str]]) -> Context:
+def context_of(value: str | Sequence[Mapping[str, str]]) -> Context:
     """A context as turns ``{"role": "seeker" or "helper", "text": …}``.
 
-    ``given`` is a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
+    ``value`` is a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
     """
-    if isinstance(given, str):
-        return [{"role": "seeker", "text": given}]
-    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in given]
+    if isinstance(value, str):
+        return [{"role": "seeker", "text": value}]
+    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in value]
 
 
 def last_turns(context: Context) -> list[str]:
@@ -177,9 +177,9 @@ def last_turns(context: Context) -> list[str]:
     return [turn["text"] for turn in takewhile(lambda turn: turn["role"] == "seeker", reversed(context))][::-1]
 
 
-def reply_of(given: str | Sequence[Mapping[str, str]]) -> str:
+def reply_of(value: str | Sequence[Mapping[str, str]]) -> str:
     """A reply as a text; it may be a list of one message."""
-    return given if isinstance(given, str) else context_of(given)[0]["text"]
+    return value if isinstance(value, str) else context_of(value)[0]["text"]
 
 
 # Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.

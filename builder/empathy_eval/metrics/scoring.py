@@ -79,7 +79,7 @@ class ScoreCache:
             connection.execute("DELETE FROM scores_1 WHERE place <= (SELECT max(place) FROM scores_1) - ?", [self._most])
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def batched_writes(self) -> Iterator[None]:
         """Within, rows are stored without waiting for the disk each time; a killed process still loses none."""
         with self._connection() as connection:
             # SQLite writes all to the disk when the last that has the file open lets go of it.
@@ -146,7 +146,7 @@ def statistics_of(
             tables[metric.name].add(result)
     for metric in metrics:
         where = spread if spread and metric in portable else map_serially
-        for result in _one(metric, pairs, cache, where) if metric not in shared else ():
+        for result in _parts(metric, pairs, cache, where) if metric not in shared else ():
             if not tables[metric.name].add(result):
                 break
     return {name: table.scored() for name, table in tables.items()}
@@ -249,41 +249,41 @@ def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Part]:
     return [safe_statistics(metric, chunk.segments, chunk.name_of) for metric in metrics]
 
 
-def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: ParallelMap) -> Iterator[Part]:
+def _parts(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: ParallelMap) -> Iterator[Part]:
     """The results of each chunk; with a cache, only missing rows are scored, and stored at once."""
     chunks = pairs.chunks(set(metric.reads))
     if cache is None or not getattr(metric, "keep", False):
         yield from (results[0] for results in spread(_all, [metric], chunks))
         return
-    asked = deque[_PendingChunk]()
+    pending = deque[_PendingChunk]()
     alone = spread is map_serially and scores_single_texts(metric)
 
     def missing() -> Iterator[tuple[Chunk, list[int]]]:
         for chunk in chunks:
             keys = keys_of(metric, chunk.segments)
-            kept = cache.get(keys)
-            rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in kept}.values())
+            cached = cache.get(keys)
+            rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in cached}.values())
             # A text by itself, and a kill in the middle loses one at most.
             parts = [[row] for row in rows] if alone and rows else [rows]
-            asked.append(_PendingChunk(keys, kept, parts))
+            pending.append(_PendingChunk(keys, cached, parts))
             yield from ((chunk, part) for part in parts)
 
-    with cache.held():
+    with cache.batched_writes():
         for fresh in spread(_rows, metric, missing()):
             try:
-                whole = asked[0].take(fresh, cache)
+                whole = pending[0].take(fresh, cache)
             except InvalidStatistics as error:
                 whole = NOTHING[:0], MetricFault(metric.name, "all pairs", str(error))
             if whole is not None:
-                asked.popleft()
+                pending.popleft()
                 yield whole
 
 
 class _PendingChunk:
     """A chunk with missing rows: all keys, the cached rows, and the parts still being scored."""
 
-    def __init__(self, keys: Sequence[bytes], kept: dict[bytes, Array], parts: Sequence[Sequence[int]]) -> None:
-        self._keys, self._kept, self._parts = keys, kept, deque(parts)
+    def __init__(self, keys: Sequence[bytes], cached: dict[bytes, Array], parts: Sequence[Sequence[int]]) -> None:
+        self._keys, self._cached, self._parts = keys, cached, deque(parts)
         self._fault: MetricFault | None = None
 
     def take(self, fresh: Part, cache: ScoreCache) -> Part | None:
@@ -300,10 +300,10 @@ class _PendingChunk:
         new = {self._keys[row]: values for row, values in zip(rows, statistics, strict=True) if len(values) and not np.isnan(values[0])}
         if new:
             cache.put(new)
-        self._kept |= new
+        self._cached |= new
         if self._parts:
             return None
-        return stacked([self._kept[key][None] if key in self._kept else NOTHING for key in self._keys]), self._fault
+        return stacked([self._cached[key][None] if key in self._cached else NOTHING for key in self._keys]), self._fault
 
 
 def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Part:

@@ -220,7 +220,7 @@ class _Counts:
         self.sentiment: dict[str, list[float]] = {role: [] for role in ROLES}
         # The first words of each role, turn by turn: no n-gram crosses turns.
         self.first: dict[str, list[Sequence[str]]] = {role: [] for role in ROLES}
-        self._kept = dict.fromkeys(ROLES, 0)
+        self._word_counts = dict.fromkeys(ROLES, 0)
         strategies, scenarios = set[str](), set[str]()
         stage(f"reading {source.name}", things="dialogues")
         for dialogue in source.dialogues():
@@ -239,9 +239,9 @@ class _Counts:
     def _take(self, role: str, turn_words: Sequence[str]) -> None:
         self.turns[role] += 1
         self.words[role] += len(turn_words)
-        if self._kept[role] < MOST_WORDS:
+        if self._word_counts[role] < MOST_WORDS:
             self.first[role].append(turn_words)
-            self._kept[role] += len(turn_words)
+            self._word_counts[role] += len(turn_words)
 
     def data_set(self, budget: int) -> DataSet:
         """Returns the figures, with distinct n-grams over the first ``budget`` words."""

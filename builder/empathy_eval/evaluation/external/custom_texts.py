@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -196,10 +196,6 @@ class CustomScores:
     columns: tuple[MetricColumn, ...]
     faults: tuple[MetricFault, ...]
     outside: tuple[DomainWarning, ...]
-
-    def told(self) -> dict[str, Any]:
-        """Warnings and faults as JSON values."""
-        return {"outside": [asdict(one) for one in self.outside], "faults": [str(fault) for fault in self.faults]}
 
 
 def score_custom_texts(

@@ -69,7 +69,7 @@ class ReleaseAnnotations:
         parts = (zip(*(part.column(name).to_pylist() for name in names), strict=True) for part in self._of_texts())
         return [JudgedCriterion(*row) for row in dict.fromkeys(row for rows in parts for row in rows)]
 
-    def given(self, names: Sequence[str], known: Mapping[bool, set[str]]) -> list[PrecomputedScores]:
+    def precomputed_scores(self, names: Sequence[str], known: Mapping[bool, set[str]]) -> list[PrecomputedScores]:
         """The criteria of judges by name, ``teacher/rubric`` or ``teacher/rubric:criterion`` (none: all), as scores of known texts.
 
         Args:
@@ -95,9 +95,9 @@ class ReleaseAnnotations:
             raise input_error(
                 self.where, f'"{twice[0]}" was annotated with more than one version of its rubric', "keep the annotations of one version"
             )
-        return [self._given(criterion, known[criterion.whole]) for criterion in chosen]
+        return [self._criterion_scores(criterion, known[criterion.whole]) for criterion in chosen]
 
-    def _given(self, criterion: JudgedCriterion, known: set[str]) -> PrecomputedScores:
+    def _criterion_scores(self, criterion: JudgedCriterion, known: set[str]) -> PrecomputedScores:
         better = self._better(criterion)
         ratings = pa.Table.from_batches([_of(part, criterion) for part in self._of_texts()], _SAID)
         if stray := set(ratings.column("pair_id").unique().to_pylist()) - known:
@@ -178,13 +178,13 @@ def read_judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnn
     Those of whole dialogues are ``whole``, and their scores are of dialogues in the place of pairs.
 
     Raises:
-        InputError: as :func:`release_annotations` and :meth:`Annotations.given`.
+        InputError: as :func:`release_annotations` and :meth:`ReleaseAnnotations.precomputed_scores`.
     """
     if not names and annotations is None:
         return []
     wholes = all(path.is_file() for path in files_of(release_dir, CONTRASTS))
     dialogues = column(release_dir, CONTRASTS, "dialogue_id") if wholes else ()
-    return (annotations or release_annotations(release_dir)).given(
+    return (annotations or release_annotations(release_dir)).precomputed_scores(
         names, {False: {*column(release_dir, "pairs", "pair_id")}, True: {*dialogues}}
     )
 

@@ -266,9 +266,9 @@ class FairnessTest:
         InputError: if the file of names is not valid.
     """
 
-    def __init__(self, stand: Evaluation, rules: Path | None = None, groups: ScenarioGroups | None = None, hint: str = BRING) -> None:
-        self._evaluation, self._groups, self._hint = stand, groups or load_groups(), hint
-        self._names = load_names(stand.selection.language, rules)
+    def __init__(self, evaluation: Evaluation, rules: Path | None = None, groups: ScenarioGroups | None = None, hint: str = BRING) -> None:
+        self._evaluation, self._groups, self._hint = evaluation, groups or load_groups(), hint
+        self._names = load_names(evaluation.selection.language, rules)
 
     def tables(self, rated: Sequence[Scores], more: Sequence[str] = ()) -> FairnessTable:
         """Returns both tables, from the scores of all texts; ``more`` are further notes."""

@@ -340,7 +340,7 @@ def _together(rows: list[Row]) -> list[Row]:
 
     _each_tested(rows, collect)
     values = iter(holm_corrected(estimates, PLACES))
-    changed: list[Row] = _each_tested(rows, lambda one: next(values))
+    changed: list[Row] = _each_tested(rows, lambda estimate: next(values))
     return changed
 
 

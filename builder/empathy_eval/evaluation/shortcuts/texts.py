@@ -40,14 +40,14 @@ RIDGE = 10.0
 class Embedding(Embedder):
     """The packaged model as BERTScore loads it; a text is the mean of its tokens' vectors, normalised to length 1."""
 
-    def __init__(self, beside: Iterable[object] = ()) -> None:
+    def __init__(self, loaded: Iterable[object] = ()) -> None:
         """Loads the model, or takes that of one of the loaded metrics.
 
         Raises:
             InputError: if its packages are not installed.
         """
         try:
-            super().__init__(PACKAGED, LAYER, beside)
+            super().__init__(PACKAGED, LAYER, loaded)
         except InputError as error:
             raise missing_package(f"report: shortcuts: {NAME}", "bertscore", f"leave it out with --without {NAME}") from error
         versions = {name: metadata.version(name) for name in ("bert-score", "transformers", "torch", "numpy")}

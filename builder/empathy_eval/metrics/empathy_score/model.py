@@ -70,22 +70,22 @@ def read_model(model: str) -> ModelFolder:
         raise input_error(f"model {path}", f"is not a model of EmpathyScore (no {CHECKSUMS} in it)", fix)
     sums = (path / CHECKSUMS).read_bytes()
     checksums = _read_checksums(path, sums)
-    held, problems = dict[str, bytes](), list[Problem]()
+    contents, problems = dict[str, bytes](), list[Problem]()
     for name in checksums:
         if not (path / name).is_file():
             problems.append(Problem(str(path / name), "is not there", FIX_MODEL))
             continue
-        held[name] = (path / name).read_bytes()
-        if (actual := digest_bytes(held[name])) != checksums[name]:
+        contents[name] = (path / name).read_bytes()
+        if (actual := digest_bytes(contents[name])) != checksums[name]:
             what = f"was changed: its SHA-256 is {actual[:12]}…, {CHECKSUMS} says {checksums[name][:12]}…"
             problems.append(Problem(str(path / name), what, FIX_MODEL))
     refuse(problems)
-    config = _json(held[CONFIG], path / CONFIG)
+    config = _json(contents[CONFIG], path / CONFIG)
     check(config, "empathyscore_config", path / CONFIG)
     name = model if model in PACKAGED else path.resolve().name
-    files = {file: held[file] for file in OF_STUDENTS if file in held}
-    arrays = parse_arrays(held[WEIGHTS], path / WEIGHTS)
-    return ModelFolder(name, path, config, arrays, identity(held[CONFIG], held[WEIGHTS], *files.values()), files)
+    files = {file: contents[file] for file in OF_STUDENTS if file in contents}
+    arrays = parse_arrays(contents[WEIGHTS], path / WEIGHTS)
+    return ModelFolder(name, path, config, arrays, identity(contents[CONFIG], contents[WEIGHTS], *files.values()), files)
 
 
 def is_packaged(model: str) -> bool:
@@ -198,9 +198,9 @@ def linear_model_of(folder: ModelFolder, more: int = 0) -> LinearModel:
         what = "was trained with other word lists than this version has (empathyscore/features.yaml, and the lexicon of vaderSentiment)"
         raise input_error(folder.path, what, "train it again, or use the version that trained it")
     shapes = {name: array.shape for name, array in folder.arrays.items()}
-    wanted = dict.fromkeys(("means", "spreads", "weights"), (len(names) + more,)) | {"scale": (1,)}
+    expected = dict.fromkeys(("means", "spreads", "weights"), (len(names) + more,)) | {"scale": (1,)}
     clip = folder.config["settings"].get("clip")
-    if shapes != wanted or not isinstance(clip, int | float):
+    if shapes != expected or not isinstance(clip, int | float):
         raise input_error(folder.path, f"does not hold the arrays and settings of a model of the kind {folder.config['kind']}", FIX_MODEL)
     values = {name: np.asarray(array, dtype=np.float64) for name, array in folder.arrays.items()}
     if not all(np.isfinite(array).all() for array in values.values()):
