@@ -220,7 +220,7 @@ def test_what_cannot_be_attacked_is_left_out_and_said(light: Path, tmp_path: Pat
     assert [one.partition(":")[0] for one in found.attacks.notes] == ["length", "judge", "Dist-1"]
 
 
-def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_stands(light: Path) -> None:
+def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_is_kept(light: Path) -> None:
     held = (read_corpus(light, "pairs", PAIR_VARIANTS), read_corpus(light, "controls", CELLS))
     longest = max(len(text) for corpus in held for some in corpus.variants.values() for text in some)
 
