@@ -11,8 +11,7 @@ import time
 from collections.abc import Sequence
 
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.crossed.crossed import CrossedItems, CrossedScorer, asked_of, rows_of
-from empathy_eval.evaluation.crossed.shortcuts import shortcuts_of
+from empathy_eval.evaluation.crossed_items import CrossedItems, CrossedScorer, crossed_rows, crossed_scorers, shortcut_scorers
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.texts import Embedding
@@ -56,14 +55,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
     def told(asked: Sequence[CrossedScorer], begin: float) -> None:
         seconds = time.perf_counter() - begin
-        for row in rows_of(asked, items, CHANCE):
+        for row in crossed_rows(asked, items, CHANCE):
             print(line(row, seconds), flush=True)
 
     for metric in find(options.metric or METRICS, {}).metrics:
         begin = time.perf_counter()
-        told(asked_of([metric], items)[0], begin)
+        told(crossed_scorers([metric], items)[0], begin)
     begin = time.perf_counter()
-    told(shortcuts_of(items, CHANCE.seed, Embedding()), begin)
+    told(shortcut_scorers(items, CHANCE.seed, Embedding()), begin)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,9 @@ import numpy as np
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.metrics.protocol import Metric
+from empathy_eval.metrics.protocol import Metric, Pairs
 from empathy_eval.metrics.registry import find
-from empathy_eval.metrics.scoring import Pairs, ScoreCache, Scoring, statistics_of
+from empathy_eval.metrics.scoring import ScoreCache, Scoring, statistics_of
 
 from benchmarks.memory import measured
 

@@ -28,10 +28,10 @@ from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, pair_id, split
 from empathy_eval.design.quotas import apportion
 from empathy_eval.design.scenarios import Scenario, load_catalogue
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.evaluation.shortcuts.shortcuts import audited
+from empathy_eval.evaluation.shortcuts.shortcuts import audit_texts
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
+from empathy_eval.metrics.lexical import Vader
 from empathy_eval.metrics.scoring import statistics_of
-from empathy_eval.metrics.vader import Vader
 
 from benchmarks.memory import measured
 
@@ -104,7 +104,7 @@ def audit_of(folder: Path) -> dict[str, Any]:
     found: list[Any] = [statistics_of([Vader()], corpus.pairs(variants))[Vader.name] for corpus, variants in (pairs, controls)]
     held = AuditInput(folder, held.pairs, held.controls, known={Vader.name: {**found[0], **found[1]}})
     scored, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_SELF)
-    audit = audited(held, ResamplingSettings(1000, 0, 2026))
+    audit = audit_texts(held, ResamplingSettings(1000, 0, 2026))
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu = usage.ru_utime + usage.ru_stime - before.ru_utime - before.ru_stime
     return {

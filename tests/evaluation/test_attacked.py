@@ -18,16 +18,24 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, PAIR_VARIANTS, STANCE_OF
 from empathy_eval.design.dataset import column, read_tables
-from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackScores, changes, few_of, sampled_rows, stance_effects
+from empathy_eval.evaluation.attacks.attacked import (
+    EQUAL,
+    RELEASED,
+    AttackScores,
+    report_sample_size,
+    sample_rows,
+    score_changes,
+    stance_effects,
+)
 from empathy_eval.evaluation.attacks.registry import BUILT_IN, find_attacks
 from empathy_eval.evaluation.corpus.pairs import contexts_at, read_contexts, read_corpus
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.evaluation.measure import score
-from empathy_eval.metrics.length import Length, RougeL
+from empathy_eval.metrics.lexical import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.releases.verify.report import comparable, disagreements
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters
 
 from tests.doubles.on_the_page import unseen
 from tests.doubles.papers_anew import report_faults, told_anew
@@ -82,7 +90,7 @@ def test_shares_and_changes_are_those_that_a_hand_reckons() -> None:
     attacked = np.array([0.7, 0.1, 0.4, 0.3, 0.4, 0.9, NAN, 0.8])
     eligible = np.array([True, True, True, True, True, True, True, False])
     effect = StanceEffect(-0.5, -0.8, -0.2, over=EQUAL)
-    found = changes(AttackScores(before, {"odd": attacked}, {"odd": eligible}), variants, clusters, effect, CHANCE)["odd"]
+    found = score_changes(AttackScores(before, {"odd": attacked}, {"odd": eligible}), variants, clusters, effect, CHANCE)["odd"]
     # Of seven with a score, five are eligible and have one under attack: +0.2, 0, -0.1, +0.2, 0.
     assert (found.whole.replies, found.whole.eligible) == (7, 5)
     figures = (found.whole.rises, found.whole.falls, found.whole.change, found.whole.in_effects)
@@ -97,17 +105,17 @@ def test_intervals_are_over_dialogues_and_one_alone_has_none() -> None:
     variants, gaps = [EMPATHETIC] * 40, np.repeat([1.0, -1.0] * 2, 10)
     scores = AttackScores(np.zeros(40), {"odd": gaps}, {"odd": np.ones(40, dtype=bool)})
     effect = StanceEffect(2.0, 1.0, 3.0, over=EQUAL)
-    few = changes(scores, variants, Clusters.of([str(row // 10) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7))[
+    few = score_changes(
+        scores, variants, Clusters.of([str(row // 10) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7)
+    )["odd"].whole
+    many = score_changes(scores, variants, Clusters.of([str(row) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7))[
         "odd"
     ].whole
-    many = changes(scores, variants, Clusters.of([str(row) for row in range(40)], [1] * 40), effect, ResamplingSettings(1000, 0, 7))[
-        "odd"
-    ].whole
-    one = changes(scores, variants, Clusters.of(["a"] * 40, [1] * 40), effect, CHANCE)["odd"].whole
+    one = score_changes(scores, variants, Clusters.of(["a"] * 40, [1] * 40), effect, CHANCE)["odd"].whole
     widths = [found.change.high - found.change.low for found in (few, many) if found.change and found.change.low is not None]  # type: ignore[operator]
     assert widths[0] > 1.5 * widths[1] and few.in_effects and few.change and few.in_effects.low == few.change.low / 2  # type: ignore[operator]
     assert one.rises and (one.rises.value, one.rises.low) == (0.5, None)
-    none = changes(
+    none = score_changes(
         AttackScores(np.zeros(40), {"odd": gaps}, {"odd": np.zeros(40, dtype=bool)}),
         variants,
         Clusters.of(["a"] * 40, [1] * 40),
@@ -181,11 +189,11 @@ def test_without_controls_the_unit_is_the_difference_of_the_pairs_as_released(li
 
 def test_what_is_attacked_is_a_sample_that_hashes_draw_and_the_signature_says_all_of_it(light: Path) -> None:
     ids = [f"017-{place:05}-t01" for place in range(200)]
-    some = [ids[row] for row in sampled_rows(ids, 7, 50)]
+    some = [ids[row] for row in sample_rows(ids, 7, 50)]
     assert some == sorted(some) and len(set(some)) == 50
-    assert set(some) >= {ids[row] for row in sampled_rows(ids, 7, 20)} and [ids[row] for row in sampled_rows(ids, 8, 50)] != some
-    assert set(some) - {one for one in some if one in ids[:150]} | {ids[:150][row] for row in sampled_rows(ids[:150], 7, 50)} >= set(some)
-    assert [few_of(pairs) for pairs in (3, 465, 4000, 252_678)] == [50, 50, 100, 250]
+    assert set(some) >= {ids[row] for row in sample_rows(ids, 7, 20)} and [ids[row] for row in sample_rows(ids, 8, 50)] != some
+    assert set(some) - {one for one in some if one in ids[:150]} | {ids[:150][row] for row in sample_rows(ids[:150], 7, 50)} >= set(some)
+    assert [report_sample_size(pairs) for pairs in (3, 465, 4000, 252_678)] == [50, 50, 100, 250]
     rouge = RougeL()
     table = under(light, rouge)
     again = under(light, rouge)
@@ -209,10 +217,10 @@ def test_what_cannot_be_attacked_is_left_out_and_said(light: Path, tmp_path: Pat
     names: list[Any] = [Length(), "dist-1", "rouge-l"]
     found = score(light, names, [given], shortcuts=False, attacks=partial(find_attacks, ["doubled"]))
     assert found.attacks and {one.metric for one in found.attacks.rows} == {"ROUGE-L"}
-    assert [one.partition(":")[0] for one in found.attacks.told] == ["length", "judge", "Dist-1"]
+    assert [one.partition(":")[0] for one in found.attacks.notes] == ["length", "judge", "Dist-1"]
 
 
-def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_stands(light: Path) -> None:
+def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_is_kept(light: Path) -> None:
     held = (read_corpus(light, "pairs", PAIR_VARIANTS), read_corpus(light, "controls", CELLS))
     longest = max(len(text) for corpus in held for some in corpus.variants.values() for text in some)
 

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs, compared
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs, compare_metrics
 from empathy_eval.evaluation.inversion.results import MetricComparison
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.ranking import PairwiseComparisons
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters, PairwiseComparisons
 from scipy import stats
 
 CHANCE = ResamplingSettings(resamples=200, exchanges=199, seed=1)
@@ -28,8 +27,8 @@ def test_the_difference_of_two_metrics_by_hand_over_the_pairs_that_both_have() -
     nan = float("nan")
     one = rated(([2, 2, 1, 9], [1, 1, 1, nan]))
     other = rated(([5, 1, 4, 1], [1, 5, 4, 5]))
-    (found,) = compared("near", {"one": one, "other": other}, Clusters.of(list("xyzx"), [1, 1, 1, 1]), CHANCE)
-    assert (found.one, found.other, found.contrast, found.pairs) == ("one", "other", "near", 3)
+    (found,) = compare_metrics("near", {"one": one, "other": other}, Clusters.of(list("xyzx"), [1, 1, 1, 1]), CHANCE)
+    assert (found.first, found.other, found.contrast, found.pairs) == ("one", "other", "near", 3)
     # Won, won, tied against won, lost, tied.
     assert found.accuracy.value == pytest.approx(5 / 6 - 1 / 2, abs=1e-6)
     # Variances within the cells of one: 2/9 and 0, of the other: 26/9 and 26/9; mean differences 2/3 and 0.
@@ -38,10 +37,10 @@ def test_the_difference_of_two_metrics_by_hand_over_the_pairs_that_both_have() -
 
 def test_two_metrics_that_are_one_do_not_differ_and_a_single_dialogue_has_no_interval() -> None:
     same = rated(([1, 3, 2, 2], [2, 1, 1, 2]))
-    (found,) = compared("near", {"a": same, "b": same}, Clusters.of(list("wxyz"), [1] * 4), CHANCE)
+    (found,) = compare_metrics("near", {"a": same, "b": same}, Clusters.of(list("wxyz"), [1] * 4), CHANCE)
     gap = found.accuracy
     assert (gap.value, gap.low, gap.high, gap.p, gap.p_corrected) == (0, 0, 0, 1, 1) and found.effect and found.effect.p == 1
-    (alone,) = compared("near", {"a": same, "b": same}, Clusters.of(list("xxxx"), [1] * 4), CHANCE)
+    (alone,) = compare_metrics("near", {"a": same, "b": same}, Clusters.of(list("xxxx"), [1] * 4), CHANCE)
     assert (alone.accuracy.low, alone.accuracy.p) == (None, None)
 
 
@@ -50,12 +49,12 @@ def test_p_values_are_corrected_over_all_comparisons_and_two_without_a_common_pa
     many = {name: rated((rng.normal(size=30).tolist(), rng.normal(size=30).tolist())) for name in "abc"}
     half = rated(([1.0] * 2 + [nan] * 28, [0.0] * 2 + [nan] * 28))
     rest = rated(([nan] * 2 + [1.0] * 28, [nan] * 2 + [0.0] * 28))
-    found = compared("near", {**many, "half": half, "rest": rest}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
-    twos = [(one.one, one.other) for one in found]
+    found = compare_metrics("near", {**many, "half": half, "rest": rest}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
+    twos = [(one.first, one.other) for one in found]
     assert len(twos) == 9 and ("half", "rest") not in twos and twos[0] == ("a", "b")
     tested = [gap for one in found for gap in (one.accuracy, one.effect) if gap and gap.p is not None]
     assert min(gap.p_corrected or 0 for gap in tested) == pytest.approx(min(1, len(tested) * min(gap.p or 0 for gap in tested)))
-    alone = compared("near", {name: many[name] for name in "ab"}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
+    alone = compare_metrics("near", {name: many[name] for name in "ab"}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
     assert (alone[0].accuracy.value, alone[0].accuracy.low, alone[0].accuracy.p) == (
         found[0].accuracy.value, found[0].accuracy.low, found[0].accuracy.p,
     )  # fmt: skip
@@ -77,7 +76,7 @@ def simulated(seed: int, better: float, *, dialogues: int, resamples: int = 2, e
 
     many = {"one": ScoredPairs(PairwiseComparisons([scores(better)]), "s"), "other": ScoredPairs(PairwiseComparisons([scores(0.0)]), "s")}
     clusters = Clusters.of([str(one) for one in members], (members % 30).tolist())
-    return compared("near", many, clusters, ResamplingSettings(resamples, exchanges, seed))[0]
+    return compare_metrics("near", many, clusters, ResamplingSettings(resamples, exchanges, seed))[0]
 
 
 @pytest.mark.sampled

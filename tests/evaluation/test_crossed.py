@@ -13,23 +13,27 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.crossed.crossed import (
+from empathy_eval.evaluation.crossed_items import (
+    ECHO_OF_CHANGE,
+    LAST,
     MORE,
-    REFERENCE,
+    NEEDS_REFERENCE,
+    OF_BOTH,
+    OF_REPLY,
+    WHOLE_CONTEXT,
     CrossedItems,
     CrossedScorer,
     CrossedVerdicts,
-    asked_of,
+    crossed_rows,
+    crossed_scorers,
     read_items,
-    rows_of,
+    shortcut_scorers,
 )
-from empathy_eval.evaluation.crossed.shortcuts import ECHO_OF_CHANGE, LAST, OF_BOTH, OF_REPLY, WHOLE, shortcuts_of
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedRow
 from empathy_eval.evaluation.shortcuts.texts import Embedding
-from empathy_eval.metrics.length import Echo, Length, RougeL
+from empathy_eval.metrics.lexical import Echo, Length, RougeL, Vader
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.metrics.vader import Vader
 from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -73,9 +77,9 @@ class OfReply(Scorer):
 
 
 def row_of(items: CrossedItems, metric: Any) -> CrossedRow:
-    asked, faults = asked_of([metric], items)
+    asked, faults = crossed_scorers([metric], items)
     assert not faults
-    return rows_of(asked, items, CHANCE)[0]
+    return crossed_rows(asked, items, CHANCE)[0]
 
 
 def figures(row: CrossedRow) -> tuple[float, ...]:
@@ -127,16 +131,16 @@ def test_a_function_of_the_reply_alone_is_right_exactly_half_of_the_time_and_nev
 def test_what_scores_the_reply_alone_comes_out_exactly_on_the_curated_items(seeds: Path) -> None:
     items = read_items(seeds)
     assert items is not None and len(items) == 180 and len(items.clusters) == 60
-    asked, _ = asked_of([Vader(), Length()], items)
-    for row in rows_of(asked, items, CHANCE):
+    asked, _ = crossed_scorers([Vader(), Length()], items)
+    for row in crossed_rows(asked, items, CHANCE):
         assert tuple(row.figures.values()) == EXACT and row.own_ties == 1
 
 
 def test_a_metric_that_reads_a_reference_is_not_applicable_and_one_without_a_direction_says_what_it_is_taken_for() -> None:
     items = items_of([("I like tea", "I like coffee", "Tea it is", "Coffee then")] * 3)
-    asked, faults = asked_of([RougeL(), Length(), Echo()], items)
-    rouge, length, echo = rows_of(asked, items, CHANCE)
-    assert not faults and rouge.why == REFERENCE and "not applicable" in REFERENCE
+    asked, faults = crossed_scorers([RougeL(), Length(), Echo()], items)
+    rouge, length, echo = crossed_rows(asked, items, CHANCE)
+    assert not faults and rouge.why == NEEDS_REFERENCE and "not applicable" in NEEDS_REFERENCE
     assert set(rouge.figures.values()) == {None} and (rouge.items, rouge.left_out, rouge.ties) == (0, 3, None)
     assert f"|{MORE}|interval:" in length.signature and f"|{MORE}|interval:" in echo.signature and MORE not in rouge.signature
     assert figures(echo) == (1, 1, 1) and echo.own_ties == 0
@@ -150,12 +154,12 @@ def test_texts_without_a_score_are_left_out_and_a_metric_that_gives_none_is_a_fa
             raise ValueError("too hard")
         return float("reply" in text and "one" in context[-1]["text"])
 
-    asked, (fault,) = asked_of([Scorer(some)], items)
-    (row,) = rows_of(asked, items, CHANCE)
+    asked, (fault,) = crossed_scorers([Scorer(some)], items)
+    (row,) = crossed_rows(asked, items, CHANCE)
     assert (row.items, row.left_out) == (3, 1) and figures(row) == (0.75, 0, 0.75)
     assert fault.where == f"{items.ids[2]}, context 2, reply_2" and "too hard" in fault.what
-    asked, (fault,) = asked_of([Scorer(lambda text, context: float("nan"))], items)
-    (row,) = rows_of(asked, items, CHANCE)
+    asked, (fault,) = crossed_scorers([Scorer(lambda text, context: float("nan"))], items)
+    (row,) = crossed_rows(asked, items, CHANCE)
     assert row.fitting is None and row.why and row.why.startswith("it failed: ") and row.items == 0
 
 
@@ -163,14 +167,14 @@ def test_strict_counts_items_without_scores_as_wrong() -> None:
     items = items_of([(f"one {row}", f"two {row}", "reply", "other") for row in range(4)])
     high, low = (np.array([one, one, np.nan, one], dtype=np.float64) for one in (1, 0))
     verdicts = CrossedVerdicts.of((high, low), (low, high))
-    lax, strict = rows_of([CrossedScorer("judge", "s", verdicts), CrossedScorer("judge", "s", verdicts, strict=True)], items, CHANCE)
+    lax, strict = crossed_rows([CrossedScorer("judge", "s", verdicts), CrossedScorer("judge", "s", verdicts, strict=True)], items, CHANCE)
     assert figures(lax) == (1, 1, 1) and figures(strict) == (0.75, 0.75, 0.75)
     assert (lax.items, lax.left_out) == (strict.items, strict.left_out) == (3, 1)
     assert "missing:wrong" in strict.signature and "missing:wrong" not in lax.signature
 
 
 def by_name(items: CrossedItems, embedding: Embedding | None = None) -> dict[str, CrossedRow]:
-    return {row.metric: row for row in rows_of(shortcuts_of(items, 2026, embedding), items, CHANCE)}
+    return {row.metric: row for row in crossed_rows(shortcut_scorers(items, 2026, embedding), items, CHANCE)}
 
 
 def test_words_of_both_find_a_rule_across_scenarios_and_words_of_the_reply_find_nothing() -> None:
@@ -193,8 +197,8 @@ def test_words_of_both_find_a_rule_across_scenarios_and_words_of_the_reply_find_
 def test_the_echoes_are_shares_of_the_words_of_a_reply(seeds: Path) -> None:
     items = read_items(seeds, ("validation",))
     assert items is not None
-    asked = {one.name: one.verdicts for one in shortcuts_of(items, 1)}
-    echo = asked_of([Echo()], items)[0][0].verdicts
+    asked = {one.name: one.verdicts for one in shortcut_scorers(items, 1)}
+    echo = crossed_scorers([Echo()], items)[0][0].verdicts
     assert echo and asked["echo"] and np.array_equal(echo.fitting, asked["echo"].fitting) and np.array_equal(echo.own, asked["echo"].own)
     for row in range(len(items)):
         last = [{*words(side[row][-1]["text"])} for side in items.contexts]
@@ -207,7 +211,7 @@ def test_the_echoes_are_shares_of_the_words_of_a_reply(seeds: Path) -> None:
         assert change.own[1][row] == (np.sign(shares[1][1] - shares[0][1]) + 1) / 2
 
 
-def test_shortcuts_are_the_same_for_items_told_the_other_way_round() -> None:
+def test_shortcuts_are_the_same_for_items_in_reverse_order() -> None:
     rows = [(f"I fear {row} dogs", f"I love {row} dogs", f"That scares {row} people", f"What {row} joy") for row in range(12)]
     items = items_of(rows)
     turned = replace(items, contexts=items.contexts[::-1], replies=items.replies[::-1])
@@ -218,15 +222,15 @@ def test_shortcuts_are_the_same_for_items_told_the_other_way_round() -> None:
 def test_cosines_are_of_the_reply_with_the_last_turn_and_with_the_mean_of_all_turns() -> None:
     rows = [("I lost my job", "I lost my keys", "Work mattered to you", "Where did you last have them?"), ("Yes", "No", "Good", "Bad")]
     items, model = items_of(rows), Embedding()
-    found = {one.name: one for one in shortcuts_of(items, 1, model)}
+    found = {one.name: one for one in shortcut_scorers(items, 1, model)}
 
     def cosine(row: int, side: int, reply: int, name: str) -> float:
         turns = [turn["text"] for turn in items.contexts[side][row]]
         vectors = model.embedded([*(turns[-1:] if name == LAST else turns), items.replies[reply][row]])
         mean = vectors[:-1].mean(axis=0)
-        return round(float(mean @ vectors[-1] / (np.linalg.norm(mean) if name == WHOLE else 1)), 4)
+        return round(float(mean @ vectors[-1] / (np.linalg.norm(mean) if name == WHOLE_CONTEXT else 1)), 4)
 
-    for name in (LAST, WHOLE):
+    for name in (LAST, WHOLE_CONTEXT):
         verdicts = found[name].verdicts
         assert verdicts and "form:ridge" not in found[name].signature and "cosine:" in found[name].signature
         for row in (0, 1):
@@ -244,7 +248,7 @@ def test_no_shortcut_gets_far_on_the_curated_items(seeds: Path) -> None:
     fitting = {name: row.fitting.number for name, row in found.items() if row.fitting}
     assert fitting[OF_REPLY] == fitting["length"] == 0.5
     assert max(fitting["echo"], fitting[ECHO_OF_CHANGE]) <= 0.6 and fitting[OF_BOTH] <= 0.65
-    assert not LONG or max(fitting[LAST], fitting[WHOLE]) <= 0.65
+    assert not LONG or max(fitting[LAST], fitting[WHOLE_CONTEXT]) <= 0.65
     # Nor in telling a reply's own context from the other one.
     assert max(row.own_context.number for row in found.values() if row.own_context) <= 0.65
     text = (Path(__file__).parent.parent.parent / "docs" / "crossed_scores.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.evaluation.corpus.descriptives import changes, course, depth, examples, lengths, ways
+from empathy_eval.evaluation.corpus.descriptives import changes, count_manners, examples, length_by_part, lengths, strategy_use
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.releases.assemble.write import Released
 
@@ -33,14 +33,16 @@ def test_lengths_are_counted_in_bins() -> None:
 def test_manners_and_devices_are_counted_near_and_far() -> None:
     near = {"apathetic_manner": ["hurrying", "made by rules", "hurrying"], "empathetic_device": ["small step", "small step", "kept detail"]}
     pairs, controls = corpus(reference=["", "", ""]), corpus(reference=[""])
-    told = ways(replace(pairs, groups=near), replace(controls, groups={"far_apathetic_manner": ["advising"]}))
+    told = count_manners(replace(pairs, groups=near), replace(controls, groups={"far_apathetic_manner": ["advising"]}))
     assert told["manners"] == [
         {"name": "hurrying", "near": 2, "far": 0},
         {"name": "advising", "near": 0, "far": 1},
         {"name": "made by rules", "near": 1, "far": 0},
     ]
     assert told["devices"] == [{"name": "kept detail", "texts": 1}, {"name": "small step", "texts": 2}]
-    assert ways(pairs, controls) == {} == ways(replace(pairs, groups={"apathetic_manner": ["made by rules"] * 3}), controls)
+    assert (
+        count_manners(pairs, controls) == {} == count_manners(replace(pairs, groups={"apathetic_manner": ["made by rules"] * 3}), controls)
+    )
 
 
 def write(folder: Path, config: str, rows: list[dict[str, object]]) -> None:
@@ -57,7 +59,7 @@ def test_the_course_of_a_dialogue_is_cut_by_its_helper_turns(tmp_path: Path) -> 
         for name, phase in (("Clarification", "exploration"), ("Offer Hope", "comforting"), ("Suggest Options", "action"))
     ]
     write(tmp_path, "dialogues", [{"turns": [seeker, helper[0], seeker, helper[1], helper[2]]}, {"turns": [seeker, helper[0]]}])
-    told = course(tmp_path)
+    told = strategy_use(tmp_path)
     # Of three turns the middles lie at 1/6, 3/6 and 5/6; of one, at 1/2.
     assert {one["name"]: [part for part, count in enumerate(one["counts"]) for _ in range(count)] for one in told["phases"]} == {
         "exploration": [1, 5], "comforting": [5], "action": [8],
@@ -79,7 +81,7 @@ def test_words_and_questions_of_each_variant_are_means_over_tenths_of_a_dialogue
         pair_ids=["001-seed-t01", "001-seed-t03", "002-seed-t01", "003-seed-t01"],
         groups={"strategy": ["Clarification", "Offer Hope", "Affirmation", "Affirmation"]},
     )
-    told = depth(pairs, corpus(reference=[]), tmp_path)
+    told = length_by_part(pairs, corpus(reference=[]), tmp_path)
     found = {one["variant"]: one for one in told["variants"]}
     assert list(found) == ["reference", "apathetic", "empathetic"]
     # Of two helper turns the middles lie at 1/4 and 3/4, of one at 1/2: that tenth has two dialogues.
@@ -99,7 +101,7 @@ def test_a_pair_of_no_helper_turn_is_refused(tmp_path: Path) -> None:
     write(tmp_path, "dialogues", [{"dialogue_id": "001-seed", "turns": [{"role": "seeker", "strategy": None, "phase": None}]}])
     pairs = replace(corpus(reference=["one"], apathetic=["one"], empathetic=["one"]), pair_ids=["001-seed-t00"])
     with pytest.raises(InputError, match='"001-seed-t00" is not a helper turn of a dialogue'):
-        depth(pairs, corpus(reference=[]), tmp_path)
+        length_by_part(pairs, corpus(reference=[]), tmp_path)
 
 
 def test_changes_are_the_fewest_words() -> None:

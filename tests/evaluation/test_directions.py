@@ -10,16 +10,16 @@ import pytest
 from empathy_eval.commands.shortcuts import direction_table, shortcuts
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import FeatureDirection
-from empathy_eval.evaluation.shortcuts.texts import by_voice, directions, shares_of
-from empathy_eval.metrics.empathy_score.plain import word_lists
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.evaluation.shortcuts.texts import count_features, feature_directions, voice_wins
+from empathy_eval.metrics.lexical import word_lists
+from empathy_eval.statistics.estimate import Clusters
 
 PLAIN, HALF = "stone wall", "lovely wall"
 
 
 def of_feature(kind: list[str], cold: list[str], dialogues: list[str], name: str = "positive") -> FeatureDirection:
     clusters = Clusters.of(dialogues, [1] * len(dialogues))
-    found = directions(shares_of(kind), shares_of(cold), clusters, ResamplingSettings(200, 0, 7))
+    found = feature_directions(count_features(kind), count_features(cold), clusters, ResamplingSettings(200, 0, 7))
     return next(one for one in found if one.feature == name)
 
 
@@ -39,7 +39,7 @@ def test_a_feature_without_spread_has_no_direction_and_one_dialogue_no_interval(
 def test_voices_tell_by_their_odds_in_the_other_folds() -> None:
     folds = np.array([0, 0, 1, 1])
     # In fold 1 the kind texts are in voice a and the cold ones in b, so in fold 0 a wins over b, and equal voices are a tie.
-    assert by_voice(["a", "b", "a", "a"], ["b", "b", "b", "b"], folds).tolist() == [1, 0.5, 1, 1]
+    assert voice_wins(["a", "b", "a", "a"], ["b", "b", "b", "b"], folds).tolist() == [1, 0.5, 1, 1]
 
 
 def test_the_command_prints_every_feature_in_every_contrast(seeds: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation.shortcuts import texts
 from empathy_eval.evaluation.shortcuts.shortcuts import audit
-from empathy_eval.evaluation.shortcuts.texts import RIDGE, Embedding, embedding_of, margins_of, sampled
+from empathy_eval.evaluation.shortcuts.texts import RIDGE, Embedding, embedding_of, ridge_margins, sample_pairs
 from empathy_eval.metrics.bertscore import PLACES
 from empathy_eval.releases.assemble.write import Released
 
@@ -24,7 +24,7 @@ def model() -> Embedding:
 def test_a_pair_is_scored_by_the_ridge_of_the_other_folds() -> None:
     # Fold 1 teaches fold 0: X'X = [[5, 0], [0, 4]], X'1 = [3, 2], so w = (3 / (5 + ridge), 2 / (4 + ridge)).
     difference = np.array([[1.0, 1.0], [1.0, 0.0], [2.0, 0.0], [0.0, 2.0]])
-    found = margins_of(difference + 5, np.full((4, 2), 5.0), np.array([0, 1, 1, 1]))
+    found = ridge_margins(difference + 5, np.full((4, 2), 5.0), np.array([0, 1, 1, 1]))
     assert found[0] == pytest.approx(3 / (5 + RIDGE) + 2 / (4 + RIDGE))
     # Fold 0 teaches fold 1: X'X = [[1, 1], [1, 1]], X'1 = [1, 1], so both weights are 1 / (2 + ridge).
     assert found[1:] == pytest.approx(np.array([1, 2, 2]) / (2 + RIDGE))
@@ -32,14 +32,14 @@ def test_a_pair_is_scored_by_the_ridge_of_the_other_folds() -> None:
 
 def test_the_sample_is_the_whole_or_is_drawn_by_id_and_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     ids = [f"{one:03d}-seed-t01" for one in range(50)]
-    assert sampled(ids, 1).tolist() == list(range(50))
+    assert sample_pairs(ids, 1).tolist() == list(range(50))
     monkeypatch.setattr(texts, "MOST", 10)
-    some = sampled(ids, 1).tolist()
-    assert len(some) == 10 and some == sorted(some) != sampled(ids, 2).tolist()
+    some = sample_pairs(ids, 1).tolist()
+    assert len(some) == 10 and some == sorted(some) != sample_pairs(ids, 2).tolist()
     # Who is drawn hangs on ids alone: without a pair that was not drawn the same are.
     gone = next(one for one in range(50) if one not in some)
     left = [name for name in ids if name != ids[gone]]
-    assert [left[row] for row in sampled(left, 1)] == [ids[row] for row in some]
+    assert [left[row] for row in sample_pairs(left, 1)] == [ids[row] for row in some]
 
 
 def test_texts_are_points_of_length_1_each_embedded_once_and_whatever_is_beside_them(model: Embedding) -> None:
@@ -75,7 +75,7 @@ def test_where_a_sample_is_embedded_its_figures_say_so(released: tuple[Path, Rel
         assert (one.shortcuts[-1].pairs, one.shortcuts[0].pairs) == (min(12, one.pairs), one.pairs)
 
 
-def test_missing_packages_are_told_with_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_reported_with_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bert_score", "bert_score.utils"):
         monkeypatch.setitem(sys.modules, name, None)
     settings = {"shortcuts": {"embedding": "all-MiniLM-L6-v2"}}

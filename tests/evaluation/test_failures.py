@@ -11,7 +11,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, STANCE_OF
 from empathy_eval.design.dataset import column
-from empathy_eval.evaluation.external.failures import Truth, failures_of
+from empathy_eval.evaluation.external.failures import Truth, find_failures
 from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.raters.people.correlations import AgainstPeople
 
@@ -29,7 +29,7 @@ def pair_of(light: Path) -> str:
 def test_the_spread_is_that_of_ranks_by_hand(light: Path) -> None:
     pair = pair_of(light)
     given = {"warm": {(pair, one): value for one, value in WARM.items()}, "cold": {(pair, one): value for one, value in COLD.items()}}
-    found = failures_of(light, given, {"warm": True, "cold": False}, 3)
+    found = find_failures(light, given, {"warm": True, "cold": False}, 3)
     ranks = {one: {name: some[place] for name, some in BY_HAND.items()} for place, one in enumerate(CELLS)}
     spread = {one: max(some.values()) - min(some.values()) for one, some in ranks.items()}
     assert spread == {"near_empathetic": 0.125, "apathetic": 0.375, "empathetic": 0.375, "far_apathetic": 0.5}
@@ -43,17 +43,17 @@ def test_the_spread_is_that_of_ranks_by_hand(light: Path) -> None:
     assert (found.texts, found.left_out) == (4, 0)
 
 
-def test_people_stand_in_the_place_of_the_stance_and_texts_without_a_score_are_counted(light: Path) -> None:
+def test_people_replace_the_stance_and_texts_without_a_score_are_counted(light: Path) -> None:
     pair = pair_of(light)
     given = {"warm": {(pair, one): value for one, value in WARM.items()}}
     people = Truth("empathy", {(pair, "apathetic"): 3.0, (pair, "empathetic"): 1.0})
-    found = failures_of(light, given, {"warm": True}, 9, people)
+    found = find_failures(light, given, {"warm": True}, 9, people)
     # Of two texts: 0.25 and 0.75, the other way round.
     assert [(one.variant, one.ranks) for one in found.cases] == [
         ("apathetic", {"warm": 0.25, "people": 0.75}), ("empathetic", {"warm": 0.75, "people": 0.25})
     ]  # fmt: skip
     assert (found.texts, found.left_out) == (2, 2) and "people,empathy" in found.signature
-    assert failures_of(light, {}, {}, 9).cases == ()
+    assert find_failures(light, {}, {}, 9).cases == ()
 
 
 @pytest.mark.e2e

@@ -21,17 +21,15 @@ from empathy_eval.design.contrasts import CELLS, NEAR, PAIR_VARIANTS, RAW, STANC
 from empathy_eval.design.dataset import column
 from empathy_eval.design.scenarios import ScenarioGroup, ScenarioGroups, load_catalogue, load_groups
 from empathy_eval.evaluation.corpus.pairs import read_contexts, read_corpus
-from empathy_eval.evaluation.fairness.fairness import FairnessTest, ScenarioPairs, exchanged_pairs, group_rows
+from empathy_eval.evaluation.fairness.fairness import FairnessTest, ScenarioPairs, exchange_pairs, group_rows
 from empathy_eval.evaluation.fairness.names import OTHER_GROUP, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, ScoredPairs
-from empathy_eval.evaluation.inversion.results import corrected
+from empathy_eval.evaluation.inversion.results import correct_p_values
 from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.protocol import MeanMetric
-from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.estimate import Clusters, Estimate, PairwiseComparisons, holm
 from empathy_eval.statistics.estimate import Estimate as WithP
-from empathy_eval.statistics.ranking import PairwiseComparisons, holm
-from empathy_eval.statistics.resampling import Clusters
 
 from tests.doubles.papers_anew import report_faults, told_anew
 
@@ -59,17 +57,17 @@ def test_a_group_is_held_against_all_other_scenarios_by_hand() -> None:
     kind, cold = [2, 2, 2, 2, 2, 0, 1, 1, 2, 2, 0, 0], [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]
     row = rows_of(kind, cold, [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4], {1, 2})
     assert row.accuracy and row.effect and (row.pairs, row.of, row.dialogues) == (6, 12, 6)
-    assert row.accuracy.here.value == pytest.approx(5 / 6, abs=1e-6) and row.accuracy.there.value == 0.5
+    assert row.accuracy.first.value == pytest.approx(5 / 6, abs=1e-6) and row.accuracy.second.value == 0.5
     one = row.accuracy.difference
     assert one.number == pytest.approx(1 / 3, abs=1e-6) and one.low is not None and one.high is not None and one.low < one.number < one.high
     # Mean 5/3 - 1 over the root of the mean of the variances 5/9 and 0; elsewhere nothing over a spread.
-    assert row.effect.here.value == pytest.approx((2 / 3) / (5 / 18) ** 0.5, abs=1e-6) and row.effect.there.value == 0
+    assert row.effect.first.value == pytest.approx((2 / 3) / (5 / 18) ** 0.5, abs=1e-6) and row.effect.second.value == 0
     assert one.p is not None and 0.05 < one.p < 0.5 and "freedom:4" in row.signature
 
 
 def test_few_dialogues_carry_no_interval_and_say_so_and_so_does_a_group_of_everything() -> None:
     row = rows_of([2, 2, 0, 2, 2, 2, 2, 0], [1] * 8, list(range(1, 9)), {1, 2, 3})
-    assert row.accuracy and row.accuracy.here == Estimate(0.666667)
+    assert row.accuracy and row.accuracy.first == Estimate(0.666667)
     assert row.accuracy.difference.p is None and row.accuracy.difference.low is None
     assert row.why == "3 dialogues here, and an interval wants 5"
     every = rows_of([2, 0, 2, 0, 1], [1] * 5, [1] * 5, {1})
@@ -116,7 +114,9 @@ def test_p_values_are_corrected_over_groups_and_metrics_and_those_of_a_judge_by_
         one, other = (Gap(Estimate(0.5), Estimate(0.5), WithP(0.1, 0, 1, value)) for value in (p, q))
         return FairnessRow(metric, "g", "stance", 1, 2, 3, one, other, "s")
 
-    made = corrected([row("a", 0.01, 0.02), row("j:x", 0.03, 0.01), row("b", 0.5, 0.001), row("j:y", 0.04, 0.2)], {"j:x": "j", "j:y": "j"})
+    made = correct_p_values(
+        [row("a", 0.01, 0.02), row("j:x", 0.03, 0.01), row("b", 0.5, 0.001), row("j:y", 0.04, 0.2)], {"j:x": "j", "j:y": "j"}
+    )
     found = [(one.accuracy.difference.p_corrected, one.effect.difference.p_corrected) for one in made if one.accuracy and one.effect]
     ours, theirs = holm([0.01, 0.02, 0.5, 0.001]), holm([0.03, 0.01, 0.04, 0.2])
     assert [found[0], found[2]] == [pytest.approx(tuple(ours[:2])), pytest.approx(tuple(ours[2:]))]
@@ -179,10 +179,10 @@ def test_a_metric_that_goes_by_a_name_is_caught_and_a_fair_one_is_not(table: Fai
     assert unfair.accuracy and fair.accuracy and (unfair.name, unfair.contrast) == (OTHER_GROUP, STANCE)
     # With the name nothing is preferred any more: each comparison is tied, and without a spread there is no effect.
     assert unfair.effect is None
-    assert (unfair.accuracy.here.value, unfair.accuracy.there.value, unfair.accuracy.difference.value) == (0.5, 1, -0.5)
+    assert (unfair.accuracy.first.value, unfair.accuracy.second.value, unfair.accuracy.difference.value) == (0.5, 1, -0.5)
     assert fair.accuracy.difference == WithP(0.0, None, None, None, None) and unfair.pairs < unfair.of
     assert unfair.why == "all pairs with names are of one dialogue" and "names:exchanged,group" in unfair.signature
-    assert any("length: is not asked" in one for one in table.told) and any("by gender" in one for one in table.told)
+    assert any("length: is not asked" in one for one in table.notes) and any("by gender" in one for one in table.notes)
 
 
 def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTable) -> None:
@@ -190,14 +190,14 @@ def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTabl
         "1 dialogue here, and an interval wants 5"
     }
     row = next(one for one in table.groups if one.metric == "by-name")
-    assert row.accuracy and row.accuracy.here.value == row.accuracy.there.value == 1 and row.accuracy.difference.value == 0
+    assert row.accuracy and row.accuracy.first.value == row.accuracy.second.value == 1 and row.accuracy.difference.value == 0
 
 
 def test_scenarios_that_are_in_no_group_are_said_to_be_so(light: Path, table: FairnessTable) -> None:
     measured = score(light, ["bleu"], shortcuts=False, fairness=partial(FairnessTest, groups=replace(GROUPS, groups=GROUPS.groups[1:])))
     assert measured.fairness and measured.fairness.groups == []
-    assert "no scenario here is in a group of groups.yaml" in measured.fairness.told
-    assert not any("no scenario" in one for one in table.told)
+    assert "no scenario here is in a group of groups.yaml" in measured.fairness.notes
+    assert not any("no scenario" in one for one in table.notes)
 
 
 def test_names_of_a_pair_are_drawn_alike_however_many_others_there_are(light: Path) -> None:
@@ -206,8 +206,8 @@ def test_names_of_a_pair_are_drawn_alike_however_many_others_there_are(light: Pa
     corpus = replace(read_corpus(light, "pairs", PAIR_VARIANTS), contexts=())
     texts = {**corpus.variants, "empathetic": ["I miss Susan."] * len(corpus)}
     corpus, contexts = replace(corpus, variants=texts), list(read_contexts(light, "pairs"))
-    every = exchanged_pairs(corpus, (range(len(corpus)), contexts), names, OTHER_GROUP, 7)
-    some = exchanged_pairs(corpus, ([3, 1], [contexts[3], contexts[1]]), names, OTHER_GROUP, 7)
+    every = exchange_pairs(corpus, (range(len(corpus)), contexts), names, OTHER_GROUP, 7)
+    some = exchange_pairs(corpus, ([3, 1], [contexts[3], contexts[1]]), names, OTHER_GROUP, 7)
     assert some.pairs.variants["empathetic"] == [every.pairs.variants["empathetic"][row] for row in (3, 1)]
     assert len(set(every.pairs.variants["empathetic"])) > 1 and some.signature != every.signature
 
@@ -219,8 +219,8 @@ def test_a_judge_by_its_scores_has_rows_by_group_as_released_where_it_scored_no_
     measured = score(light, (), [tmp_path / "judge.csv"], shortcuts=False, fairness=partial(FairnessTest, groups=GROUPS))
     assert measured.fairness
     (row,) = measured.fairness.groups
-    assert (row.metric, row.contrast, row.of) == ("judge", RAW, len(ids)) and row.accuracy and row.accuracy.here.value == 1
-    assert "annotate --attacks asks a judge" in measured.fairness.told[0]
+    assert (row.metric, row.contrast, row.of) == ("judge", RAW, len(ids)) and row.accuracy and row.accuracy.first.value == 1
+    assert "annotate --attacks asks a judge" in measured.fairness.notes[0]
 
 
 @pytest.mark.e2e

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, measured_rows
-from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Difference, MetricRow, corrected
-from empathy_eval.metrics.length import RougeL
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, diversity_row, metric_rows
+from empathy_eval.evaluation.inversion.results import COLUMNS, RANKED, Difference, MetricRow, correct_p_values
+from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu, Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
-from empathy_eval.statistics.ranking import area, holm, wins
-from empathy_eval.statistics.resampling import Clusters, student
+from empathy_eval.statistics.estimate import Clusters, area_under_curve, holm, student_quantile, wins
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -41,7 +40,7 @@ def measured(
 ) -> MetricRow:
     statistics = {name: with_count(values) for name, values in variants.items()}
     contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
-    return measured_rows([Number()], {"number": statistics}.__getitem__, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
+    return metric_rows([Number()], {"number": statistics}.__getitem__, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
 
 
 def difference(*arguments: object, **variants: Sequence[float]) -> Difference:
@@ -98,7 +97,7 @@ def test_where_lower_is_better_the_ranking_is_turned_round() -> None:
     metric = Number()
     metric.higher_is_better = False
     statistics = {"apathetic": with_count([2, 2]), "empathetic": with_count([1, 3])}
-    (made,) = measured_rows([metric], {"number": statistics}.__getitem__, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
+    (made,) = metric_rows([metric], {"number": statistics}.__getitem__, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
     one = made.differences["empathetic - apathetic"]
     assert one.accuracy and one.accuracy.value == 0.5
     assert Difference(-0.2, -0.3, -0.1, higher_is_better=False).prefers == "empathetic"
@@ -129,27 +128,27 @@ def test_the_same_seed_gives_the_same_interval_whatever_the_order_of_others() ->
 
 def test_resamples_keep_their_strata_and_single_dialogues_are_one() -> None:
     clusters = Clusters.of(list("abcde"), [1, 1, 2, 3, 3])
-    drawn = clusters.bootstrapped(np.eye(5), 300, 1)
+    drawn = clusters.bootstrap(np.eye(5), 300, 1)
     assert np.allclose(drawn[:, :2].sum(axis=1), 2) and np.allclose(drawn[:, 3:].sum(axis=1), 2)
     assert (drawn[:, 2] == 1).all(), "the only single one is always in"
-    pooled = Clusters.of(list("abc"), [1, 2, 3]).bootstrapped(np.eye(3), 300, 1)
+    pooled = Clusters.of(list("abc"), [1, 2, 3]).bootstrap(np.eye(3), 300, 1)
     assert np.allclose(pooled.sum(axis=1), 3) and pooled.std(axis=0).min() > 0
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 10, 30, 59, 1000])
 def test_quantiles_of_students_distribution_are_scipys(freedom: int) -> None:
-    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-3)
+    assert student_quantile(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-3)
 
 
 def test_degrees_of_freedom_are_dialogues_less_strata_with_single_ones_pooled() -> None:
-    assert Clusters.of(list("abcde"), [1, 1, 2, 3, 3]).freedom == 2
-    assert Clusters.of(list("abcd"), [1, 2, 3, 3]).freedom == 2 and Clusters.of(["a"], [1]).freedom == 0
+    assert Clusters.of(list("abcde"), [1, 1, 2, 3, 3]).degrees_of_freedom == 2
+    assert Clusters.of(list("abcd"), [1, 2, 3, 3]).degrees_of_freedom == 2 and Clusters.of(["a"], [1]).degrees_of_freedom == 0
 
 
 def test_resamples_do_not_depend_on_how_many_are_drawn_at_once() -> None:
     clusters = Clusters.of([str(n) for n in range(30)], [1] * 30)
-    many = clusters.bootstrapped(np.eye(30), 120, 1)
-    assert np.array_equal(clusters.bootstrapped(np.eye(30), 50, 1), many[:50])
+    many = clusters.bootstrap(np.eye(30), 120, 1)
+    assert np.array_equal(clusters.bootstrap(np.eye(30), 50, 1), many[:50])
 
 
 def simulated(seed: int, effect: float) -> Difference:
@@ -193,7 +192,7 @@ def test_the_clustered_error_of_the_area_is_that_of_repeated_sets() -> None:
         rng = np.random.default_rng(seed)
         members = np.repeat(np.arange(40), 4)
         shift = rng.normal(0, 1, 40)[members]
-        value, error = area(shift + rng.normal(0.5, 1, 160), shift + rng.normal(0, 1, 160), members)
+        value, error = area_under_curve(shift + rng.normal(0.5, 1, 160), shift + rng.normal(0, 1, 160), members)
         return value, error or 0.0
 
     values, errors = zip(*(one_set(seed) for seed in range(300)), strict=True)
@@ -204,7 +203,7 @@ def test_the_clustered_error_of_the_area_is_that_of_repeated_sets() -> None:
 def test_the_area_is_scikit_learns(scores: list[tuple[int, int]]) -> None:
     one, other = (np.array(side, dtype=np.float64) for side in zip(*scores, strict=True))
     labels = [1] * len(one) + [0] * len(other)
-    value, _ = area(one, other, np.arange(len(one)))
+    value, _ = area_under_curve(one, other, np.arange(len(one)))
     assert value == pytest.approx(roc_auc_score(labels, [*one, *other]), abs=1e-12)
 
 
@@ -217,13 +216,13 @@ def test_holm_is_that_of_statsmodels(multipletests: Any, values: list[float]) ->
     assert holm(values) == pytest.approx(multipletests(values, method="holm")[1].tolist(), abs=1e-12)
 
 
-def test_correction_is_over_all_contrasts_that_stand_together() -> None:
+def test_correction_is_over_all_contrasts_that_are_tested_together() -> None:
     rows = [
         measured([str(n) for n in range(20)], [1] * 20, apathetic=[0.0] * 20, empathetic=list(range(shift, shift + 20)))
         for shift in (3, -10)
     ]
     before = [one.differences["empathetic - apathetic"].p or 0.0 for one in rows]
-    after = [one.differences["empathetic - apathetic"].p_corrected for one in corrected(rows)]
+    after = [one.differences["empathetic - apathetic"].p_corrected for one in correct_p_values(rows)]
     assert after == pytest.approx(holm(before), abs=1e-6)
 
 

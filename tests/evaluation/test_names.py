@@ -16,7 +16,7 @@ from empathy_eval.evaluation.fairness.names import (
     VERSIONS,
     WOMEN,
     GivenNames,
-    exchanged_names,
+    exchange_names,
     load_names,
 )
 from hypothesis import given
@@ -57,7 +57,7 @@ def _without(text: str, names: GivenNames) -> str:
 
 
 def _one(text: str, names: GivenNames, version: str = OTHER_GROUP) -> str | None:
-    made = exchanged_names([text], Random(0), names, version)
+    made = exchange_names([text], Random(0), names, version)
     return made[0] if made else None
 
 
@@ -73,7 +73,7 @@ def _one(text: str, names: GivenNames, version: str = OTHER_GROUP) -> str | None
         ("Yes, Grace, with grace", "Yes, Bea, with grace"),
     ],
 )
-def test_a_name_stands_where_the_other_stood_and_all_else_stays(text: str, expected: str, small: GivenNames) -> None:
+def test_a_name_takes_the_position_of_the_other_and_all_else_stays(text: str, expected: str, small: GivenNames) -> None:
     assert _one(text, small) == expected
 
 
@@ -101,7 +101,7 @@ def test_nothing_is_exchanged_where_no_name_or_no_plain_one_is(text: str, small:
 def test_common_words_are_no_names_however_many_names_there_are(text: str) -> None:
     names = _loaded()
     assert _one(text, names) is None
-    (new,) = exchanged_names([f"{text} I told Maya."], Random(1), names) or ("",)
+    (new,) = exchange_names([f"{text} I told Maya."], Random(1), names) or ("",)
     # "Roger" at the beginning may be a name: then one cannot tell, but only for Roger.
     assert new.startswith(f"{text} I told ") and "Maya" not in new
 
@@ -113,7 +113,7 @@ def test_a_script_without_capitals_has_names_too(tmp_path: Path) -> None:
 
 
 def test_all_texts_that_are_read_together_get_the_same_names(small: GivenNames) -> None:
-    assert exchanged_names(["Sif left.", "Nothing.", "sif's gone, and Tor"], Random(3), small) == (
+    assert exchange_names(["Sif left.", "Nothing.", "sif's gone, and Tor"], Random(3), small) == (
         "Bea left.",
         "Nothing.",
         "bea's gone, and Leo",
@@ -121,16 +121,16 @@ def test_all_texts_that_are_read_together_get_the_same_names(small: GivenNames) 
 
 
 def test_a_known_name_is_exchanged_and_never_drawn(small: GivenNames) -> None:
-    found = {_one("Zula", small), *(exchanged_names(["Zula"], Random(seed), small) or ("",) for seed in range(20))}
+    found = {_one("Zula", small), *(exchange_names(["Zula"], Random(seed), small) or ("",) for seed in range(20))}
     assert found <= {"Sif", "Bea", ("Sif",), ("Bea",)}
     assert len(found) == 3
 
 
 def test_two_names_never_become_one_and_none_becomes_one_that_is_there(small: GivenNames) -> None:
-    assert exchanged_names(["Sif saw Bea"], Random(0), small) is None
+    assert exchange_names(["Sif saw Bea"], Random(0), small) is None
     both = _loaded()
     for seed in range(30):
-        (made,) = exchanged_names(["Susan, Karen, Linda, Wambui and Meera"], Random(seed), both) or ("",)
+        (made,) = exchange_names(["Susan, Karen, Linda, Wambui and Meera"], Random(seed), both) or ("",)
         new = re.findall(r"[A-Z]\w+", made)
         assert len(set(new)) == 5
         assert not {*new} & {"Susan", "Karen", "Linda", "Wambui", "Meera"}
@@ -155,11 +155,11 @@ def test_gender_changes_with_its_pronouns_or_not_at_all(text: str, expected: str
 
 def test_what_is_drawn_hangs_on_the_seed_and_the_name_alone() -> None:
     names = _loaded()
-    (alone,) = exchanged_names(["Susan"], derived_random(7, "012-seed"), names) or ("",)
-    together = exchanged_names(["Karen came", "Susan", "so did Tom"], derived_random(7, "012-seed"), names)
+    (alone,) = exchange_names(["Susan"], derived_random(7, "012-seed"), names) or ("",)
+    together = exchange_names(["Karen came", "Susan", "so did Tom"], derived_random(7, "012-seed"), names)
     assert together
     assert together[1] == alone
-    assert {exchanged_names(["Susan"], derived_random(7, item), names) for item in range(10)} != {(alone,)}
+    assert {exchange_names(["Susan"], derived_random(7, item), names) for item in range(10)} != {(alone,)}
 
 
 def test_a_name_is_of_another_group_and_of_the_same_gender_or_of_the_same_group_and_the_other() -> None:
@@ -176,10 +176,10 @@ def test_a_name_is_of_another_group_and_of_the_same_gender_or_of_the_same_group_
 
 def test_the_packaged_names_can_all_be_drawn_or_are_said_not_to_be() -> None:
     names = _loaded()
-    listed = [text for one in [*names.said["groups"], names.said["known"]] for gender in GENDERS for text in one[gender]]
+    listed = [text for one in [*names.content["groups"], names.content["known"]] for gender in GENDERS for text in one[gender]]
     assert len(listed) == len({text.casefold() for text in listed})
-    assert {*names.said["words"]} <= {*listed}
-    assert all(len(names.drawn(one["name"], gender, 0)) >= 30 for one in names.said["groups"] for gender in (WOMEN, MEN))
+    assert {*names.content["words"]} <= {*listed}
+    assert all(len(names.drawn(one["name"], gender, 0)) >= 30 for one in names.content["groups"] for gender in (WOMEN, MEN))
 
 
 WORDS = st.sampled_from(
@@ -190,21 +190,21 @@ WORDS = st.sampled_from(
 @given(st.lists(WORDS, max_size=12).map(" ".join), st.sampled_from(VERSIONS), st.integers(0, 50))
 def test_all_other_words_stay_in_their_places(text: str, version: str, seed: int) -> None:
     names = _loaded()
-    made = exchanged_names([text], Random(seed), names, version)
+    made = exchange_names([text], Random(seed), names, version)
     if made is not None:
         assert made[0] != text
         assert _without(made[0], names) == _without(text, names)
-        assert made == exchanged_names([text], Random(seed), names, version)
+        assert made == exchange_names([text], Random(seed), names, version)
 
 
 @given(st.text())
 def test_a_text_without_names_is_left_alone(text: str) -> None:
     names = _loaded()
     if _without(text, names) == text:
-        assert exchanged_names([text], Random(0), names) is None
+        assert exchange_names([text], Random(0), names) is None
 
 
-def test_a_language_without_names_has_none_and_a_wrong_file_is_told_whole(tmp_path: Path) -> None:
+def test_a_language_without_names_has_none_and_a_wrong_file_is_reported_whole(tmp_path: Path) -> None:
     assert load_names("de") is None
     assert load_names(folder=tmp_path) is None
     (tmp_path / "names.yaml").write_text("groups: [{name: A, told: x, women: [a b], men: [], either: []}]\n", encoding="utf-8")

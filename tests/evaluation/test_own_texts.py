@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.custom_means import own_measured
-from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_own_scores, read_texts, scored
+from empathy_eval.evaluation.external.custom_means import compare_systems
+from empathy_eval.evaluation.external.custom_texts import CustomTexts, read_own_scores, read_texts, score_custom_texts
 from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
 from empathy_eval.evaluation.shortcuts.texts import read_texts as read_shortcut_texts
-from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.lexical import Echo, Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import PLAIN
@@ -98,7 +98,7 @@ def test_a_row_of_preferences_is_two_texts_of_the_systems_chosen_and_rejected(tm
     assert texts.items == ["001-seed-t01:chosen", "001-seed-t01:rejected", "line 2:chosen", "line 2:rejected"]
     assert texts.systems == ["chosen", "rejected"] * 2 and texts.replies == ["Oh no.", "So what."] * 2
     assert texts.contexts == [[{"role": "seeker", "text": "I am sad."}]] * 4
-    (gap,) = own_measured(scored(texts, MetricSelection((Length(),), ()))).comparisons
+    (gap,) = compare_systems(score_custom_texts(texts, MetricSelection((Length(),), ()))).comparisons
     assert (gap.system, gap.other, gap.difference and gap.difference.value) == ("chosen", "rejected", 0)
 
 
@@ -125,7 +125,7 @@ def test_all_that_is_wrong_with_rows_of_preferences_is_said_at_once(tmp_path: Pa
 def test_a_metric_that_needs_a_reference_or_whole_sets_of_texts_is_refused_in_words(tmp_path: Path) -> None:
     texts = texts_of(tmp_path, ("A", "Hello", "Hi there"), ("A", "Bye", "Bye"))
     with pytest.raises(InputError) as caught:
-        scored(texts, find(["rouge-l", "dist-1", "length"], {}))
+        score_custom_texts(texts, find(["rouge-l", "dist-1", "length"], {}))
     said = str(caught.value)
     assert "reads a reference, and 2 of 2 texts have none, first line 1" in said and "whole sets of texts" in said
 
@@ -140,7 +140,7 @@ def test_means_and_comparisons_by_hand_over_the_contexts_that_both_systems_answe
         ("B", "c2", "a b c d"),
         ("B", "c4", "x"),
     ]
-    found = own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
+    found = compare_systems(score_custom_texts(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
     assert [(one.system, one.texts, one.contexts, one.score and one.score.value) for one in found.means] == [
         ("A", 3, 3, pytest.approx(7 / 3, abs=1e-6)), ("B", 4, 3, 2.0),
     ]  # fmt: skip
@@ -155,11 +155,11 @@ def test_two_systems_that_are_one_do_not_differ_and_clearly_different_ones_do(tm
     for place in range(40):
         length, more = int(rng.integers(3, 9)), 2 + int(rng.integers(2))
         rows += [(name, f"c{place}", " ".join(["w"] * size)) for name, size in (("A", length), ("B", length), ("C", length + more))]
-    found = own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
+    found = compare_systems(score_custom_texts(texts_of(tmp_path, *rows), MetricSelection((Length(),), ())))
     same, *others = [one.difference for one in found.comparisons]
     assert same and (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
     assert all(one and one.decided and one.p_corrected == 0.0015 for one in others)
-    assert own_measured(scored(texts_of(tmp_path, *rows), MetricSelection((Length(),), ()))) == found
+    assert compare_systems(score_custom_texts(texts_of(tmp_path, *rows), MetricSelection((Length(),), ()))) == found
 
 
 def test_a_single_context_has_no_interval_and_texts_without_a_score_are_counted(tmp_path: Path) -> None:
@@ -171,7 +171,9 @@ def test_a_single_context_has_no_interval_and_texts_without_a_score_are_counted(
                 raise ValueError("no questions")
             return 1.0
 
-    found = own_measured(scored(texts_of(tmp_path, ("A", "c", "x"), ("A", "c", "y?"), ("B", "c", "z?")), MetricSelection((Picky(),), ())))
+    found = compare_systems(
+        score_custom_texts(texts_of(tmp_path, ("A", "c", "x"), ("A", "c", "y?"), ("B", "c", "z?")), MetricSelection((Picky(),), ()))
+    )
     one, none = found.means
     assert one.score and (one.texts, one.left_out, one.score.value, one.score.low) == (1, 1, 1.0, None)
     assert none.score is None and found.comparisons[0].difference is None and len(found.faults) == 1
@@ -192,19 +194,19 @@ class English(MeanMetric):
 
 def test_a_metric_warns_of_texts_outside_of_what_it_was_made_for_by_reason(tmp_path: Path) -> None:
     texts = texts_of(tmp_path, ("A", "c", "x"), *(("A", "c", "é" * size) for size in range(1, 6)))
-    found = own_measured(scored(texts, MetricSelection((English(), Length()), ())))
+    found = compare_systems(score_custom_texts(texts, MetricSelection((English(), Length()), ())))
     assert [(one.reason, one.texts, one.of, one.first) for one in found.outside] == [
         ("not in English", 5, 6, ("line 2", "line 3", "line 4")), ("too short", 1, 6, ("line 1",)),
     ]  # fmt: skip
     assert found.means[0].score and found.means[0].score.value == 1.0
 
 
-def test_a_warning_that_fails_is_a_fault_and_the_scores_stand(tmp_path: Path) -> None:
+def test_a_warning_that_fails_is_a_fault_and_the_scores_are_kept(tmp_path: Path) -> None:
     class Broken(English):
         def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
             return [(99, "nowhere")]
 
-    found = own_measured(scored(texts_of(tmp_path, ("A", "c", "x")), MetricSelection((Broken(),), ())))
+    found = compare_systems(score_custom_texts(texts_of(tmp_path, ("A", "c", "x")), MetricSelection((Broken(),), ())))
     assert found.means[0].score and not found.outside and "IndexError" in str(found.faults[0])
 
 
@@ -212,8 +214,8 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
     texts = read_texts(written(tmp_path, {"item": "a", "context": "c", "reply": "r"}, {"item": "b", "context": "d", "reply": "r"}))
     path = tmp_path / "judge.csv"
     path.write_text("item,score,note\na,1.5,x\n")
-    (column,) = scored(texts, MetricSelection((), ()), [read_own_scores(path, texts.items)]).columns
-    assert column.metric.name == "judge" and column.there.tolist() == [True, False] and column.scores[0] == 1.5
+    (column,) = score_custom_texts(texts, MetricSelection((), ()), [read_own_scores(path, texts.items)]).columns
+    assert column.metric.name == "judge" and column.scored.tolist() == [True, False] and column.scores[0] == 1.5
     path.write_text("item,score\na,high\nz,1\nb,nan\nb,1\nb,2\n")
     with pytest.raises(InputError) as caught:
         read_own_scores(path, texts.items)

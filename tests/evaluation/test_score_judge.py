@@ -21,7 +21,7 @@ from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STA
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.external.judges import annotations_of
+from empathy_eval.evaluation.external.judges import release_annotations
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.releases.assemble.write import Released
 
@@ -161,7 +161,7 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(light: Path, t
 
 
 @pytest.mark.e2e
-def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
+def test_a_judge_is_shown_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
     light: Path, ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     controls = {str(one) for one in column(light, "controls", "pair_id")}
@@ -179,7 +179,7 @@ def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_sho
     assert re.search(r"^shortcut line .* by ", told, re.MULTILINE)
     one, other = (row_of(measured.inversion, name) for name in ("judge", "lab/m/teacher:guidance"))
     assert (one.scores, one.differences) == (other.scores, other.differences)
-    assert [(two.one, two.other) for two in measured.comparisons if two.contrast == RAW][-1] == ("judge", "lab/m/teacher:guidance")
+    assert [(two.first, two.other) for two in measured.comparisons if two.contrast == RAW][-1] == ("judge", "lab/m/teacher:guidance")
     assert main(["score", str(release), "--metric", "length", "--judge", "lab/m/teacher:guidance", "--no-shortcuts", "--no-cache"]) == 0
     assert "lab/m/teacher:guidance, pairs, " in capsys.readouterr().out
 
@@ -205,7 +205,7 @@ def test_what_is_no_judge_of_a_release_is_said_with_those_that_are(
         assert "Fix: name one of lab/m/teacher (:guidance)" in str(caught.value)
 
 
-def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, ids: list[str], tmp_path: Path) -> None:
+def test_annotations_that_cannot_be_scored_are_refused(light: Path, ids: list[str], tmp_path: Path) -> None:
     rows = rows_of(ids[0], SAID[0])
     cases = {
         "has the same sample of a text twice": [*rows, rows[0]],
@@ -223,7 +223,7 @@ def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, id
             judged(annotated(light, tmp_path / str(number), some), "lab/m/teacher")
     (tmp_path / "0" / "data" / "annotations" / "test.parquet").unlink()
     with pytest.raises(InputError, match="is not there"):
-        annotations_of(tmp_path / "0").criteria()
+        release_annotations(tmp_path / "0").criteria()
 
 
 class Judge(ee.TextModel):

@@ -35,11 +35,12 @@ from empathy_eval.evaluation.shortcuts.linear_classifiers import (
     WordFeatures,
     WordPairFeatures,
 )
-from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, audit, folds_of
-from empathy_eval.evaluation.shortcuts.shortcuts import audited as audit_held
+from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, assign_folds, audit
+from empathy_eval.evaluation.shortcuts.shortcuts import audit_texts as audit_held
 from empathy_eval.evaluation.shortcuts.texts import AuditInput
-from empathy_eval.metrics.scoring import Pairs, statistics_of
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.metrics.lexical import Vader
+from empathy_eval.metrics.protocol import Pairs
+from empathy_eval.metrics.scoring import statistics_of
 from empathy_eval.statistics.estimate import Estimate
 from scipy.sparse import vstack
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
@@ -143,11 +144,11 @@ def test_the_form_that_is_more_often_right_is_taken_and_the_first_of_equals() ->
 
 def test_folds_never_part_a_dialogue_are_of_one_size_and_hang_on_the_seed() -> None:
     dialogues = [f"{one // 3:03d}-seed" for one in range(60)]
-    found = folds_of(dialogues, 2026)
+    found = assign_folds(dialogues, 2026)
     assert all(len(set(found[start : start + 3])) == 1 for start in range(0, 60, 3))
     assert np.bincount(found).tolist() == [12] * 5
-    assert found.tolist() != folds_of(dialogues, 2027).tolist()
-    assert sorted(folds_of(["a", "b", "c", "a"], 1).tolist()[:3]) == [0, 1, 2]
+    assert found.tolist() != assign_folds(dialogues, 2027).tolist()
+    assert sorted(assign_folds(["a", "b", "c", "a"], 1).tolist()[:3]) == [0, 1, 2]
 
 
 def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: ShortcutAudit) -> None:
@@ -208,7 +209,7 @@ def test_words_alone_is_within_three_points_of_logistic_regression_on_the_same_f
     corpus = read_corpus(seeds, config, PAIR_VARIANTS if config == "pairs" else CELLS)
     texts = corpus.variants | {"reference": corpus.references}
     counts = CountVectorizer(analyzer=words).fit_transform([*texts[kind], *texts[cold]])
-    stance, twice = np.repeat([1, 0], len(corpus)), np.tile(folds_of(corpus.dialogues, 2026), 2)
+    stance, twice = np.repeat([1, 0], len(corpus)), np.tile(assign_folds(corpus.dialogues, 2026), 2)
     # Its penalty is the best for it on the very pairs that it is measured on, as the form of words alone is.
     best = max(logistic(counts, stance, twice, 10.0**power, plain=plain) for power in range(-2, 2) for plain in (True, False))
     found = audited.contrasts[place]
@@ -270,7 +271,7 @@ def test_where_stances_are_drawn_at_random_words_alone_is_right_by_chance(seeds:
     corpus, lexicon = read_corpus(seeds, "pairs", PAIR_VARIANTS), Lexicon()
     texts = list(zip(*(corpus.variants[name] for name in PAIR_VARIANTS), strict=True))
     learner = FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread"))
-    folds, found = folds_of(corpus.dialogues, 2026).tolist(), list[Estimate]()
+    folds, found = assign_folds(corpus.dialogues, 2026).tolist(), list[Estimate]()
     for seed in range(20):
         rng = random.Random(seed)
         drawn = [(one, other) if rng.random() < 0.5 else (other, one) for one, other in texts]
@@ -280,7 +281,7 @@ def test_where_stances_are_drawn_at_random_words_alone_is_right_by_chance(seeds:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_drawn_from_the_same_words_is_told_apart_by_chance(seed: int) -> None:
+def test_what_is_drawn_from_the_same_words_is_separated_by_chance(seed: int) -> None:
     rng, lexicon = random.Random(seed), Lexicon()
     known = [f"w{one}" for one in range(200)]
 

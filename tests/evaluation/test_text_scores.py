@@ -15,13 +15,12 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import COLUMNS, files_of, read_manifest
+from empathy_eval.evaluation import measure as module
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.evaluation.inversion import text_scores as module
-from empathy_eval.evaluation.inversion.text_scores import ITEMS, TEXTS
-from empathy_eval.metrics.length import Length
+from empathy_eval.evaluation.measure import ITEMS, TEXTS
+from empathy_eval.metrics.lexical import Length, Vader
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import find
-from empathy_eval.metrics.vader import Vader
 from empathy_eval.releases.assemble.write import Released
 from empathy_eval.reports.report import ReportMetrics, measure_release, report
 

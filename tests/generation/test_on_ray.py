@@ -37,7 +37,7 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
 from empathy_eval.generation.build import Run, build, mark_answering
 from empathy_eval.generation.on_ray import Coordinator, Rows, build_on_ray, lane_config
-from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric
 from empathy_eval.metrics.scoring import ScoreCache, Scoring, statistics_of

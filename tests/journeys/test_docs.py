@@ -90,8 +90,9 @@ def test_the_auditors_walk_through_runs_as_written(light: Path, tmp_path: Path) 
 
 
 def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) -> None:
+    from empathy_eval.metrics.protocol import Pairs
     from empathy_eval.metrics.registry import find
-    from empathy_eval.metrics.scoring import Pairs, statistics_of
+    from empathy_eval.metrics.scoring import statistics_of
 
     (code,) = blocks("metrics.md", "python")
     assert len(code.strip().splitlines()) <= 15
@@ -104,14 +105,14 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
 
 
 def test_the_attack_of_ones_own_is_ten_lines_and_works_as_written(ee: Path) -> None:
-    from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP, Reply, attacked, find_attacks
+    from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP, Reply, apply_attack, find_attacks
 
     (code,) = blocks("attacks.md", "python")
     assert len(code.strip().splitlines()) <= 10
     (ee / "shouting.py").write_text(code)
     ((group, names),) = tomllib.loads(blocks("attacks.md", "toml")[0])["project"]["entry-points"].items()
     (attack,) = find_attacks(list(names.values())).some
-    assert (group, list(names)) == (GROUP, ["shouted"]) and attacked(attack, Reply("So sad.", ()), ("p", "v"), 7) == "SO SAD."
+    assert (group, list(names)) == (GROUP, ["shouted"]) and apply_attack(attack, Reply("So sad.", ()), ("p", "v"), 7) == "SO SAD."
     told = re.findall(r"^\| `([a-z-]+)` \|", (ROOT / "docs" / "attacks.md").read_text(), re.MULTILINE)
     assert list(dict.fromkeys(told)) == list(BUILT_IN)
 

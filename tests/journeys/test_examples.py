@@ -15,8 +15,8 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.external.custom_texts import read_texts
+from empathy_eval.metrics.lexical import Vader
 from empathy_eval.metrics.registry import find
-from empathy_eval.metrics.vader import Vader
 from empathy_eval_ed_reconstruction import fitted_to
 from empathy_eval_emotion_rules.metric import query_of
 from empathy_eval_emotion_rules.rules import LIKELIHOOD, Case, asks_for_emotions, cases, sentiment

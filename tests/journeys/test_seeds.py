@@ -18,11 +18,11 @@ from empathy_eval.design.language import english
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
 from empathy_eval.design.taxonomy import breaches
-from empathy_eval.evaluation.shortcuts.texts import shares_of
+from empathy_eval.evaluation.shortcuts.texts import count_features
 from empathy_eval.generation.checks import built_in
 from empathy_eval.generation.checks.built_in import description
 from empathy_eval.generation.outcomes import Turn
-from empathy_eval.metrics.empathy_score.plain import Shares, word_lists
+from empathy_eval.metrics.lexical import Shares, word_lists
 from profanity_check import predict_prob
 
 OVERLAP_AT_MOST = 0.30
@@ -211,7 +211,7 @@ COMPARED = {"reference": ("text", "apathetic"), "near": ("near_empathetic", "apa
 def compared(catalogue: Catalogue, contrast: str) -> tuple[Shares, Shares]:
     """The plain features of the empathetic and of the apathetic texts of a contrast."""
     turns = [turn for _, turn in helper_turns(catalogue) if contrast == "reference" or turn.near_empathetic]
-    kind, cold = (shares_of([getattr(turn, name) for turn in turns]) for name in COMPARED[contrast])
+    kind, cold = (count_features([getattr(turn, name) for turn in turns]) for name in COMPARED[contrast])
     return kind, cold
 
 

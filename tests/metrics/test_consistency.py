@@ -7,11 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from empathy_eval.metrics.consistency import TRIED, check_consistency
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.metrics.length import RougeL
-from empathy_eval.metrics.protocol import MeanMetric, Metric, Segments
-from empathy_eval.metrics.scoring import Pairs, ScoreCache, Scoring, statistics_of
+from empathy_eval.metrics.lexical import RougeL
+from empathy_eval.metrics.protocol import MeanMetric, Metric, Pairs, Segments
+from empathy_eval.metrics.scoring import TRIED, ScoreCache, Scoring, consistent_statistics
 
 from tests.metrics.test_scoring import Judge, pairs
 
@@ -61,7 +60,7 @@ class Remembering(MeanMetric):
 
 def checked(metric: Metric, sets: Sequence[Pairs], scoring: Scoring | None = None) -> list[MetricFault | None]:
     scoring = scoring or Scoring()
-    found = check_consistency([metric, RougeL()], [(one, statistics_of([metric, RougeL()], one, scoring)) for one in sets], scoring)
+    found = consistent_statistics([metric, RougeL()], sets, scoring)
     assert all(one["ROUGE-L"].rows and one["ROUGE-L"].fault is None for one in found)
     assert all(bool(one[metric.name].rows) == (one[metric.name].fault is None) for one in found)
     return [one[metric.name].fault for one in found]

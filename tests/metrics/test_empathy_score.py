@@ -11,30 +11,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from empathy_eval.base.array_files import parse_arrays, tensor_bytes
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.metrics.empathy_score.model_folder import (
+from empathy_eval.metrics.empathy_score.model import (
     CHECKSUMS,
     CONFIG,
     HASHED,
     WEIGHTS,
-    arrays_of,
+    EmpathyScore,
+    LinearModel,
     published_model,
     read_model,
-    tensor_bytes,
 )
-from empathy_eval.metrics.empathy_score.plain import (
-    UNIT,
-    FeatureCounter,
-    LinearModel,
-    WordLists,
-    last_seeker_text,
-    read_word_lists,
-    sentences,
-    word_lists,
-)
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore
+from empathy_eval.metrics.lexical import UNIT, FeatureCounter, WordLists, last_seeker_text, read_word_lists, sentences, word_lists
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import default_names, find
 from hypothesis import given
@@ -135,7 +126,7 @@ def test_a_score_is_the_logistic_of_the_weighted_standardised_features() -> None
 def test_arrays_are_what_the_library_reads_and_writes() -> None:
     arrays = {"b": np.array([1.5, -2.0]), "a": np.array([[1, 2, 3]], dtype=np.int64), "c": np.zeros((0, 4), dtype=np.float32)}
     ours = load(tensor_bytes(arrays))
-    theirs = arrays_of(save(arrays, {"format": "np"}), "here")
+    theirs = parse_arrays(save(arrays, {"format": "np"}), "here")
     for name, one in arrays.items():
         assert np.array_equal(ours[name], one) and np.array_equal(theirs[name], one) and theirs[name].dtype == one.dtype
     assert tensor_bytes(dict(reversed(arrays.items()))) == tensor_bytes(arrays)
@@ -144,7 +135,7 @@ def test_arrays_are_what_the_library_reads_and_writes() -> None:
 @pytest.mark.parametrize("data", [b"", b"x" * 40, (2**40).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"])
 def test_what_is_no_file_of_arrays_is_refused(data: bytes) -> None:
     with pytest.raises(InputError, match="is not a readable safetensors file"):
-        arrays_of(data, "here")
+        parse_arrays(data, "here")
 
 
 def test_the_packaged_model_is_a_metric_by_name_and_its_signature_says_what_it_was_trained_on() -> None:
@@ -196,7 +187,7 @@ def test_a_changed_and_a_missing_file_are_refused(model: Path, name: str) -> Non
         read_model(str(model))
 
 
-def test_all_that_is_wrong_with_a_folder_is_told_at_once(model: Path) -> None:
+def test_all_that_is_wrong_with_a_folder_is_reported_at_once(model: Path) -> None:
     (model / CONFIG).write_text("{}")
     (model / WEIGHTS).unlink()
     with pytest.raises(InputError) as error:
@@ -229,7 +220,7 @@ def test_a_model_of_another_version_is_refused(model: Path) -> None:
 
 
 def test_weights_that_do_not_fit_are_refused(model: Path) -> None:
-    arrays = arrays_of((model / WEIGHTS).read_bytes(), model)
+    arrays = parse_arrays((model / WEIGHTS).read_bytes(), model)
     for wrong, said in (({"weights": arrays["weights"][:3]}, "does not hold"), ({"scale": np.array([np.nan])}, "not numbers")):
         (model / WEIGHTS).write_bytes(tensor_bytes({**arrays, **wrong}))
         with pytest.raises(InputError, match=said):

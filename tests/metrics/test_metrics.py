@@ -15,12 +15,10 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import ngrams
-from empathy_eval.metrics.length import Echo, Length, RougeL
-from empathy_eval.metrics.meteor import Meteor, wordnet_version
-from empathy_eval.metrics.ngrams import Bleu, ChrF, Dist
+from empathy_eval.metrics.lexical import Echo, Length, RougeL, Vader
+from empathy_eval.metrics.ngrams import Bleu, ChrF, Dist, Meteor, wordnet_version
 from empathy_eval.metrics.protocol import Metric, Segments
 from empathy_eval.metrics.registry import MetricSelection, find
-from empathy_eval.metrics.vader import Vader
 from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize import wordpunct_tokenize
@@ -192,7 +190,7 @@ def test_meteor_with_wordnet_is_nltks(tmp_path: Path) -> None:
     tiny_wordnet(tmp_path)
     script = """
 from nltk.translate.meteor_score import meteor_score
-from empathy_eval.metrics.meteor import Meteor
+from empathy_eval.metrics.ngrams import Meteor
 ours, bare = Meteor("wordnet"), Meteor()
 text, reference = "I feel very sad today", "today you feel low"
 found = ours.score(text, reference)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.metrics import scoring
-from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics import protocol
+from empathy_eval.metrics.faults import MetricFault, MetricResult
+from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.ngrams import Bleu
-from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments
-from empathy_eval.metrics.scoring import MetricResult, Pairs, ScoreCache, Scoring, keys_of, statistics_of, user_cache
+from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Pairs, Segments
+from empathy_eval.metrics.scoring import ScoreCache, Scoring, keys_of, statistics_of, user_cache
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,7 +57,7 @@ def fault_of(found: MetricResult) -> MetricFault:
 def test_rows_come_back_in_order_by_variant_whatever_the_chunks(count: int, chunk: int) -> None:
     table = pairs(count)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "CHUNK", chunk)
+        patch.setattr(protocol, "CHUNK", chunk)
         found = statistics_of([RougeL()], table)
     for name, texts in table.variants.items():
         assert of(found["ROUGE-L"])[name] == RougeL().statistics(Segments(texts, table.references)).tolist()
@@ -65,7 +65,7 @@ def test_rows_come_back_in_order_by_variant_whatever_the_chunks(count: int, chun
 
 @pytest.mark.e2e
 def test_two_processes_give_the_values_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "CHUNK", 5)
+    monkeypatch.setattr(protocol, "CHUNK", 5)
     metrics: list[Metric] = [Bleu(), RougeL()]
     table = pairs(23)
     done: list[int] = []
@@ -96,7 +96,7 @@ def raising(text: str) -> float:
         (lambda text: None if text.endswith(" 13") else 1.0, "score returned None; return a number"),
     ],
 )
-def test_a_fault_names_the_metric_and_the_pair_and_the_others_stand(score: Callable[[str], Any], what: str) -> None:
+def test_a_fault_names_the_metric_and_the_pair_and_the_others_are_kept(score: Callable[[str], Any], what: str) -> None:
     found = statistics_of([Judge(score), RougeL()], pairs(20))
     fault = fault_of(found["judge"])
     assert str(fault).startswith("metric judge: 2 of 40 texts, first 017-00001-t13, near: ") and what in fault.what
@@ -129,7 +129,7 @@ def test_too_few_or_too_many_values_are_a_fault() -> None:
         (None, "score_all returned None for 1 text"),
     ],
 )
-def test_what_score_all_returned_is_told_in_its_own_words(given: Any, what: str) -> None:
+def test_what_score_all_returned_is_reported_in_its_own_words(given: Any, what: str) -> None:
     class Odd(Judge):
         def score_all(self, segments: Segments) -> Any:
             return given
@@ -137,7 +137,7 @@ def test_what_score_all_returned_is_told_in_its_own_words(given: Any, what: str)
     assert what in fault_of(statistics_of([Odd()], pairs(2))["judge"]).what
 
 
-def test_statistics_of_another_height_are_told_with_what_is_expected() -> None:
+def test_statistics_of_another_height_are_reported_with_what_is_expected() -> None:
     class Flat(Judge):
         def statistics(self, segments: Segments) -> Array:
             return np.ones((1, 2))
@@ -163,7 +163,7 @@ def test_rows_of_another_width_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> N
         def scores(self, statistics: Array) -> Array:
             return statistics[:, 0]
 
-    monkeypatch.setattr(scoring, "CHUNK", 2)
+    monkeypatch.setattr(protocol, "CHUNK", 2)
     assert "all pairs: statistics returned rows of 2 numbers after rows of 4; return rows of one width" in str(
         fault_of(statistics_of([Widening()], pairs(3))["judge"])
     )
@@ -217,7 +217,7 @@ def test_a_batch_that_raises_is_halved_and_no_text_with_a_score_is_asked_again(b
     refused = {text for texts in table.variants.values() for number, text in enumerate(texts) if number in bad}
     metric = Batches(lambda texts: not refused.isdisjoint(texts))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(scoring, "CHUNK", chunk)
+        patch.setattr(protocol, "CHUNK", chunk)
         found = statistics_of([metric], table)["batches"]
     failed = bad | {7}
     assert sorted(metric.gave) == sorted(text for texts in table.variants.values() for text in texts if text not in refused)
@@ -229,7 +229,7 @@ def test_a_batch_that_raises_is_halved_and_no_text_with_a_score_is_asked_again(b
 
 
 def test_texts_that_fail_only_together_are_scored_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "CHUNK", 2)
+    monkeypatch.setattr(protocol, "CHUNK", 2)
     found = statistics_of([Batches(lambda texts: {"near very 1", "far very 1"} <= set(texts))], pairs(4))["batches"]
     assert found.fault is None and not any(np.isnan(rows).any() for rows in found.rows.values())
 
@@ -240,12 +240,12 @@ def test_a_metric_without_any_score_has_no_rows_and_all_its_texts_failed() -> No
         assert found.rows == {} and fault_of(found).texts == fault_of(found).of == 6
 
 
-def test_a_fault_of_the_whole_metric_stands_for_the_texts_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_whole_metric_counts_for_the_texts_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     class Worse(Judge):
         def scores(self, statistics: Array) -> Array:
             return super().scores(statistics) if statistics[0, 0] < 0 else np.zeros(9)
 
-    monkeypatch.setattr(scoring, "CHUNK", 1)
+    monkeypatch.setattr(protocol, "CHUNK", 1)
     found = statistics_of([Worse(lambda text: -1.0 if text.endswith("0") else float("nan") if text.endswith("1") else 1.0)], pairs(4))
     assert found["judge"].rows == {} and fault_of(found["judge"]).texts == 0
     assert str(fault_of(found["judge"])).startswith(
@@ -255,7 +255,7 @@ def test_a_fault_of_the_whole_metric_stands_for_the_texts_that_failed_before_it(
 
 @pytest.mark.e2e
 def test_texts_that_fail_in_another_process_fail_alone_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "CHUNK", 5)
+    monkeypatch.setattr(protocol, "CHUNK", 5)
     one, two = (statistics_of([RougeL(), OddLength()], pairs(23), processes=count) for count in (1, 2))
     assert one["odd length"].fault == two["odd length"].fault and fault_of(one["odd length"]).texts > 0
     for name, rows in one["odd length"].rows.items():
@@ -292,7 +292,7 @@ def test_every_score_is_kept_at_once_failures_never_and_the_next_run_asks_for_th
 
 
 def test_batches_are_kept_chunk_by_chunk_without_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "CHUNK", 4)
+    monkeypatch.setattr(protocol, "CHUNK", 4)
     cache, table = ScoreCache(tmp_path / "scores.sqlite"), pairs(12)
     bad = table.variants["far"][2]
     first = statistics_of([Batches(lambda texts: bad in texts)], table, Scoring(cache))["batches"]

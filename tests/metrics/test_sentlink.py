@@ -7,8 +7,8 @@ import pickle
 
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.metrics.lexical import Sentlink, Vader, query, sentiment
 from empathy_eval.metrics.registry import default_names, find
-from empathy_eval.metrics.vader import Sentlink, Vader, query, sentiment
 
 SAID = {"negative": "This is terrible.", "neutral": "The bus is at nine.", "positive": "I love this."}
 NINE = {

@@ -20,9 +20,8 @@ from empathy_eval.commands.agree import agreement_table
 from empathy_eval.design.provenance import KEYS
 from empathy_eval.raters.agreement import Agreement, Estimate, RatingTable, agree
 from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, CriterionAgreement, inflation_factors
-from empathy_eval.statistics import resampling as bootstrap
-from empathy_eval.statistics.agreement import alpha, interval_alpha
-from empathy_eval.statistics.resampling import ItemBootstrap
+from empathy_eval.statistics import agreement as bootstrap
+from empathy_eval.statistics.agreement import ItemBootstrap, interval_alpha, krippendorff_alpha
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -94,7 +93,7 @@ def test_alpha_is_that_of_krippendorff(seed: int) -> None:
 def test_alpha_from_sums_is_alpha_at_the_interval_level(seed: int) -> None:
     ratings = table(grid(seed, steps=1 + seed % 5, missing=0.1 * (seed % 9))).on("empathy")
     sample = ItemBootstrap.of(ratings.items, 20, seed)
-    expected = alpha(ratings.counts(range(len(ratings.raters))), ratings.scale, sample)["interval"]
+    expected = krippendorff_alpha(ratings.counts(range(len(ratings.raters))), ratings.scale, sample)["interval"]
     found = interval_alpha(ratings.item, ratings.scale[ratings.step].astype(np.int64), sample)
     assert asdict(found) == pytest.approx(asdict(expected), abs=CLOSE)
 

@@ -11,7 +11,7 @@ from empathy_eval.design.rubrics import Scale
 from empathy_eval.raters.agreement.panel import Framework, JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import ANY, Contradiction, contradictions
 from empathy_eval.raters.agreement.table import RatingTable
-from empathy_eval.statistics.agreement import share
+from empathy_eval.statistics.agreement import wilson_proportion
 from statsmodels.stats.proportion import proportion_confint
 
 FIVE = Scale(1, 5, whole=True)
@@ -94,7 +94,7 @@ def test_a_framework_without_opposites_or_without_their_ratings_has_none() -> No
 
 @pytest.mark.parametrize(("count", "of"), [(0, 12), (1, 3), (12, 12), (250, 1000), (1, 1)])
 def test_a_share_has_the_interval_of_wilson(count: int, of: int) -> None:
-    found = share(count, of, "none")
+    found = wilson_proportion(count, of, "none")
     low, high = proportion_confint(count, of, method="wilson")
     assert found.value == pytest.approx(count / of)
     assert found.low == pytest.approx(low, abs=1e-9) and found.high == pytest.approx(high, abs=1e-9)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from empathy_eval.raters.agreement.experts import F1, Experts, RaterAgainstMedian
 from empathy_eval.raters.agreement.table import RatingTable
-from empathy_eval.statistics.resampling import ItemBootstrap
+from empathy_eval.statistics.agreement import ItemBootstrap
 from sklearn.metrics import f1_score
 
 

@@ -13,7 +13,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.design.prompts import Message
-from empathy_eval.evaluation.crossed.crossed import read_items
+from empathy_eval.evaluation.crossed_items import read_items
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.judges.cases import ReleaseTexts
 from empathy_eval.raters.judges.judge_quality import crossed_quality

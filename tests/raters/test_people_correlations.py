@@ -19,8 +19,18 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationRow, CriterionCorrelations, correlate_with_people
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, RatedScores, resampled
-from empathy_eval.statistics.resampling import Pigeonhole, student_p
+from empathy_eval.statistics.correlations import (
+    BY_RATER,
+    FORMS,
+    GIVEN_LENGTH,
+    IN_CONTEXT,
+    NAMES,
+    RAW,
+    Pigeonhole,
+    RatedScores,
+    resampled_correlations,
+)
+from empathy_eval.statistics.estimate import student_p
 from scipy import stats
 
 CHANCE = ResamplingSettings(100, 0, 1)
@@ -77,7 +87,7 @@ def some_ratings(seed: int = 0, ratings: int = 150) -> tuple[RatedScores, Array,
 def test_every_figure_is_that_of_scipy_of_the_ratings_and_of_each_resample_written_out() -> None:
     rated, scores, lengths = some_ratings()
     draws = Pigeonhole.of(rated.rater, rated.unit, 10, 3)
-    found = resampled(rated, [scores], lengths, draws)[RAW][0]
+    found = resampled_correlations(rated, [scores], lengths, draws)[RAW][0]
     raters, units = (np.vstack(parts) for parts in zip(*draws.weights(), strict=True))
     for values, of_raters, of_units in zip(found, raters, units, strict=True):
         times = (of_raters[rated.rater] * of_units[rated.unit]).astype(int)
@@ -91,7 +101,7 @@ def test_every_figure_is_that_of_scipy_of_the_ratings_and_of_each_resample_writt
 def test_within_groups_every_copy_of_a_group_is_compared_with_itself_alone(form: str) -> None:
     rated, scores, lengths = some_ratings(1)
     draws = Pigeonhole.of(rated.rater, rated.unit, 6, 3)
-    found = resampled(rated, [scores], lengths, draws)[form][0]
+    found = resampled_correlations(rated, [scores], lengths, draws)[form][0]
     drawn = [(one, other) for some in draws.weights() for one, other in zip(*some, strict=True)]
     groups = rated.rater if form == BY_RATER else rated.context
     for values, (of_raters, of_units) in zip(found, drawn, strict=True):
@@ -124,7 +134,7 @@ def test_a_table_of_four_ratings_by_hand() -> None:
 
 def test_given_length_is_the_partial_correlation_of_the_three() -> None:
     rated, scores, lengths = some_ratings(2)
-    found = resampled(rated, [scores], lengths, Pigeonhole.of(rated.rater, rated.unit, 0, 0))[GIVEN_LENGTH][0, 0]
+    found = resampled_correlations(rated, [scores], lengths, Pigeonhole.of(rated.rater, rated.unit, 0, 0))[GIVEN_LENGTH][0, 0]
     columns = (scores[rated.text], rated.rating, lengths[rated.text])
     for value, which in zip(found, (stats.pearsonr, stats.spearmanr, stats.kendalltau), strict=True):
         xy, xz, yz = (which(*two).statistic for two in combinations(columns, 2))
@@ -148,11 +158,13 @@ def simulated(seed: int, raters: int = 20, contexts: int = 40, each: int = 20) -
 @pytest.mark.sampled
 def test_intervals_cover_what_very_many_people_would_say() -> None:
     rated, scores, lengths = simulated(10**6, raters=300, contexts=1500, each=100)
-    truth = resampled(rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 0, 0))
+    truth = resampled_correlations(rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 0, 0))
     hits: dict[str, list[bool]] = {name: [] for name in FORMS}
     for seed in range(SIMULATIONS):
         rated, scores, lengths = simulated(seed)
-        for form, values in resampled(rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 400 if LONG else 80, seed)).items():
+        for form, values in resampled_correlations(
+            rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 400 if LONG else 80, seed)
+        ).items():
             low, high = np.quantile(values[:, 1:], [0.025, 0.975], axis=1)
             hits[form] += ((low <= truth[form][:, 0]) & (truth[form][:, 0] <= high)).ravel().tolist()
     # The pigeonhole bootstrap counts what is of a single rating alone more than once: intervals are rather too wide.
@@ -163,11 +175,13 @@ def test_intervals_cover_what_very_many_people_would_say() -> None:
 
 @pytest.mark.e2e
 def test_the_spread_of_resamples_is_that_of_new_people_and_texts() -> None:
-    drawn = [resampled(*one, Pigeonhole.of(one[0].rater, one[0].unit, 0, 0))[RAW][0, 0] for one in map(simulated, range(60))]
+    drawn = [resampled_correlations(*one, Pigeonhole.of(one[0].rater, one[0].unit, 0, 0))[RAW][0, 0] for one in map(simulated, range(60))]
     errors = []
     for seed in range(10):
         rated, scores, lengths = simulated(seed)
-        errors.append(resampled(rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 100, seed))[RAW][0, 1:].std(axis=0))
+        errors.append(
+            resampled_correlations(rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 100, seed))[RAW][0, 1:].std(axis=0)
+        )
     ratio = np.mean(errors, axis=0) / np.std(drawn, axis=0, ddof=1)
     assert ((ratio > 0.85) & (ratio < 1.6)).all(), ratio
 
@@ -176,7 +190,7 @@ def test_the_leniency_of_raters_does_not_move_what_is_centred_by_rater() -> None
     rated, scores, lengths = some_ratings(3)
     lenient = RatedScores(rated.text, rated.rater, rated.unit, rated.context, rated.rating + 10.0 * rated.rater)
     draws = Pigeonhole.of(rated.rater, rated.unit, 5, 0)
-    strict_, kind = (resampled(one, [scores], lengths, draws) for one in (rated, lenient))
+    strict_, kind = (resampled_correlations(one, [scores], lengths, draws) for one in (rated, lenient))
     np.testing.assert_allclose(strict_[BY_RATER], kind[BY_RATER], atol=1e-9)
     assert abs(strict_[RAW] - kind[RAW]).min() > 0.05
 
@@ -185,7 +199,7 @@ def test_the_level_of_contexts_does_not_move_what_is_within_them() -> None:
     rated, scores, lengths = some_ratings(4)
     level = 100.0 * (np.arange(30) // 3)
     draws = Pigeonhole.of(rated.rater, rated.unit, 5, 0)
-    plain, moved = (resampled(rated, [scores + shift], lengths, draws) for shift in (0 * level, level))
+    plain, moved = (resampled_correlations(rated, [scores + shift], lengths, draws) for shift in (0 * level, level))
     np.testing.assert_allclose(plain[IN_CONTEXT], moved[IN_CONTEXT], atol=1e-9)
     assert not np.allclose(plain[RAW], moved[RAW], atol=0.05)
 
@@ -210,7 +224,7 @@ def test_two_rows_differ_on_the_same_resamples_and_p_values_are_corrected_over_a
     noise = np.random.default_rng(0).normal(size=len(lengths)).tolist()
     columns = {"good": scores[0].tolist(), "again": scores[0].tolist(), "noise": noise}
     found = put(texts, columns, ratings).criteria[0]
-    gaps = {(one.one, one.other): one.difference for one in found.gaps if (one.form, one.figure) == (RAW, "r")}
+    gaps = {(one.first, one.other): one.difference for one in found.gaps if (one.form, one.figure) == (RAW, "r")}
     assert list(gaps) == [("good", "again"), ("good", "noise"), ("again", "noise")]
     same, better = gaps["good", "again"], gaps["good", "noise"]
     assert (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)

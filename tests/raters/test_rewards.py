@@ -23,7 +23,7 @@ from empathy_eval.completions.models.openai_endpoint import PATHS, reward_body, 
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message
-from empathy_eval.evaluation.external.judges import annotations_of
+from empathy_eval.evaluation.external.judges import release_annotations
 from empathy_eval.evaluation.inversion.results import ReleaseTables
 from empathy_eval.raters.judges.annotations import read_annotations
 from empathy_eval.raters.judges.cases import cases_of
@@ -314,7 +314,7 @@ def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench:
     out, judged = bench.annotate("score"), Path(shutil.copytree(bench.release, bench.folder / "judged"))
     manifest = read_manifest(judged)
     sealed_anew(judged, manifest | add_annotations(judged, [read_annotations(out)], manifest | {"name": "small"}))
-    assert [one.row for one in annotations_of(judged).criteria()] == [f"{MODEL}/reward:reward"]
+    assert [one.row for one in release_annotations(judged).criteria()] == [f"{MODEL}/reward:reward"]
     assert checked(judged, out) == []
     forge(judged, lambda row: row | {"value": row["value"] + 1})
     assert [", but the answer says " in one for one in checked(judged, out)] == [True]

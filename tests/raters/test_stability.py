@@ -14,8 +14,8 @@ from empathy_eval.raters.agreement.overall import StyleWins, styles
 from empathy_eval.raters.agreement.panel import JudgeRater, Panel
 from empathy_eval.raters.agreement.reliability import Stability, stability
 from empathy_eval.raters.agreement.table import RatingTable
+from empathy_eval.statistics.agreement import ItemBootstrap
 from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.resampling import ItemBootstrap
 from krippendorff import alpha
 from sklearn.metrics import cohen_kappa_score
 

@@ -20,7 +20,7 @@ from empathy_eval.raters.study.results import COLUMNS, StudyReport
 from empathy_eval.raters.study.study import StudyOptions, pairs, study
 from empathy_eval.statistics import chi_square
 from empathy_eval.statistics.chi_square import CountTable
-from empathy_eval.statistics.ranking import benjamini_hochberg, holm
+from empathy_eval.statistics.estimate import benjamini_hochberg, holm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -34,7 +34,7 @@ Rows = Iterable[Sequence[object]]
 
 def of(counts: Sequence[Sequence[int]], *, yates: bool = False, permutation: float | None = None) -> chi_square.ChiSquaredTest:
     rows, columns = (tuple(map(str, range(number))) for number in np.shape(counts))
-    return chi_square.tested(CountTable(rows, columns, np.array(counts)), permutation, "permutations:9", yates=yates)
+    return chi_square.chi_square_test(CountTable(rows, columns, np.array(counts)), permutation, "permutations:9", yates=yates)
 
 
 def taken(folder: Path, rows: Rows, columns: str = "item,group,rater,rating", add: Rows = ()) -> StudyTable:
@@ -131,9 +131,11 @@ def test_a_small_expected_count_makes_the_p_of_permuted_raters_the_one_that_coun
 
 
 def test_groups_and_categories_without_ratings_are_left_out_and_named() -> None:
-    found = chi_square.tested(CountTable(("a", "b", "c"), ('"x"', '"y"', '"z"'), np.array([[9, 0, 7], [0, 0, 0], [8, 0, 20]])), None, "")
+    found = chi_square.chi_square_test(
+        CountTable(("a", "b", "c"), ('"x"', '"y"', '"z"'), np.array([[9, 0, 7], [0, 0, 0], [8, 0, 20]])), None, ""
+    )
     assert found.df == 1 and found.why == '"b" has no rating here; nobody gave "y" here'
-    none = chi_square.tested(CountTable(("a", "b"), ('"x"', 'anything but "x"'), np.array([[9, 0], [8, 0]])), None, "")
+    none = chi_square.chi_square_test(CountTable(("a", "b"), ('"x"', 'anything but "x"'), np.array([[9, 0], [8, 0]])), None, "")
     assert (none.statistic, none.n, none.why) == (None, 17, 'nobody gave anything but "x" here')
 
 

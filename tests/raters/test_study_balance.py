@@ -320,10 +320,10 @@ def checks_of(study: StudyTable, failed: Sequence[int | None], shown: int = 4) -
 
 
 def omnibus(study: StudyTable, permutations: int) -> chi_square.ChiSquaredTest:
-    from empathy_eval.statistics.chi_square import CountTable, tested
+    from empathy_eval.statistics.chi_square import CountTable, chi_square_test
 
     (p,) = permutation_p_values(study, [TableSelection()], permutations, 0)
-    return tested(CountTable(study.groups, study.labels, study.counts()), p, f"permutations:{permutations}|unit:rater")
+    return chi_square_test(CountTable(study.groups, study.labels, study.counts()), p, f"permutations:{permutations}|unit:rater")
 
 
 def test_failed_checks_are_reported_by_group_and_the_test_is_made_again_without_those_who_failed_most() -> None:

@@ -22,9 +22,7 @@ from empathy_eval.raters.systems.comparison import Sources, compared
 from empathy_eval.raters.systems.figures import FigureColumn, field_of
 from empathy_eval.raters.systems.replies import Replied, read_replied
 from empathy_eval.reports.systems_page import page
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.ranking import bradley_terry, connected
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.estimate import Clusters, Estimate, bradley_terry, connected
 
 from tests.doubles.systems import BOTH, COLD, KIND, Actor, Knowing
 

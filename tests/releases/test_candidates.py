@@ -21,7 +21,7 @@ from empathy_eval.design.dataset import CANDIDATES, PROVENANCE, TEXT_HASH, files
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST
-from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
+from empathy_eval.evaluation.corpus.pairs import read_candidates, read_corpus
 from empathy_eval.evaluation.inversion.results import records
 from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import Run, build
@@ -208,7 +208,7 @@ def test_numbers_that_leave_no_place_for_the_released_text_are_found(copy: Path)
 
 def test_before_the_contrast_checks_stands_nothing_that_was_not_chosen(copy: Path) -> None:
     released = read_corpus(copy, "pairs", ("apathetic", "empathetic"))
-    assert before_contrast(copy, released) is None
+    assert read_candidates(copy, released) is None
     name = released.pair_ids[0]
 
     def refused(attempt: int) -> Callable[[Row], Row]:
@@ -220,7 +220,7 @@ def test_before_the_contrast_checks_stands_nothing_that_was_not_chosen(copy: Pat
 
     # Of the apathetic variant the first is released: what was refused after it was not in its place.
     forged(copy, [copy / "candidates.parquet"], refused(2))
-    assert before_contrast(copy, released) is None
+    assert read_candidates(copy, released) is None
     first = next(row for row in rows(copy, "pairs") if not telltale(row["turn"], 3) and telltale(row["turn"], 0))
     assert first["empathetic"] == PLAIN
 
@@ -230,7 +230,7 @@ def test_before_the_contrast_checks_stands_nothing_that_was_not_chosen(copy: Pat
 
     before = [telltale(first["turn"], number) for number in range(4)].index(False)
     forged(copy, [copy / "candidates.parquet"], change)
-    found = before_contrast(copy, released)
+    found = read_candidates(copy, released)
     assert found and found.corpus.pair_ids == [first["pair_id"]] and found.corpus.variants["empathetic"] == ["Refused."]
 
 

@@ -21,7 +21,7 @@ from empathy_eval.reports.report import release_metrics, report
 from tests.conftest import released_quickly
 from tests.doubles import made_once
 
-LATER = ("empathy_eval.metrics.vader:Sentlink", dict[str, Any]())
+LATER = ("empathy_eval.metrics.lexical:Sentlink", dict[str, Any]())
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import cells, files_of
-from empathy_eval.metrics.length import RougeL
+from empathy_eval.metrics.lexical import RougeL
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import ScoreCache, Scoring
 from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest

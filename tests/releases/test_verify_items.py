@@ -15,8 +15,8 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.inversion import text_scores
-from empathy_eval.evaluation.inversion.text_scores import ITEMS, SCORE, TextScores
+from empathy_eval.evaluation import measure as text_scores
+from empathy_eval.evaluation.measure import ITEMS, SCORE, TextScores
 from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import build
 from empathy_eval.releases.assemble.write import release

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import ShortcutAudit
-from empathy_eval.evaluation.wording import how_many, whom
-from empathy_eval.reports.claims import claims, shortcut_line
+from empathy_eval.reports.claims import claims, how_many, shortcut_line, whom
 from empathy_eval.statistics.estimate import Estimate
 
 from tests.reports.test_page import a_measured, a_row, an_audit, bare

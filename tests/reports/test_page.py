@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from empathy_eval.base.text import counted, listed
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.corpus.descriptives import changes
 from empathy_eval.evaluation.inversion.results import DetectableEffect, Difference, MetricComparison, MetricRow, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import ContrastAudit, IndicativeWord, Shortcut, ShortcutAudit, WordMargin
-from empathy_eval.evaluation.wording import counted, listed
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.releases.assemble.write import Released
 from empathy_eval.reports.charts import charts_of

@@ -21,8 +21,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, column, file_of
-from empathy_eval.metrics.empathy_score.model_folder import read_model
-from empathy_eval.metrics.empathy_score.scores import scorer_of
+from empathy_eval.metrics.empathy_score.model import read_model, scorer_of
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.ablations import ABLATION, Ablation
 from scipy.stats import pearsonr, rankdata

@@ -19,11 +19,11 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes, digest_file
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, file_of
-from empathy_eval.metrics.empathy_score.model_folder import CHECKSUMS, CONFIG, WEIGHTS, WORTH
-from empathy_eval.metrics.empathy_score.plain import UNIT
+from empathy_eval.metrics.empathy_score.model import CHECKSUMS, CONFIG, METRICS, WEIGHTS
+from empathy_eval.metrics.lexical import UNIT
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.training.plain import direction
-from empathy_eval.training.task import PairBatch, TrainingTask, batches_of, task_of
+from empathy_eval.training.task import PairBatch, TrainingTask, make_task, read_batches
 from empathy_eval.training.train import WordsBaseline, train
 
 Row = dict[str, Any]
@@ -72,7 +72,7 @@ def test_the_packaged_model_is_made_again_byte_by_byte(seeds: Path, tmp_path: Pa
     made = train(TrainingTask(seeds), "plain", tmp_path / "model")
     assert made.metrics["trained_on"] == {"pairs": 299, "contrasts": ["reference>apathetic"], "splits": ["train"]}
     # The draws behind the intervals are numpy's own, and change with it: its version stands beside them.
-    same_numpy = f"numpy:{np.__version__}" in (packaged / WORTH).read_text()
+    same_numpy = f"numpy:{np.__version__}" in (packaged / METRICS).read_text()
     # Another pyarrow writes other files of the same rows.
     same_pyarrow = f"pyarrow=={pa.__version__}\n" in (Path(__file__).parents[2] / "constraints.txt").read_text()
     # Its files have a canary since, which is no row: their hash alone is another.
@@ -80,12 +80,12 @@ def test_the_packaged_model_is_made_again_byte_by_byte(seeds: Path, tmp_path: Pa
     assert [one["release"].pop("data") for one in configs] and configs[0] == configs[1]
     assert (tmp_path / "model" / WEIGHTS).read_bytes() == (packaged / WEIGHTS).read_bytes()
     if same_numpy and same_pyarrow:
-        worths = [json.loads((folder / WORTH).read_text()) for folder in (tmp_path / "model", packaged)]
+        worths = [json.loads((folder / METRICS).read_text()) for folder in (tmp_path / "model", packaged)]
         assert worths[0]["splits"] == worths[1]["splits"] and worths[0]["trained_on"] == worths[1]["trained_on"]
 
 
 def test_what_the_documents_say_of_the_packaged_model_is_in_its_figures() -> None:
-    splits = json.loads((data_folder("empathyscore") / "plain" / WORTH).read_text())["splits"]
+    splits = json.loads((data_folder("empathyscore") / "plain" / METRICS).read_text())["splits"]
     told = (Path(__file__).parents[2] / "docs" / "empathyscore.md").read_text()
     for one, other in zip(splits["validation"]["stance"].values(), splits["test"]["stance"].values(), strict=True):
         cells = " | ".join(f"{row['accuracy']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" for row in (one, other))
@@ -99,7 +99,7 @@ def test_what_the_documents_say_of_the_packaged_model_is_in_its_figures() -> Non
 def test_each_reply_of_a_crossed_item_wins_in_the_context_that_it_fits(seeds: Path) -> None:
     items = pq.read_table(file_of(seeds, "crossed", "train")).to_pylist()
     learned = set[tuple[str, str, str, str]]()
-    for batch in batches_of(TrainingTask(seeds, ("fitting>other",))):
+    for batch in read_batches(TrainingTask(seeds, ("fitting>other",))):
         last = [context[-1]["text"] for context in batch.winners.contexts]
         learned |= set(zip(batch.ids, last, batch.winners.texts, batch.losers.texts, strict=True))
     sides = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
@@ -108,7 +108,7 @@ def test_each_reply_of_a_crossed_item_wins_in_the_context_that_it_fits(seeds: Pa
 
 
 def test_a_model_taught_by_crossed_items_is_measured_on_those_that_it_has_not_seen(seeds: Path, tmp_path: Path) -> None:
-    metrics = train(task_of(seeds, ["fitting>other"], ["train"], lambda pairs: None), "plain", tmp_path / "model").metrics
+    metrics = train(make_task(seeds, ["fitting>other"], ["train"], lambda pairs: None), "plain", tmp_path / "model").metrics
     assert metrics["trained_on"]["contrasts"] == ["fitting>other"] and "data/crossed/test.parquet" in metrics["data"]
     rows = metrics["splits"]["test"]["fitting>other"]
     # Each reply fits one context: what reads the reply alone is right half of the time.
@@ -119,7 +119,7 @@ def test_a_model_taught_by_crossed_items_is_measured_on_those_that_it_has_not_se
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model is worth is measured elsewhere."""
-    monkeypatch.setattr("empathy_eval.training.train.worth_of", lambda metric, task, pairs: {
+    monkeypatch.setattr("empathy_eval.training.train.measure_quality", lambda metric, task, pairs: {
         "trained_on": {"pairs": pairs, "contrasts": [], "splits": []}, "signatures": {}, "splits": {}
     })  # fmt: skip
 
@@ -156,20 +156,20 @@ def test_the_order_of_rows_changes_no_weight_and_a_changed_text_does(seeds: Path
 
 def test_contrasts_and_splits_are_taken_once_and_in_their_order(seeds: Path) -> None:
     asked = ["empathetic>far_apathetic", "equal-closeness", "reference>apathetic"]
-    task = task_of(seeds, asked, ["test", "train", "test"], lambda pairs: None)
+    task = make_task(seeds, asked, ["test", "train", "test"], lambda pairs: None)
     assert task.contrasts == ("reference>apathetic", "near_empathetic>apathetic", "empathetic>far_apathetic")
     assert task.splits == ("train", "test")
-    found = {batch.contrast: batch.losers.texts[0] for batch in batches_of(replace(task, splits=("train",)))}
+    found = {batch.contrast: batch.losers.texts[0] for batch in read_batches(replace(task, splits=("train",)))}
     control = pq.read_table(file_of(seeds, "controls", "train")).to_pylist()[0]
     assert found["near_empathetic>apathetic"] == control["apathetic"] and found["empathetic>far_apathetic"] == control["far_apathetic"]
 
 
-def test_what_there_is_not_is_told_at_once(seeds: Path) -> None:
+def test_what_there_is_not_is_reported_at_once(seeds: Path) -> None:
     with pytest.raises(InputError) as error:
-        task_of(seeds, ["kind>cold"], ["later"], lambda pairs: None)
+        make_task(seeds, ["kind>cold"], ["later"], lambda pairs: None)
     assert len(error.value.problems) == 2 and 'there is no "kind>cold"' in str(error.value)
     with pytest.raises(InputError, match="names nothing"):
-        task_of(seeds, [], ["train"], lambda pairs: None)
+        make_task(seeds, [], ["train"], lambda pairs: None)
 
 
 def test_without_pairs_and_with_damaged_columns_nothing_is_trained(seeds: Path, tmp_path: Path) -> None:

@@ -21,10 +21,9 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, OPTIONAL, SPLITS, file_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.metrics.empathy_score.model_folder import CARD, CHECKSUMS, CONFIG, ENCODER, TOKENIZER, WEIGHTS, WORTH
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore
+from empathy_eval.metrics.empathy_score.model import CARD, CHECKSUMS, CONFIG, ENCODER, METRICS, TOKENIZER, WEIGHTS, EmpathyScore
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.training.examples import lessons_of, read_labelled
+from empathy_eval.training.examples import build_examples, read_labelled
 from empathy_eval.training.students import TrainingRecord, combined, ranking, regression
 from empathy_eval.training.task import TrainingSchedule, TrainingTask
 from empathy_eval.training.train import train
@@ -36,7 +35,7 @@ Row = dict[str, Any]
 LONG = "LONG" in os.environ
 KILLS = 10 if "KILLS" in os.environ else 2
 TEACHER = "scripted"
-COURSE = TrainingSchedule(max_tokens=32, rate=3e-3, epochs=2, patience=9, save_seconds=0)
+SCHEDULE = TrainingSchedule(max_tokens=32, rate=3e-3, epochs=2, patience=9, save_seconds=0)
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +110,7 @@ def taught_by(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def quick() -> Iterator[None]:
     """What a model is worth is measured elsewhere."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("empathy_eval.training.train.worth_of", lambda metric, task, pairs: {
+        patch.setattr("empathy_eval.training.train.measure_quality", lambda metric, task, pairs: {
             "trained_on": {"pairs": pairs, "contrasts": [], "splits": []}, "signatures": {}, "splits": {}
         })  # fmt: skip
         yield
@@ -119,7 +118,7 @@ def quick() -> Iterator[None]:
 
 @pytest.fixture
 def task(taught_by: Path, encoder: Path) -> TrainingTask:
-    return TrainingTask(taught_by, teacher=TEACHER, encoder=str(encoder), course=COURSE)
+    return TrainingTask(taught_by, teacher=TEACHER, encoder=str(encoder), schedule=SCHEDULE)
 
 
 def files(folder: Path) -> dict[str, bytes]:
@@ -167,19 +166,21 @@ def test_a_score_is_both_parts_weighed() -> None:
     release = {"name": "x", "version": "1", "data": "0" * 64}
     config: dict[str, Any] = {"kind": "students", "parts": ["content", "flow"], "release": release, "splits": ["train"], "contrasts": []}
     config = config | {"features": None, "settings": {}, "training_range": {"languages": ["en"], "words": [1, 9], "features": {}}}
-    from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
+    from empathy_eval.metrics.empathy_score.model import ModelFolder
 
     metric = EmpathyScore.of(ModelFolder("m", Path("m"), config, {}, "0" * 64), Scripted())
     assert metric.score_all(Segments(["a"], [], [])) == pytest.approx([0.7])
 
 
 def test_a_course_has_all_singles_once_and_pairs_again_and_again_whatever_the_epoch_before() -> None:
-    course = TrainingSchedule(singles=4, pairs=3)
-    steps = course.steps_of(1, 10, 5)
+    schedule = TrainingSchedule(singles=4, pairs=3)
+    steps = schedule.steps_of(1, 10, 5)
     assert [len(singles) for singles, _ in steps] == [4, 4, 2] and sorted(one for singles, _ in steps for one in singles) == list(range(10))
     pairs = [one for _, some in steps for one in some]
-    assert len(pairs) == 9 and sorted(pairs[:5]) == list(range(5)) and steps == course.steps_of(1, 10, 5) != course.steps_of(2, 10, 5)
-    assert sorted(one for _, some in course.steps_of(0, 0, 5) for one in some) == list(range(5)) and course.steps_of(0, 3, 0)[0][1] == []
+    assert len(pairs) == 9 and sorted(pairs[:5]) == list(range(5)) and steps == schedule.steps_of(1, 10, 5) != schedule.steps_of(2, 10, 5)
+    assert (
+        sorted(one for _, some in schedule.steps_of(0, 0, 5) for one in some) == list(range(5)) and schedule.steps_of(0, 3, 0)[0][1] == []
+    )
 
 
 def test_the_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
@@ -189,16 +190,16 @@ def test_the_rate_rises_over_a_tenth_and_falls_to_nothing() -> None:
 
 def test_a_course_ends_after_epochs_that_bring_nothing_and_the_best_one_counts() -> None:
     record = TrainingRecord()
-    assert [record.takes(worth) for worth in (0.6, 0.7, 0.7)] == [True, True, False]
+    assert [record.add(worth) for worth in (0.6, 0.7, 0.7)] == [True, True, False]
     assert record.best == 1 and not record.ended(2) and record.ended(1)
     unknown = TrainingRecord()
-    assert [unknown.takes(None), unknown.takes(None)] == [True, True] and not unknown.ended(1)
+    assert [unknown.add(None), unknown.add(None)] == [True, True] and not unknown.ended(1)
 
 
 def test_single_texts_are_means_over_samples_and_a_comparison_teaches_only_what_the_values_do_not_deny(
     task: TrainingTask, taught_by: Path
 ) -> None:
-    lessons = lessons_of(task)
+    lessons = build_examples(task)
     rows = pq.read_table(file_of(taught_by, "pairs", "train")).to_pylist()
     assert len(lessons.singles) == 72 and lessons.parts == ("content", "flow")
     for one in lessons.singles:
@@ -231,8 +232,8 @@ def with_strategies(taught_by: Path, folder: Path, odd: Row | None = None) -> Pa
 
 
 def test_flow_by_strategy_is_the_share_of_the_named_strategy_in_the_likeliest(task: TrainingTask, taught_by: Path, tmp_path: Path) -> None:
-    task = replace(task, release=with_strategies(taught_by, tmp_path / "r"), course=replace(COURSE, flow="strategy"))
-    lessons, rows = lessons_of(task), pq.read_table(file_of(taught_by, "pairs", "train")).to_pylist()
+    task = replace(task, release=with_strategies(taught_by, tmp_path / "r"), schedule=replace(SCHEDULE, flow="strategy"))
+    lessons, rows = build_examples(task), pq.read_table(file_of(taught_by, "pairs", "train")).to_pylist()
     empathetic = {row["empathetic"] for row in rows}
     assert {(one.reply in empathetic, one.targets[1]) for one in lessons.singles} == {(True, 1.0), (False, 0.375)}
     assert all(one.targets[0] == pytest.approx(content_of(one.reply) * 0.9 + 0.05) for one in lessons.singles)
@@ -245,11 +246,11 @@ def test_flow_by_strategy_is_the_share_of_the_named_strategy_in_the_likeliest(ta
      ({"ideal": [1.0]}, "has no valid strategy"), ({"teacher": "another"}, "by 0 rubrics")],
 )  # fmt: skip
 def test_strategies_that_there_are_not_teach_nothing(task: TrainingTask, taught_by: Path, tmp_path: Path, odd: Row, said: str) -> None:
-    task = replace(task, release=with_strategies(taught_by, tmp_path / "r", odd), course=replace(COURSE, flow="strategy"))
+    task = replace(task, release=with_strategies(taught_by, tmp_path / "r", odd), schedule=replace(SCHEDULE, flow="strategy"))
     with pytest.raises(InputError, match=said):
-        lessons_of(task)
+        build_examples(task)
     with pytest.raises(InputError, match="needs the strategies"):
-        lessons_of(replace(task, teacher=None))
+        build_examples(replace(task, teacher=None))
 
 
 def changed(taught_by: Path, folder: Path, config: str, change: Callable[[list[Row]], list[Row]]) -> Path:
@@ -268,7 +269,7 @@ def test_comparisons_that_hang_on_the_order_change_nothing(task: TrainingTask, t
         return random.Random(2).sample([*rows, *ties, *others], 3 * len(rows))
 
     release = changed(taught_by, tmp_path / "release", "comparisons", more)
-    known, found = lessons_of(task), lessons_of(replace(task, release=release))
+    known, found = build_examples(task), build_examples(replace(task, release=release))
     assert found.data.rows == known.data.rows and found.data.sha256 != known.data.sha256
     assert replace(found, data=known.data) == known
 
@@ -278,7 +279,7 @@ def test_comparisons_that_hang_on_the_order_change_nothing(task: TrainingTask, t
 def test_two_trainings_give_the_same_weights_in_any_order_of_rows(
     task: TrainingTask, taught_by: Path, tmp_path: Path, shared: bool
 ) -> None:
-    task = replace(task, course=replace(COURSE, shared=shared))
+    task = replace(task, schedule=replace(SCHEDULE, shared=shared))
     train(task, "students", tmp_path / "one")
     torch.manual_seed(99)
     release = changed(taught_by, tmp_path / "release", "annotations", lambda rows: rows[::-1])
@@ -286,7 +287,7 @@ def test_two_trainings_give_the_same_weights_in_any_order_of_rows(
     # Only what names the files that were read knows that they are others.
     assert {name for name, data in files(tmp_path / "other").items() if data != files(tmp_path / "one")[name]} == {CONFIG, CARD, CHECKSUMS}
     # 72 single texts are three steps an epoch.
-    losses = json.loads((tmp_path / "one" / WORTH).read_text())["training"]["losses"]
+    losses = json.loads((tmp_path / "one" / METRICS).read_text())["training"]["losses"]
     assert set(losses) == {"loss", *(f"{part} {kind}" for part in ("content", "flow") for kind in ("regression", "ranking"))}
     assert all(len(one) == 6 for one in losses.values()) and losses["loss"][-1] < losses["loss"][0]
     assert losses["loss"][0] == pytest.approx(
@@ -301,7 +302,7 @@ def test_every_objective_and_no_teacher_teach(task: TrainingTask, tmp_path: Path
     found = set()
     asked = [("both", TEACHER), ("regression", TEACHER), ("ranking", TEACHER), ("both", None)]
     for number, (objective, teacher) in enumerate(asked):
-        own = replace(task, teacher=teacher, course=replace(COURSE, epochs=1, objective=objective))
+        own = replace(task, teacher=teacher, schedule=replace(SCHEDULE, epochs=1, objective=objective))
         made = train(own, "students", tmp_path / str(number))
         assert made.config["parts"] == (["content", "flow"] if teacher else ["content"])
         assert made.config["settings"]["objective"] == ("ranking" if teacher is None else objective)
@@ -327,8 +328,8 @@ def recovered(task: TrainingTask, tmp_path: Path, rows: list[Row]) -> dict[str, 
 def test_a_rule_of_a_scripted_teacher_comes_back_part_by_part(task: TrainingTask, light: Path, tmp_path: Path) -> None:
     rows = drawn_rows(2000 if LONG else 80, 2)
     release = written(tmp_path / "release", rows, annotated(rows), light / MANIFEST)
-    course = replace(COURSE, rate=3e-3 if LONG else 1e-2, epochs=3 if LONG else 6, save_seconds=60)
-    found = recovered(replace(task, release=release, course=course), tmp_path, drawn_rows(200, 3))
+    schedule = replace(SCHEDULE, rate=3e-3 if LONG else 1e-2, epochs=3 if LONG else 6, save_seconds=60)
+    found = recovered(replace(task, release=release, schedule=schedule), tmp_path, drawn_rows(200, 3))
     assert min(found.values()) >= 0.9, found
 
 
@@ -377,7 +378,12 @@ def test_kills_change_no_byte(task: TrainingTask, tmp_path: Path) -> None:
 @pytest.mark.e2e
 def test_a_checkpoint_of_other_settings_or_a_broken_one_is_passed_over(task: TrainingTask, tmp_path: Path) -> None:
     train(task, "students", tmp_path / "whole")
-    out, folder, other, steps = tmp_path / "out", tmp_path / ".out.checkpoint", replace(task, course=replace(COURSE, seed=7)), list[int]()
+    out, folder, other, steps = (
+        tmp_path / "out",
+        tmp_path / ".out.checkpoint",
+        replace(task, schedule=replace(SCHEDULE, seed=7)),
+        list[int](),
+    )
 
     def stop(lessons: int) -> None:
         steps.append(lessons)
@@ -401,17 +407,17 @@ def also(path: Path, *rows: str) -> Path:
     return path
 
 
-def test_further_labels_are_targets_of_content_and_their_sources_are_told(task: TrainingTask, tmp_path: Path) -> None:
+def test_further_labels_are_targets_of_content_and_their_sources_are_reported(task: TrainingTask, tmp_path: Path) -> None:
     path = also(
         tmp_path / "more.csv", '"seeker: now\nhelper: so\nso then\nseeker: off",warm it is,0.75,Ours,CC0', ",cold it is,0,Theirs,CC BY 4.0"
     )
-    lessons = lessons_of(replace(task, teacher=None, also=(path,)))
+    lessons = build_examples(replace(task, teacher=None, also=(path,)))
     assert [(one.context, one.reply, one.targets) for one in lessons.singles] == [
         ("", "cold it is", (0.0,)), ("Seeker: now\nHelper: so so then\nSeeker: off", "warm it is", (0.75,))
     ]  # fmt: skip
-    told = [one.targets for one in lessons_of(replace(task, also=(path,))).singles]
+    told = [one.targets for one in build_examples(replace(task, also=(path,))).singles]
     assert (0.75, None) in told and len(told) == 74
-    made = train(replace(task, also=(path,), course=replace(COURSE, epochs=1)), "students", tmp_path / "model")
+    made = train(replace(task, also=(path,), schedule=replace(SCHEDULE, epochs=1)), "students", tmp_path / "model")
     assert {"name": "Theirs", "licence": "CC BY 4.0"} in made.config["sources"] and made.config["settings"]["also"]["rows"] == 2
     assert "- Ours (CC0)" in (tmp_path / "model" / "README.md").read_text()
 
@@ -432,26 +438,26 @@ def test_messages_of_a_chat_are_a_context_of_labelled_data(tmp_path: Path) -> No
         read_labelled([also(tmp_path / "odd.csv", f'"{odd}",warm,1,Ours,CC0')])
 
 
-def test_all_that_is_wrong_with_labels_is_told_at_once(task: TrainingTask, tmp_path: Path) -> None:
+def test_all_that_is_wrong_with_labels_is_reported_at_once(task: TrainingTask, tmp_path: Path) -> None:
     one = also(tmp_path / "one.csv", ",warm,1.5,Ours,CC0", ",warm,much,Ours,CC0", ",,0.5,,CC0", "too,few")
     other = tmp_path / "other.csv"
     other.write_text("reply,label\n")
     empty = also(tmp_path / "empty.csv")
     with pytest.raises(InputError) as error:
-        lessons_of(replace(task, also=(one, other, empty)))
+        build_examples(replace(task, also=(one, other, empty)))
     said = str(error.value)
     assert len(error.value.problems) == 7 and "one.csv: line 2: label" in said and '"much"' in said and "line 5: has 2 cells" in said
     two = also(tmp_path / "two.csv", ",warm,1,Ours,CC0", ",warm,1,Ours,MIT")
     with pytest.raises(InputError, match='"Ours" is under "CC0" and "MIT"'):
-        lessons_of(replace(task, also=(two,)))
+        build_examples(replace(task, also=(two,)))
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"teacher": "nobody"}, f'has no annotations of "nobody" by the rubric "teacher" in train(.|\n)*name one who rated it: {TEACHER}'),
-        ({"teacher": None, "course": replace(COURSE, objective="regression")}, "has no values to fit in train"),
-        ({"course": replace(COURSE, max_tokens=65)}, "--max-tokens: 65 is out of range(.|\n)*from 8 to 64"),
+        ({"teacher": None, "schedule": replace(SCHEDULE, objective="regression")}, "has no values to fit in train"),
+        ({"schedule": replace(SCHEDULE, max_tokens=65)}, "--max-tokens: 65 is out of range(.|\n)*from 8 to 64"),
     ],
 )
 def test_what_cannot_be_taught_is_refused_with_words(task: TrainingTask, tmp_path: Path, change: Row, said: str) -> None:
@@ -473,13 +479,13 @@ def test_values_and_texts_that_cannot_be_are_refused(task: TrainingTask, taught_
     for number, (config, change, said) in enumerate(odd):
         release = changed(taught_by, tmp_path / str(number), config, with_first(change))
         with pytest.raises(InputError, match=said):
-            lessons_of(replace(task, release=release))
+            build_examples(replace(task, release=release))
 
 
 @pytest.fixture(scope="module")
 def model(taught_by: Path, encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("model") / "students"
-    train(TrainingTask(taught_by, teacher=TEACHER, encoder=str(encoder), course=replace(COURSE, epochs=1)), "students", out)
+    train(TrainingTask(taught_by, teacher=TEACHER, encoder=str(encoder), schedule=replace(SCHEDULE, epochs=1)), "students", out)
     return out
 
 

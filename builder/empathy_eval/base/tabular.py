@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from empathy_eval.base.errors import Problem, input_error
+from empathy_eval.base.files import whole_file
 from empathy_eval.base.parsing import ParseError, json_value
 
 # What a line of a text file may hold, in signs.
@@ -192,3 +193,17 @@ class TableWriter:
         if self._rows:
             self._flush()
         self._writer.close()
+
+
+def write_rows(path: Path, columns: pa.Schema, rows: Iterable[dict[str, Any]]) -> None:
+    """Writes rows as parquet or CSV, by the suffix."""
+    with whole_file(path) as partial:
+        if path.suffix == ".parquet":
+            with TableWriter(partial, columns) as table:
+                for row in rows:
+                    table.add(row)
+            return
+        with partial.open("w", encoding="utf-8", newline="") as stream:
+            lines = csv.DictWriter(stream, columns.names, lineterminator="\n")
+            lines.writeheader()
+            lines.writerows(rows)

@@ -104,3 +104,18 @@ def shingles(text: str, size: int = 5, language: str = ENGLISH) -> frozenset[tup
     # Whole dialogues come here, each once: thousands of them kept would fill memory.
     tokens = _words(text, language)
     return frozenset(tokens[i : i + size] for i in range(max(1, len(tokens) - size + 1)))
+
+
+def percent(value: float, places: int = 1) -> str:
+    """A share in percent."""
+    return f"{100 * value:.{places}f}\N{NO-BREAK SPACE}%"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """``1 pair``, ``2,000 pairs``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))

@@ -11,7 +11,7 @@ from empathy_eval.base.table_text import TableText, aligned, table_text
 from empathy_eval.commands.command import A_RELEASE, ONE_OF, PAPER, Command, Option, printed
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.corpus.described import Described
+    from empathy_eval.evaluation.corpus.data_sets import Described
 
 EXAMPLES = """\
 examples:
@@ -35,7 +35,7 @@ def describe(data: str | Path | Sequence[str | Path]) -> Described:
     Raises:
         InputError: for what is neither a release nor such a file, a faulty file, and two of one name.
     """
-    from empathy_eval.evaluation.corpus.described import describe
+    from empathy_eval.evaluation.corpus.data_sets import describe
     from empathy_eval.releases.hub.fetch import release_folder
 
     given = [data] if isinstance(data, str | Path) else data
@@ -54,7 +54,7 @@ def shown(result: Described, json: bool = False, csv: bool = False, latex: bool 
 
 def description_table(result: Described) -> TableText:
     """A figure a row, a data set a column; empty where nothing is known."""
-    from empathy_eval.evaluation.corpus.described import figures_of
+    from empathy_eval.evaluation.corpus.data_sets import figures_of
 
     columns = [(dataset.name, figures_of(dataset)) for dataset in (*result.sets, *result.paper)]
     rows = [(name, *(_cell(figures[name]) for _, figures in columns)) for name in columns[0][1]]

@@ -245,7 +245,7 @@ def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotat
 def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Scored:
     """What is measured, and beside it the texts that all scorers place furthest apart, with what judges said of them."""
     from empathy_eval.base.text import ENGLISH
-    from empathy_eval.evaluation.external.failures import failures_of, scores_in
+    from empathy_eval.evaluation.external.failures import find_failures, read_item_scores
     from empathy_eval.raters.judges.annotations import reasons_in
     from empathy_eval.raters.people.human_correlation import mean_ratings, shortcuts_of
 
@@ -259,7 +259,7 @@ def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Score
             unasked = {shortcut.name for shortcut in shortcuts_of(ENGLISH) if shortcut.name.lower() not in named}
             rows = [row for row in rows if row.metric not in unasked]
         better = {row.metric: row.higher_is_better for row in rows}
-        failures = failures_of(folder, scores_in(items, better), better, asked.failures or 0, people)
+        failures = find_failures(folder, read_item_scores(items, better), better, asked.failures or 0, people)
     reasons = reasons_in(asked.annotations, folder, {case.pair_id for case in failures.cases})
     cases = []
     for case in failures.cases:

@@ -12,7 +12,7 @@ from empathy_eval.base.table_text import INTERVAL, Column, TableText, aligned, f
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.corpus.described import Described
+    from empathy_eval.evaluation.corpus.data_sets import Described
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, ReleaseTables
     from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, Failures, FairnessTable
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def _difference_name(row: MetricComparison | CorrelationDifference) -> str:
-    return f"{row.one} - {row.other}"
+    return f"{row.first} - {row.other}"
 
 
 FAIRNESS = (
@@ -31,7 +31,7 @@ FAIRNESS = (
     *(
         column
         for name in ("accuracy", "effect")
-        for column in (Column(name, f"{name}.here.value", ".3f", "-"), *figure("gap", f"{name}.difference", "+.3f", "-", tested=True))
+        for column in (Column(name, f"{name}.first.value", ".3f", "-"), *figure("gap", f"{name}.difference", "+.3f", "-", tested=True))
     ),
     Column("contrast", lambda row: "; ".join(filter(None, [row.contrast, row.why]))),
 )
@@ -47,7 +47,7 @@ def fairness_lines(table_of: FairnessTable) -> Iterator[str]:
             yield from ("", title)
         for metric in dict.fromkeys(row.metric for row in rows):
             yield from table([Column(metric, lambda row: f"  {row.name}"), *FAIRNESS], (row for row in rows if row.metric == metric))
-    yield from ("", *table_of.told)
+    yield from ("", *table_of.notes)
 
 
 ATTACKED = (
@@ -74,7 +74,7 @@ def attack_lines(table_of: AttackTable) -> Iterator[str]:
             yield f"  change has no unit: {effect.reason}{ends and f': {effect.value:+.4f} {ends}'}"
         else:
             yield f"  stance effect: {effect.value:+.4f}, over {effect.over}"
-    yield from table_of.told
+    yield from table_of.notes
 
 
 def failure_lines(failures: Failures | None) -> Iterator[str]:
@@ -294,7 +294,7 @@ def _undefined_reason(row: CorrelationRow) -> str:
 def _differences(criterion: CriterionCorrelations) -> Iterator[str]:
     """Yields the first row minus each other row, in Pearson's r of the first form."""
     first = criterion.rows[0] if criterion.rows else None
-    gaps = [gap for gap in criterion.gaps if first and (gap.form, gap.figure, gap.one) == (first.form, "r", first.metric)]
+    gaps = [gap for gap in criterion.gaps if first and (gap.form, gap.figure, gap.first) == (first.form, "r", first.metric)]
     columns = [Column(f"first minus second, {TITLES['r']}", _difference_name), *figure("value", "difference", tested=True)]
     yield from table(columns, gaps)
 

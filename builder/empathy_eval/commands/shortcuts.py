@@ -42,14 +42,14 @@ def shortcuts(
         If it is no release or cannot be fetched, ``by`` or ``without`` has an unknown value, the packages of the embedding are not
         installed, or a word list is requested and there are no pairs to learn from.
     """
-    from empathy_eval.evaluation.shortcuts.shortcuts import audit, frozen
+    from empathy_eval.evaluation.shortcuts.shortcuts import audit, learn_word_list
     from empathy_eval.releases.hub.fetch import release_folder
 
     with scoring_session(cache=False, progress=progress) as scoring:
         folder = release_folder(release)
         result = audit(folder, by=by, without=without, scoring=scoring)
         if out is not None:
-            write_whole(Path(out), frozen(folder, by=by).text)
+            write_whole(Path(out), learn_word_list(folder, by=by).text)
         return result
 
 

@@ -65,51 +65,55 @@ def train(
     JobError
         If the folder cannot be written.
     """
-    course: dict[str, Any] = {"objective": objective, "flow": flow, "shared": shared or None, "max_tokens": max_tokens, "rate": rate}
-    course |= {"epochs": epochs, "margin": margin, "rank_weight": rank_weight}
-    several = {"encoder": tuple(map(str, _several(encoder))), "seed": _several(seed)}
-    beside = {"ablate": ablate or None, "alpha": alpha, "ratings": ratings and Path(ratings)}
-    asked = {"teacher": teacher, "also": tuple(map(Path, also)) or None}
-    of = kind, _several(contrasts), _several(split), partial(_done, progress or (lambda pairs: None))
-    return _trained((release, Path(out)), of, *({name: value for name, value in some.items() if value not in (None, ())} for some in
-                    (asked, course, several, beside)))  # fmt: skip
+    given = {
+        "teacher": teacher, "also": tuple(map(Path, also)), "objective": objective, "flow": flow, "shared": shared or None,
+        "max_tokens": max_tokens, "rate": rate, "epochs": epochs, "margin": margin, "rank_weight": rank_weight,
+        "encoder": tuple(map(str, _several(encoder))), "seed": _several(seed),
+    }  # fmt: skip
+    ablation = {"ablate": ablate or None, "alpha": alpha, "ratings": ratings and Path(ratings)}
+    inputs = release, _several(contrasts), _several(split), partial(_done, progress or (lambda pairs: None))
+    return _train(inputs, kind, Path(out), _without_defaults(given), _without_defaults(ablation))
+
+
+def _without_defaults(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in arguments.items() if value not in (None, ())}
 
 
 def _several(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else (value,)
 
 
-def _trained(
-    where: tuple[str | Path, Path], of: tuple[Any, ...], asked: dict[str, Any], course: dict[str, Any], several: dict[str, Any],
-    beside: dict[str, Any],
+def _train(
+    inputs: tuple[Any, ...], kind: str, out: Path, given: dict[str, Any], ablation: dict[str, Any]
 ) -> TrainedModel | Ablation:  # fmt: skip
-    """Trains ``of`` a release into a folder what was ``asked``, with such a ``course``, encoders and seeds, and what an ablation has."""
+    """Trains a kind of model from ``inputs`` (release, contrasts, splits, progress) with the arguments that are not defaults."""
     from empathy_eval.base.errors import refuse
     from empathy_eval.releases.hub.fetch import release_folder
-    from empathy_eval.training.ablations import Asked, ablate
-    from empathy_eval.training.task import TrainingSchedule, out_of_range, stray, task_of
+    from empathy_eval.training.ablations import AblationPlan, ablate
+    from empathy_eval.training.task import TrainingSchedule, check_arguments, check_settings, make_task
     from empathy_eval.training.train import train
 
-    kind, pairs, splits, progress = of
-    ablated = {"ablate": True} if "ablate" in beside else {}
-    seeds = several.get("seed", (TrainingSchedule.seed,))
-    problems = [*_misused(beside, several), *stray(kind, {**asked, **course, **several, **ablated})]
-    refuse(dict.fromkeys(problems or [problem for seed in seeds for problem in out_of_range({**course, "seed": seed})]))
-    task = task_of(release_folder(where[0]), pairs, splits, progress)
-    encoders = several.get("encoder", (task.encoder,))
-    task = replace(task, **asked, encoder=encoders[0], course=replace(task.course, **course, seed=seeds[0]))
-    if not ablated:
-        return train(task, kind, where[1])
-    return ablate(Asked(task, encoders, seeds, beside.get("alpha", 0.5), beside.get("ratings")), where[1])
+    settings = {name: value for name, value in given.items() if name not in ("teacher", "also", "encoder", "seed")}
+    seeds, is_ablated = given.get("seed", (TrainingSchedule.seed,)), "ablate" in ablation
+    several: dict[str, Any] = {name: given[name] for name in ("encoder", "seed") if name in given}
+    problems = [*_misused(ablation, several), *check_arguments(kind, {**given, **({"ablate": True} if is_ablated else {})})]
+    refuse(dict.fromkeys(problems or [problem for seed in seeds for problem in check_settings({**settings, "seed": seed})]))
+    release, *rest = inputs
+    task = make_task(release_folder(release), *rest)
+    encoders, taught = given.get("encoder", (task.encoder,)), {name: given[name] for name in ("teacher", "also") if name in given}
+    task = replace(task, **taught, encoder=encoders[0], schedule=replace(task.schedule, **settings, seed=seeds[0]))
+    if not is_ablated:
+        return train(task, kind, out)
+    return ablate(AblationPlan(task, encoders, seeds, ablation.get("alpha", 0.5), ablation.get("ratings")), out)
 
 
-def _misused(beside: Mapping[str, Any], several: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:
-    """What only an ablation has, and a weight that is none."""
-    if "ablate" not in beside:
+def _misused(ablation: Mapping[str, Any], several: Mapping[str, Sequence[Any]]) -> Iterator[Problem]:
+    """Yields problems of arguments that only an ablation takes, and of its weight of flow."""
+    if "ablate" not in ablation:
         fix = "add --ablate, or leave it out"
-        yield from (Problem(f"--{name}", "needs --ablate", fix) for name in beside)
+        yield from (Problem(f"--{name}", "needs --ablate", fix) for name in ablation)
         yield from (Problem(f"--{name}", f"is given {len(some)} times", fix) for name, some in several.items() if len(some) > 1)
-    if not 0 <= (alpha := beside.get("alpha", 0)) <= 1:
+    if not 0 <= (alpha := ablation.get("alpha", 0)) <= 1:
         yield Problem("--alpha", f'"{alpha}" is out of range', "use a number from 0 to 1: the weight of flow")
 
 

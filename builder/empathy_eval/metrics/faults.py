@@ -1,16 +1,17 @@
-"""Faults of metrics: a failing metric is named with the text; other scores and metrics are not affected."""
+"""Faults of metrics: a metric that fails on a text, or gives one text two scores. Other scores and metrics are not affected."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import raised_at, shortened, traceback_text
-from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
+from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Pairs, Segments, with_count
 
 Result = TypeVar("Result")
 NOTHING: Array = np.zeros((1, 0))
@@ -33,6 +34,17 @@ class MetricFault:
     def __str__(self) -> str:
         failed = f"{self.texts} of {self.of} texts, first " if self.texts else ""
         return f"metric {self.metric}: {failed}{self.where}: {self.what}\n  Fix: mend the metric, or leave it out"
+
+
+@dataclass(frozen=True)
+class MetricResult:
+    """The result of a metric: by variant its statistics, shape (pairs, k), with rows of nan for texts without a score.
+
+    ``rows`` is empty if the metric failed as a whole; ``fault`` says why.
+    """
+
+    rows: Mapping[str, Array] = field(default_factory=dict)
+    fault: MetricFault | None = None
 
 
 # The statistics of some texts, rows of nan (of no width where none has a score) for those that failed, and the fault of the first of these.
@@ -108,7 +120,7 @@ def _one_by_one(metric: Any, segments: Segments, failed: dict[int, TextFailure])
 def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, TextFailure]) -> Array:
     """The statistics of texts that are scored together; after an exception those of their halves, down to single texts."""
     try:
-        statistics, odd = _given(metric, segments.take(rows))
+        statistics, odd = _returned_statistics(metric, segments.take(rows))
         if not odd:
             return statistics
         failure, raised = TextFailure(odd), False
@@ -126,7 +138,7 @@ def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dic
     return NOTHING
 
 
-def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
+def _returned_statistics(metric: Metric, segments: Segments) -> tuple[Array, str]:
     """The statistics that a metric returns, and what is wrong with their shape; else empty."""
     count = len(segments.texts)
     texts = "1 text" if count == 1 else f"{count} texts"
@@ -144,22 +156,22 @@ def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
     return NOTHING, f"statistics returned an array of shape {statistics.shape} for {texts}; return one row of numbers for each text"
 
 
-def _number(given: Any) -> float:
+def _number(value: Any) -> float:
     try:
-        return float(given)
+        return float(value)
     except (TypeError, ValueError):
-        raise _NoNumbers(f"score returned {_shown(given)}; return a number") from None
+        raise _NoNumbers(f"score returned {_shown(value)}; return a number") from None
 
 
-def _numbers(method: str, given: Any) -> Array:
+def _numbers(method: str, values: Any) -> Array:
     try:
-        return np.asarray(given, dtype=np.float64)
+        return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise _NoNumbers(f"{method} returned {_shown(given)}; return numbers") from None
+        raise _NoNumbers(f"{method} returned {_shown(values)}; return numbers") from None
 
 
-def _shown(given: Any) -> str:
-    return shortened(repr(given))
+def _shown(value: Any) -> str:
+    return shortened(repr(value))
 
 
 def uneven(now: int, before: int) -> str:
@@ -189,11 +201,11 @@ def _finite(metric: Metric, statistics: Array, failed: dict[int, TextFailure]) -
     scores = np.full(len(sound), np.nan)
     try:
         if sound.any():
-            given = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
-            if given.shape != (texts := int(sound.sum()),):
-                what = f"scores returned an array of shape {given.shape} for {texts} rows of statistics; return one score for each row"
+            returned = np.asarray(metric.scores(statistics[sound]), dtype=np.float64)
+            if returned.shape != (texts := int(sound.sum()),):
+                what = f"scores returned an array of shape {returned.shape} for {texts} rows of statistics; return one score for each row"
                 raise InvalidStatistics(what)
-            scores[sound] = given
+            scores[sound] = returned
         scored = np.isfinite(scores)
         twice = np.asarray(metric.aggregate(np.vstack([statistics[scored].sum(axis=0)] * 2)) if scored.any() else (0, 0), dtype=np.float64)
     except InvalidStatistics:
@@ -218,3 +230,103 @@ def _failure(error: Exception, failed: Mapping[int, TextFailure]) -> TextFailure
 
 def _raised(error: Exception) -> str:
     return f'raised {type(error).__name__}: "{error}"{raised_at(error)}'
+
+
+# Scores that differ by less than this share of their standard deviation are equal: batches of a model round differently.
+SAME_WITHIN = 0.01
+
+
+def find_contradictions(metrics: Sequence[Metric], scored: Sequence[tuple[Pairs, Mapping[str, MetricResult]]]) -> dict[str, MetricFault]:
+    """Returns the fault of each metric that gave one text two scores, in or across sets of pairs with their results.
+
+    Texts are equal if all that the metric reads is equal.
+    """
+    repeats = cache(lambda reads: Repeats.of([pairs for pairs, _ in scored], reads))
+    faults: dict[str, MetricFault] = {}
+    for metric in metrics:
+        rows = [(pairs, results[metric.name].rows if metric.name in results else {}) for pairs, results in scored]
+        statistics = [by_variant.get(variant, np.zeros((len(pairs.ids), 0))) for pairs, by_variant in rows for variant in pairs.variants]
+        fault = _contradiction(metric, repeats(tuple(sorted(metric.reads))), statistics)
+        faults |= {metric.name: fault} if fault else {}
+    return faults
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Texts that occur more than once: their positions, and where each came first.
+
+    Positions count through the ``columns``, the variants of all sets end to end, which begin at ``starts``.
+    """
+
+    columns: Sequence[tuple[Pairs, str]]
+    starts: NDArray[np.int64]
+    reads: tuple[str, ...]
+    places: NDArray[np.int64]
+    first: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, sets: Sequence[Pairs], reads: tuple[str, ...]) -> Repeats:
+        """Finds repeats by a hash, which may confuse two texts: ``same`` decides."""
+        columns = [(pairs, variant) for pairs in sets for variant in pairs.variants]
+        starts = np.cumsum([0, *(len(pairs.ids) for pairs, _ in columns)])
+        hashes = np.concatenate([_hashes(pairs, variant, reads) for pairs, variant in columns])
+        _, first, of = np.unique(hashes, return_index=True, return_inverse=True)
+        came_first = first[of]
+        later = np.flatnonzero(came_first != np.arange(len(hashes)))
+        return cls(columns, starts, reads, later, came_first[later])
+
+    def at(self, position: int) -> tuple[Pairs, str, int]:
+        """The set, variant and row of a position."""
+        number = int(np.searchsorted(self.starts, position, side="right")) - 1
+        return *self.columns[number], position - int(self.starts[number])
+
+    def same(self, first: int, other: int) -> bool:
+        """Whether two positions hold the same text, with everything that is read."""
+        (pairs, variant, row), (rest, its, at) = self.at(first), self.at(other)
+        return [column[row] for column in _read(pairs, variant, self.reads)] == [column[at] for column in _read(rest, its, self.reads)]
+
+
+def _read(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> list[Sequence[str]]:
+    """What identifies a text for a metric. A context is identified by its pair, because reading all contexts takes longer than scoring."""
+    columns = {"reference": pairs.references, "context": pairs.ids}
+    return [pairs.variants[variant], *(columns[name] for name in reads)]
+
+
+def _hashes(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> NDArray[np.int64]:
+    """A hash of each text with what is read, valid in this process only."""
+    hashes = np.zeros(len(pairs.ids), dtype=np.int64)
+    for column in _read(pairs, variant, reads):
+        hashes = hashes * 1_000_003 + np.fromiter(map(hash, column), dtype=np.int64, count=len(hashes))
+    return hashes
+
+
+def _contradiction(metric: Metric, repeats: Repeats, statistics: Sequence[Array]) -> MetricFault | None:
+    """The fault of a metric that gave a text two scores, at the first such text; None if each has one."""
+    earlier, other = (_scores(metric, repeats, statistics, places) for places in (repeats.first, repeats.places))
+    suspects = np.flatnonzero(np.abs(earlier - other) > 10.0**-metric.places)
+    if not len(suspects):
+        return None
+    everything = _scores(metric, repeats, statistics, np.arange(repeats.starts[1]))
+    within = SAME_WITHIN * float(np.nanstd(everything))
+    for row in suspects[np.abs(earlier - other)[suspects] > within].tolist():
+        first, later = int(repeats.first[row]), int(repeats.places[row])
+        if repeats.same(first, later):
+            names = [f"{pairs.ids[at]}, {variant}" for pairs, variant, at in map(repeats.at, (first, later))]
+            values = [f"{value:.{max(metric.places, 0)}f}" for value in (earlier[row], other[row])]
+            again = "beside other texts" if names[0] == names[1] else f"as {names[1]}"
+            rule = "a score depends on the text and on what the metric reads, not on the texts beside it"
+            return MetricFault(metric.name, names[0], f"gave one text two scores, {values[0]}, and {values[1]} {again}: {rule}")
+    return None
+
+
+def _scores(metric: Metric, repeats: Repeats, statistics: Sequence[Array], places: NDArray[np.int64]) -> Array:
+    """The scores at positions, nan if missing."""
+    values = np.full(len(places), np.nan)
+    which = np.searchsorted(repeats.starts, places, side="right") - 1
+    for number, part in enumerate(statistics):
+        rows = np.flatnonzero(which == number)
+        chosen = part[places[rows] - repeats.starts[number]]
+        has = ~np.isnan(chosen[:, 0]) if chosen.shape[1] else np.zeros(len(rows), dtype=bool)
+        if has.any():
+            values[rows[has]] = metric.scores(chosen[has])
+    return values

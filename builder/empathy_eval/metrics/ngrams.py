@@ -1,20 +1,25 @@
-"""BLEU-4, chrF and Dist: n-gram metrics, counted for many pairs of texts in one sort."""
+"""BLEU-4, chrF, METEOR and Dist: n-gram metrics. N-grams are counted for many pairs of texts in one sort."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache, lru_cache
+from importlib import metadata
 from itertools import chain
+from types import SimpleNamespace
 
 import numpy as np
 import sacrebleu
 from numpy.typing import NDArray
 from sacrebleu.metrics.bleu import BLEU
 
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random, signature_line
+from empathy_eval.base.imports import without
 from empathy_eval.base.text import ENGLISH, spaced
-from empathy_eval.metrics.protocol import Array, LanguageMetric, Segments
+from empathy_eval.metrics.protocol import Array, LanguageMetric, MeanMetric, Segments
 
 Codes = NDArray[np.int64]
 # Bits of a key beside the one that tells text and reference apart.
@@ -288,3 +293,73 @@ def _distinct(parts: Sequence[Words], grams: Sequence[Words], budget: int, order
     used = np.concatenate(grams)[: max(many - order + 1, 0)] if parts else words
     whole = used[used >= 0]
     return np.count_nonzero(np.bincount(whole)) / len(whole) if len(whole) else 0.0
+
+
+WORDS = 2**16
+NO_SYNONYMS = SimpleNamespace(synsets=lambda word: ())
+
+
+@cache
+def _nltk() -> SimpleNamespace:
+    """What METEOR takes of nltk, loaded with the metric; stems and synonyms are looked up once each."""
+    # nltk's classifiers and tests of association, which nothing here is made of.
+    with without("scipy", "scipy.stats", "sklearn"):
+        from nltk.corpus import wordnet
+        from nltk.stem.porter import PorterStemmer
+        from nltk.tokenize import wordpunct_tokenize
+        from nltk.translate.meteor_score import single_meteor_score
+    stemmer = SimpleNamespace(stem=lru_cache(WORDS)(PorterStemmer().stem))
+    synonyms = SimpleNamespace(synsets=lru_cache(WORDS)(lambda word: wordnet.synsets(word)))
+    return SimpleNamespace(
+        score=single_meteor_score, tokenize=wordpunct_tokenize, wordnet=wordnet, stemmer=stemmer, synonyms={"wordnet": synonyms}
+    )
+
+
+class Meteor(MeanMetric):
+    """Mean METEOR (Lavie and Agarwal 2007) as nltk computes it: exact words, then stems, then synonyms where asked for."""
+
+    name = "METEOR"
+    share = True
+
+    def __init__(self, synonyms: str = "none") -> None:
+        """``synonyms`` is ``none`` or ``wordnet``.
+
+        Raises:
+            InputError: if WordNet is asked for and not installed.
+        """
+        _nltk()  # before worker processes are forked
+        self._synonyms = synonyms
+        names = f"wordnet-{wordnet_version()}" if synonyms == "wordnet" else "none"
+        self.signature = signature_line(
+            alpha=0.9, beta=3, gamma=0.5, case="lower", tok="wordpunct", stem="porter", synonyms=names, version=metadata.version("nltk")
+        )
+
+    def score(self, text: str, reference: str) -> float:
+        """METEOR in [0, 1]."""
+        words = _nltk().synonyms.get(self._synonyms, NO_SYNONYMS)
+        return float(_nltk().score(_tokens(reference), _tokens(text), preprocess=str, stemmer=_nltk().stemmer, wordnet=words))
+
+
+def _tokens(text: str) -> list[str]:
+    """nltk's wordpunct tokens in lower case. No token crosses white space, so each word is tokenised once."""
+    return [token for word in text.split() for token in _word(word)]
+
+
+@lru_cache(WORDS)
+def _word(text: str) -> tuple[str, ...]:
+    return tuple(token.lower() for token in _nltk().tokenize(text))
+
+
+@cache
+def wordnet_version() -> str:
+    """The version of the WordNet that nltk finds.
+
+    Raises:
+        InputError: if there is none.
+    """
+    try:
+        return str(_nltk().wordnet.get_version())
+    except LookupError as error:
+        fix = 'python -m nltk.downloader wordnet, or write "synonyms: none"'
+        what = '"wordnet" needs WordNet, which is in no folder of nltk.data.path'
+        raise input_error("report: meteor: synonyms", what, fix) from error

@@ -58,14 +58,14 @@ class Nll(MeanMetric):
         rows = defaultdict[tuple[tuple[str, str], ...], list[int]](list)
         for row, context in enumerate(segments.contexts):
             rows[_last(context)].append(row)
-        found = [0.0] * len(segments.texts)
+        losses = [0.0] * len(segments.texts)
         for turns, some in rows.items():
             texts = [lm.tokens(segments.texts[row]) or [0] for row in some]
             values = self._values(lm, turns, texts)
             bare = self._values(lm, (), texts) if self._form == GAIN else [0.0] * len(texts)
             for row, text, value, alone in zip(some, texts, values, bare, strict=True):
-                found[row] = value if self._form == SUM else value / len(text) if self._form == MEAN else (alone - value) / len(text)
-        return found
+                losses[row] = value if self._form == SUM else value / len(text) if self._form == MEAN else (alone - value) / len(text)
+        return losses
 
     def _values(self, lm: CausalLM, turns: Sequence[tuple[str, str]], texts: Sequence[Sequence[int]]) -> list[float]:
         """The sum over the tokens of each text."""
@@ -74,7 +74,7 @@ class Nll(MeanMetric):
             raise ValueError(f"the reply has {most} tokens, but the model reads {lm.longest}")
         # Of a long context the end counts.
         prompt = self._prompt(lm, turns)[-(lm.longest - most) :]
-        return [-one for one in lm.log_likelihoods(prompt, texts)]
+        return [-likelihood for likelihood in lm.log_likelihoods(prompt, texts)]
 
     def _prompt(self, lm: CausalLM, turns: Sequence[tuple[str, str]]) -> list[int]:
         if lm.tokenizer.chat_template and turns:
@@ -82,8 +82,8 @@ class Nll(MeanMetric):
                 return lm.tokens(lm.chat([{"role": ROLES[role], "content": text} for role, text in turns]))
             except ValueError as error:
                 raise input_error("nll: model", str(error), "use another model") from error
-        told = "".join(f"{role}: {text}\n" for role, text in turns)
-        return lm.tokens(f"{told}helper: ")
+        prompt = "".join(f"{role}: {text}\n" for role, text in turns)
+        return lm.tokens(f"{prompt}helper: ")
 
 
 def _last(context: Context) -> tuple[tuple[str, str], ...]:

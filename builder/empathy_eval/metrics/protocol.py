@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Protocol, runtime_checkable
@@ -162,14 +162,14 @@ def with_count(scores: Any) -> Array:
     return np.column_stack([column, np.ones_like(column)])
 
 
-def context_of(given: str | Sequence[Mapping[str, str]]) -> Context:
+def context_of(value: str | Sequence[Mapping[str, str]]) -> Context:
     """A context as turns ``{"role": "seeker" or "helper", "text": …}``.
 
-    ``given`` is a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
+    ``value`` is a text, which is one turn of the seeker, or turns that are valid under the schema ``turns``.
     """
-    if isinstance(given, str):
-        return [{"role": "seeker", "text": given}]
-    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in given]
+    if isinstance(value, str):
+        return [{"role": "seeker", "text": value}]
+    return [{"role": ROLES[turn["role"]], "text": turn["text"] if "text" in turn else turn["content"]} for turn in value]
 
 
 def last_turns(context: Context) -> list[str]:
@@ -177,6 +177,47 @@ def last_turns(context: Context) -> list[str]:
     return [turn["text"] for turn in takewhile(lambda turn: turn["role"] == "seeker", reversed(context))][::-1]
 
 
-def reply_of(given: str | Sequence[Mapping[str, str]]) -> str:
+def reply_of(value: str | Sequence[Mapping[str, str]]) -> str:
     """A reply as a text; it may be a list of one message."""
-    return given if isinstance(given, str) else context_of(given)[0]["text"]
+    return value if isinstance(value, str) else context_of(value)[0]["text"]
+
+
+# Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
+CHUNK = 512
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Pairs to score, by column; ``contexts`` may be omitted if no metric reads them."""
+
+    ids: Sequence[str]
+    references: Sequence[str]
+    variants: Mapping[str, Sequence[str]]
+    contexts: Sequence[Context] = ()
+
+    def chunks(self, reads: set[str]) -> Iterator[Chunk]:
+        """Chunks of pairs, the variants of one pair side by side, so that work on a reference serves all."""
+        for start in range(0, len(self.ids), CHUNK):
+            rows = range(start, min(start + CHUNK, len(self.ids)))
+            of_cells = [row for row in rows for _ in self.variants]
+            # Made once a pair, as they may be read from elsewhere.
+            contexts = [self.contexts[row] for row in rows] if "context" in reads else []
+            segments = Segments(
+                [self.variants[name][row] for row in rows for name in self.variants],
+                [self.references[row] for row in of_cells],
+                [context for context in contexts for _ in self.variants],
+            )
+            yield Chunk(segments, self.ids[start : rows.stop], list(self.variants))
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some pairs: the segments of all their variants, and their names."""
+
+    segments: Segments
+    ids: Sequence[str]
+    variants: Sequence[str]
+
+    def name_of(self, row: int) -> str:
+        """The pair and variant of a row of the segments."""
+        return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"

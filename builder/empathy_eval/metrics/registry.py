@@ -23,16 +23,16 @@ GROUP = "empathy_eval.metrics"
 # Name: where it is, and the settings that the name stands for.
 BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "bleu": ("empathy_eval.metrics.ngrams:Bleu", {}),
-    "rouge-l": ("empathy_eval.metrics.length:RougeL", {}),
-    "meteor": ("empathy_eval.metrics.meteor:Meteor", {}),
+    "rouge-l": ("empathy_eval.metrics.lexical:RougeL", {}),
+    "meteor": ("empathy_eval.metrics.ngrams:Meteor", {}),
     "chrf": ("empathy_eval.metrics.ngrams:ChrF", {}),
     "bertscore": ("empathy_eval.metrics.bertscore:BertScore", {}),
-    "vader": ("empathy_eval.metrics.vader:Vader", {}),
-    "sentlink": ("empathy_eval.metrics.vader:Sentlink", {}),
-    "length": ("empathy_eval.metrics.length:Length", {}),
-    "empathyscore": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {}),
-    "empathyscore-content": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "content"}),
-    "empathyscore-flow": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "flow"}),
+    "vader": ("empathy_eval.metrics.lexical:Vader", {}),
+    "sentlink": ("empathy_eval.metrics.lexical:Sentlink", {}),
+    "length": ("empathy_eval.metrics.lexical:Length", {}),
+    "empathyscore": ("empathy_eval.metrics.empathy_score.model:EmpathyScore", {}),
+    "empathyscore-content": ("empathy_eval.metrics.empathy_score.model:EmpathyScore", {"part": "content"}),
+    "empathyscore-flow": ("empathy_eval.metrics.empathy_score.model:EmpathyScore", {"part": "flow"}),
     "nll": ("empathy_eval.metrics.nll:Nll", {}),
     "dist-1": ("empathy_eval.metrics.ngrams:Dist", {"order": 1}),
     "dist-2": ("empathy_eval.metrics.ngrams:Dist", {"order": 2}),
@@ -117,8 +117,8 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
                 typed |= {name: loaded[-1].name} if hasattr(loaded[-1], "statistics") else {}
     twice = [metric.name for index, metric in enumerate(loaded) if metric.name in [other.name for other in loaded[:index]]]
     problems += [Problem(f'metric "{name}"', "is the name of two metrics", "leave one out") for name in twice]
-    taken = [metric.name for metric in loaded if metric.name in TAKEN]
-    problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "rename the metric") for name in taken]
+    clashing = [metric.name for metric in loaded if metric.name in TAKEN]
+    problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "rename the metric") for name in clashing]
     refuse(problems)
     metrics = [metric for metric in loaded if hasattr(metric, "statistics")]
     return MetricSelection(tuple(metrics), tuple(metric for metric in loaded if metric not in metrics), language, typed, signatures)
@@ -138,13 +138,13 @@ def _load(text: str, settings: Mapping[str, Any], own: Collection[str], language
     configured = settings.get(name, {})
     if name not in own and configured.keys() - typed.keys() and (wrong := settings_fault(name, settings)):
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not accepted: {wrong}", UNFIT)
-    taken = {**configured, **typed}
-    if name in BUILT_IN and taken:
-        breaches = violations({name: taken}, "metric_settings", by_hand=True)
+    chosen = {**configured, **typed}
+    if name in BUILT_IN and chosen:
+        breaches = violations({name: chosen}, "metric_settings", by_hand=True)
         refuse(Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in breaches)
     _, fixed = BUILT_IN.get(name, ("", {}))
     fixed = {**fixed, "language": language} if language != ENGLISH and name in COUNTS_TOKENS else fixed
-    return plugins.load(GROUP, name, {**fixed, **taken}, {name: where for name, (where, _) in BUILT_IN.items()})
+    return plugins.load(GROUP, name, {**fixed, **chosen}, {name: where for name, (where, _) in BUILT_IN.items()})
 
 
 def typed_settings(text: str) -> tuple[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ import pickle
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,21 @@ from empathy_eval.base.files import room_for
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.stages import advance, count
 from empathy_eval.base.workers import ParallelMap, map_in_processes, map_serially
-from empathy_eval.metrics.faults import NOTHING, InvalidStatistics, MetricFault, Part, safe_statistics, scores_single_texts, stacked, uneven
-from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
+from empathy_eval.metrics.faults import (
+    NOTHING,
+    InvalidStatistics,
+    MetricFault,
+    MetricResult,
+    Part,
+    find_contradictions,
+    safe_statistics,
+    scores_single_texts,
+    stacked,
+    uneven,
+)
+from empathy_eval.metrics.protocol import Array, Chunk, Metric, Pairs, Segments
 
 AT_ONCE = 500
-# Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
-CHUNK = 512
 
 
 class ScoreCache:
@@ -70,7 +79,7 @@ class ScoreCache:
             connection.execute("DELETE FROM scores_1 WHERE place <= (SELECT max(place) FROM scores_1) - ?", [self._most])
 
     @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
+    def batched_writes(self) -> Iterator[None]:
         """Within, rows are stored without waiting for the disk each time; a killed process still loses none."""
         with self._connection() as connection:
             # SQLite writes all to the disk when the last that has the file open lets go of it.
@@ -101,43 +110,6 @@ def user_cache() -> Path:
 
 
 @dataclass(frozen=True)
-class Pairs:
-    """Pairs to score, by column; ``contexts`` may be omitted if no metric reads them."""
-
-    ids: Sequence[str]
-    references: Sequence[str]
-    variants: Mapping[str, Sequence[str]]
-    contexts: Sequence[Context] = ()
-
-    def chunks(self, reads: set[str]) -> Iterator[Chunk]:
-        """Chunks of pairs, the variants of one pair side by side, so that work on a reference serves all."""
-        for start in range(0, len(self.ids), CHUNK):
-            rows = range(start, min(start + CHUNK, len(self.ids)))
-            of_cells = [row for row in rows for _ in self.variants]
-            # Made once a pair, as they may be read from elsewhere.
-            contexts = [self.contexts[row] for row in rows] if "context" in reads else []
-            segments = Segments(
-                [self.variants[name][row] for row in rows for name in self.variants],
-                [self.references[row] for row in of_cells],
-                [context for context in contexts for _ in self.variants],
-            )
-            yield Chunk(segments, self.ids[start : rows.stop], list(self.variants))
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """Some pairs: the segments of all their variants, and their names."""
-
-    segments: Segments
-    ids: Sequence[str]
-    variants: Sequence[str]
-
-    def name_of(self, row: int) -> str:
-        """The pair and variant of a row of the segments."""
-        return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"
-
-
-@dataclass(frozen=True)
 class Scoring:
     """How texts are scored: where, and with which cache and progress. None of it changes a value.
 
@@ -152,17 +124,6 @@ class Scoring:
 
 # Here, with nothing kept and nothing told.
 PLAIN = Scoring()
-
-
-@dataclass(frozen=True)
-class MetricResult:
-    """The result of a metric: by variant its statistics, shape (pairs, k), with rows of nan for texts without a score.
-
-    ``rows`` is empty if the metric failed as a whole; ``fault`` says why.
-    """
-
-    rows: Mapping[str, Array] = field(default_factory=dict)
-    fault: MetricFault | None = None
 
 
 def statistics_of(
@@ -185,10 +146,45 @@ def statistics_of(
             tables[metric.name].add(result)
     for metric in metrics:
         where = spread if spread and metric in portable else map_serially
-        for result in _one(metric, pairs, cache, where) if metric not in shared else ():
+        for result in _parts(metric, pairs, cache, where) if metric not in shared else ():
             if not tables[metric.name].add(result):
                 break
     return {name: table.scored() for name, table in tables.items()}
+
+
+# Texts that are scored a second time, beside other texts.
+TRIED = 8
+
+
+def consistent_statistics(metrics: Sequence[Metric], sets: Sequence[Pairs], scoring: Scoring = PLAIN) -> list[dict[str, MetricResult]]:
+    """The results of metrics for each set of pairs; a metric that gave one text two scores has a fault instead of all its scores.
+
+    Texts repeat where sets share them. To have repeats always, a few texts of the first set are scored again alone; not by metrics that
+    score single texts, and cached scores are reused.
+    """
+    scored = [(pairs, statistics_of(metrics, pairs, scoring)) for pairs in sets]
+    faults = find_contradictions(metrics, [*scored, *(_rescored(metrics, *scored[0], scoring) if scored else ())])
+    return [{name: MetricResult({}, faults[name]) if name in faults else own for name, own in results.items()} for _, results in scored]
+
+
+def _rescored(
+    metrics: Sequence[Metric], pairs: Pairs, results: Mapping[str, MetricResult], scoring: Scoring
+) -> list[tuple[Pairs, dict[str, MetricResult]]]:
+    """A few texts of one variant, scored alone."""
+    batched = [metric for metric in metrics if not scores_single_texts(metric) and results[metric.name].rows]
+    if not batched or not pairs.ids:
+        return []
+    # Fewer than all texts: else they would be beside the same texts again.
+    many = min(TRIED, max(1, len(pairs.ids) * len(pairs.variants) // 2), len(pairs.ids))
+    rows = [number * len(pairs.ids) // many for number in range(many)]
+    variant = next(iter(pairs.variants))
+    few = Pairs(
+        [pairs.ids[row] for row in rows],
+        [pairs.references[row] for row in rows],
+        {variant: [pairs.variants[variant][row] for row in rows]},
+        [pairs.contexts[row] for row in rows] if any("context" in metric.reads for metric in batched) else (),
+    )
+    return [(few, statistics_of(batched, few, replace(scoring, progress=lambda texts: None)))]
 
 
 class StatisticsTable:
@@ -251,41 +247,41 @@ def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Part]:
     return [safe_statistics(metric, chunk.segments, chunk.name_of) for metric in metrics]
 
 
-def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: ParallelMap) -> Iterator[Part]:
+def _parts(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: ParallelMap) -> Iterator[Part]:
     """The results of each chunk; with a cache, only missing rows are scored, and stored at once."""
     chunks = pairs.chunks(set(metric.reads))
     if cache is None or not getattr(metric, "keep", False):
         yield from (results[0] for results in spread(_all, [metric], chunks))
         return
-    asked = deque[_PendingChunk]()
+    pending = deque[_PendingChunk]()
     alone = spread is map_serially and scores_single_texts(metric)
 
     def missing() -> Iterator[tuple[Chunk, list[int]]]:
         for chunk in chunks:
             keys = keys_of(metric, chunk.segments)
-            kept = cache.get(keys)
-            rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in kept}.values())
+            cached = cache.get(keys)
+            rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in cached}.values())
             # A text by itself, and a kill in the middle loses one at most.
             parts = [[row] for row in rows] if alone and rows else [rows]
-            asked.append(_PendingChunk(keys, kept, parts))
+            pending.append(_PendingChunk(keys, cached, parts))
             yield from ((chunk, part) for part in parts)
 
-    with cache.held():
+    with cache.batched_writes():
         for fresh in spread(_rows, metric, missing()):
             try:
-                whole = asked[0].take(fresh, cache)
+                whole = pending[0].take(fresh, cache)
             except InvalidStatistics as error:
                 whole = NOTHING[:0], MetricFault(metric.name, "all pairs", str(error))
             if whole is not None:
-                asked.popleft()
+                pending.popleft()
                 yield whole
 
 
 class _PendingChunk:
     """A chunk with missing rows: all keys, the cached rows, and the parts still being scored."""
 
-    def __init__(self, keys: Sequence[bytes], kept: dict[bytes, Array], parts: Sequence[Sequence[int]]) -> None:
-        self._keys, self._kept, self._parts = keys, kept, deque(parts)
+    def __init__(self, keys: Sequence[bytes], cached: dict[bytes, Array], parts: Sequence[Sequence[int]]) -> None:
+        self._keys, self._cached, self._parts = keys, cached, deque(parts)
         self._fault: MetricFault | None = None
 
     def take(self, fresh: Part, cache: ScoreCache) -> Part | None:
@@ -302,10 +298,10 @@ class _PendingChunk:
         new = {self._keys[row]: values for row, values in zip(rows, statistics, strict=True) if len(values) and not np.isnan(values[0])}
         if new:
             cache.put(new)
-        self._kept |= new
+        self._cached |= new
         if self._parts:
             return None
-        return stacked([self._kept[key][None] if key in self._kept else NOTHING for key in self._keys]), self._fault
+        return stacked([self._cached[key][None] if key in self._cached else NOTHING for key in self._keys]), self._fault
 
 
 def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Part:

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.base.text import counted, listed, percent
 from empathy_eval.raters.agreement.panel import CROWD
 from empathy_eval.raters.agreement.reliability import AgainstBenchmark, FrameworkRows, Reliability, ReliabilityRow
 from empathy_eval.reports.page import axis_position, number, render_page, round_step, signed, without_controls

@@ -16,7 +16,7 @@ from matplotlib.ticker import MaxNLocator
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import room_for
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
-from empathy_eval.evaluation.corpus.groupings import AS_RELEASED
+from empathy_eval.evaluation.corpus.descriptives import AS_RELEASED
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.reports.claims import shortcut_line
 from empathy_eval.statistics.estimate import Estimate

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from empathy_eval.design.contrasts import RAW, STANCE
+from empathy_eval.base.text import listed, percent
+from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import Difference, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import ContrastAudit
-from empathy_eval.evaluation.wording import how_many, listed, percent, sides, whom
 from empathy_eval.statistics.estimate import Estimate
 
 ABOVE, AT, BELOW, UNTESTED = "above", "at", "below", "untested"
@@ -150,3 +150,39 @@ def line_summary(line: ShortcutLine) -> str:
         rest_words = f"all are {PLACES_OF[BELOW if counts[BELOW] else AT]}" if len(rest) == 1 else listed(rest)
         sentence = f"None of the {of} metrics {what} is above this line; {rest_words}."
     return sentence + (" A metric below this line has not shown that it measures empathy." if counts[BELOW] else "")
+
+
+def sides(differences: Iterable[Difference]) -> dict[str, int]:
+    """How many differences prefer the apathetic, the empathetic and neither side, and how many have no interval to tell."""
+    counts = Counter("untested" if difference.low is None else difference.prefers for difference in differences)
+    return {name: counts[name] for name in (*PAIR_VARIANTS, "neither", "untested")}
+
+
+def whom(counts: Mapping[str, int], what: str = "") -> str:
+    """``all 5 prefer the empathetic reply``, or how many prefer which; ``what`` is what they are called."""
+    of = sum(counts.values())
+    all_of_them, verb = (f"the one {what}" if what else "it", "prefers") if of == 1 else (f"all {of} {what}".rstrip(), "prefer")
+    for side in PAIR_VARIANTS:
+        if counts[side] == of:
+            return f"{all_of_them} {verb} the {side} reply"
+    if counts["untested"] == of:
+        return "one dialogue is too few to tell"
+    if counts["neither"] == of:
+        return f"{all_of_them} shows no clear preference" if of == 1 else f"none of the {f'{of} {what}'.rstrip()} shows a clear preference"
+    parts = [
+        f"{counts[side]} {'prefers' if counts[side] == 1 else 'prefer'} the {side} reply" for side in PAIR_VARIANTS[::-1] if counts[side]
+    ]
+    parts += [f"{counts['neither']} {'shows' if counts['neither'] == 1 else 'show'} no clear preference"] if counts["neither"] else []
+    parts += [f"{counts['untested']} {'has' if counts['untested'] == 1 else 'have'} no interval"] if counts["untested"] else []
+    return (f"of the {of} {what}, " if what else "") + listed(parts)
+
+
+def how_many(count: int, of: int, what: str, verb: str) -> str:
+    """``all 5 reference-based metrics prefer``: how many of how many."""
+    if of == 1:
+        return f"the one {what} metric {verb + 's' if count else 'does not ' + verb}"
+    if count == of:
+        return f"all {of} {what} metrics {verb}"
+    if count == 0:
+        return f"none of the {of} {what} metrics {verb}s"
+    return f"{count} of the {of} {what} metrics {verb}{'s' if count == 1 else ''}"

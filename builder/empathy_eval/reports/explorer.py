@@ -30,8 +30,8 @@ from empathy_eval.design.canary import canary_entry
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.inversion.text_scores import BESIDE as UNSCORED
-from empathy_eval.evaluation.inversion.text_scores import ITEMS
+from empathy_eval.evaluation.measure import BESIDE as UNSCORED
+from empathy_eval.evaluation.measure import ITEMS
 from empathy_eval.reports.page import glossary_terms
 
 # The page inside a release, and the address of the release from there.

@@ -14,12 +14,12 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
+from empathy_eval.base.text import counted, listed, percent
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.inversion.results import RANKED, MetricRow, ReleaseTables
-from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 from empathy_eval.reports import claims as of_claims
 from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario, panels_of, phases_named
-from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims
+from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims, sides, whom
 from empathy_eval.statistics.estimate import Estimate
 
 JUDGE = "judge"

@@ -22,20 +22,28 @@ from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.kinds import CROSSED
 from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.provenance import Provenance
-from empathy_eval.evaluation.attacks.attacked import few_of
+from empathy_eval.evaluation.attacks.attacked import report_sample_size
 from empathy_eval.evaluation.attacks.registry import find_attacks
-from empathy_eval.evaluation.corpus.descriptives import course, depth, examples, lengths, making, ways
-from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
+from empathy_eval.evaluation.corpus.descriptives import count_manners, examples, length_by_part, lengths, release_summary, strategy_use
+from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, check_rows
 from empathy_eval.evaluation.fairness.fairness import FairnessTest
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.inversion.rows import CrossedTable
-from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
-from empathy_eval.evaluation.measure import ExtraMeasurements, of_scores, of_texts
+from empathy_eval.evaluation.measure import (
+    ITEMS,
+    ExtraMeasurements,
+    TextScores,
+    add_text_tables,
+    score_references,
+    score_tables,
+    text_scores,
+    write_text_scores,
+)
 from empathy_eval.evaluation.shortcuts.texts import Embedding, embedding_of
 from empathy_eval.metrics.bertscore import is_listed, published
-from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
+from empathy_eval.metrics.empathy_score.model import is_packaged, published_model
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.registry import NEEDS_MODEL, MetricSelection, default_names, find, manifest_metrics, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -187,7 +195,7 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
     metrics, left = release_metrics(manifest, trusted)
     if not metrics.metrics and not metrics.diversities:
         raise InputError(left)
-    refuse_odd_rows(release_dir)
+    check_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
         report = replace(measure_release(release_dir, manifest, metrics, scoring), left=left)
         write_report(report, folder, manifest)
@@ -300,20 +308,20 @@ def measure_release(release_dir: Path, facts: dict[str, Any], metrics: ReportMet
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     sections = {
         "lengths": lengths(evaluation.pairs, evaluation.controls),
-        **({"ways": counts} if (counts := ways(evaluation.pairs, evaluation.controls)) else {}),
-        "course": course(release_dir),
-        "depth": depth(evaluation.pairs, evaluation.controls, release_dir),
+        **({"ways": counts} if (counts := count_manners(evaluation.pairs, evaluation.controls)) else {}),
+        "course": strategy_use(release_dir),
+        "depth": length_by_part(evaluation.pairs, evaluation.controls, release_dir),
         "examples": examples(release_dir, metrics.language),
-        "making": making(facts),
+        "making": release_summary(facts),
         **(judge_section(release_dir, facts) if facts.get("annotations") else {}),
     }
     attacks, fairness = find_attacks(language=metrics.language, hint=ONLY_SCORED), FairnessTest(evaluation, hint=ONLY_SCORED)
-    extra = ExtraMeasurements(attacks, few_of(len(evaluation.pairs)), fairness, embedding=metrics.embedding)
-    references, scores = of_references(evaluation), evaluation.scores()
+    extra = ExtraMeasurements(attacks, report_sample_size(len(evaluation.pairs)), fairness, embedding=metrics.embedding)
+    references, scores = score_references(evaluation), evaluation.scores()
     of_every_text = text_scores(references, evaluation.pairs, evaluation.controls, scores.rated)
-    tables = of_scores(evaluation, scores, extra)
+    tables = score_tables(evaluation, scores, extra)
     del scores  # the audit needs their memory
-    measured = ReleaseTables(**of_texts(evaluation, tables, extra))
+    measured = ReleaseTables(**add_text_tables(evaluation, tables, extra))
     return Report(measured, _about(evaluation, configuration), sections, replace(of_every_text, word_margins=measured.word_margins))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.base.text import counted, listed, percent
 from empathy_eval.raters.study.results import Gain, StudyPart, StudyReport
 from empathy_eval.reports.page import MINUS, axis_position, number, render_page, round_step, signed, without_controls
 from empathy_eval.statistics.estimate import format_p

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.base.text import counted, listed, percent
 from empathy_eval.raters.systems.comparing import Compared, FigureRow, Part, SystemDifference
 from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS
 from empathy_eval.reports.page import number, render_page, signed, without_controls

@@ -1,4 +1,4 @@
-"""Chi-squared tests of tables of counts, with Cramér's V; said to be not defined where a table has nothing to compare."""
+"""Chi-squared tests of contingency tables with Cramér's V; not defined for tables with fewer than two rows or columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Count = TypeVar("Count", np.int64, np.float64)
 
 @dataclass(frozen=True)
 class CountTable:
-    """A table of counts, shape (rows, columns); ``columns`` are called as in 'nobody gave ...'."""
+    """A contingency table, shape (rows, columns); a name of a column completes 'nobody gave ...'."""
 
     rows: tuple[str, ...]
     columns: tuple[str, ...]
@@ -29,37 +29,37 @@ class CountTable:
 
     @classmethod
     def of_category(cls, rows: tuple[str, ...], label: str, place: int, counts: Codes) -> CountTable:
-        """One category against all others."""
-        return cls(rows, (f'"{label}"', f'anything but "{label}"'), one_and_rest(counts, place))
+        """The table of one category against all others."""
+        return cls(rows, (f'"{label}"', f'anything but "{label}"'), split_category(counts, place))
 
     @property
     def gaps(self) -> str:
-        """Rows and columns in which nothing is."""
+        """The rows and columns without counts, in words."""
         groups = [f'"{name}" has no rating here' for name, row in zip(self.rows, self.counts, strict=True) if not row.sum()]
         empty = [f"nobody gave {name} here" for name, column in zip(self.columns, self.counts.T, strict=True) if not column.sum()]
         return "; ".join(groups + empty)
 
 
-def one_and_rest(counts: NDArray[Count], category: int) -> NDArray[Count]:
-    """Counts by category, shape (..., categories), as those of one and of the rest."""
-    one = counts[..., category]
-    return np.stack([one, counts.sum(axis=-1) - one], axis=-1)
+def split_category(counts: NDArray[Count], category: int) -> NDArray[Count]:
+    """Splits counts, shape (..., categories), into one category and the sum of the others, shape (..., 2)."""
+    chosen = counts[..., category]
+    return np.stack([chosen, counts.sum(axis=-1) - chosen], axis=-1)
 
 
-def expected(counts: Codes) -> Floats:
-    """The counts of a table whose rows all have the shares of the whole."""
+def expected_counts(counts: Codes) -> Floats:
+    """Expected counts under independence: row sum times column sum over the total."""
     return np.asarray(np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum())
 
 
-def pearson(counts: Codes, *, yates: bool = False) -> float:
-    """Pearson's statistic of a table without empty rows or columns; Yates' takes a half off each difference, as far as it goes."""
-    means = expected(counts)
+def chi_square_statistic(counts: Codes, *, yates: bool = False) -> float:
+    """Pearson's statistic of a table without empty rows or columns; Yates' correction subtracts up to one half from each difference."""
+    means = expected_counts(counts)
     far = np.abs(counts - means)
     return float(((np.maximum(far - 0.5, 0) if yates else far) ** 2 / means).sum())
 
 
-def tested(table: CountTable, permutation: float | None, settings: str, *, yates: bool = False) -> ChiSquaredTest:
-    """The test of a table, given the p of exchanging raters and its settings; empty rows and columns are left out.
+def chi_square_test(table: CountTable, permutation: float | None, settings: str, *, yates: bool = False) -> ChiSquaredTest:
+    """Chi-squared test of a table; empty rows and columns are left out. ``permutation`` is the p-value of permuting raters.
 
     ``v`` is that of Pearson's statistic, with Yates' correction or without.
     """
@@ -73,22 +73,22 @@ def tested(table: CountTable, permutation: float | None, settings: str, *, yates
     if min(counts.shape) < 2:
         return ChiSquaredTest(None, None, None, None, n, None, None, "chi-square", table.gaps, line)
     df = (counts.shape[0] - 1) * (counts.shape[1] - 1)
-    statistic, least = pearson(counts, yates=yates), float(expected(counts).min())
-    v = math.sqrt(pearson(counts) / (n * (min(counts.shape) - 1)))
+    statistic, least = chi_square_statistic(counts, yates=yates), float(expected_counts(counts).min())
+    v = math.sqrt(chi_square_statistic(counts) / (n * (min(counts.shape) - 1)))
     small = least < LEAST_EXPECTED
-    said = [table.gaps] if table.gaps else []
+    notes = [table.gaps] if table.gaps else []
     if small:
         used = "no permutation test was run" if permutation is None else "the p-value of the permutation test is used"
-        said.append(f"an expected count is {least:.3g}, but chi-squared needs {LEAST_EXPECTED}: {used}")
+        notes.append(f"an expected count is {least:.3g}, but chi-squared needs {LEAST_EXPECTED}: {used}")
     by_raters = small and permutation is not None
     return ChiSquaredTest(
-        figure(statistic), df, figure(float(chdtrc(df, statistic))), figure(v), n, figure(least), permutation,
-        "permutation" if by_raters else "chi-square", "; ".join(said) or None, signature,
+        round_figure(statistic), df, round_figure(float(chdtrc(df, statistic))), round_figure(v), n, round_figure(least), permutation,
+        "permutation" if by_raters else "chi-square", "; ".join(notes) or None, signature,
     )  # fmt: skip
 
 
-def figure(value: float, digits: int = DIGITS) -> float:
-    """A number to so many digits; without it to those that are the same everywhere."""
+def round_figure(value: float, digits: int = DIGITS) -> float:
+    """Rounds a number to significant digits; by default to those that are equal on every machine."""
     return float(f"{value:.{digits}g}")
 
 

@@ -1,4 +1,4 @@
-"""Pearson's r, Spearman's rho and Kendall's tau-b of ratings that count by weights, within groups, for many weightings at once.
+"""Weighted Pearson's r, Spearman's rho and Kendall's tau-b within groups, for many weightings at once; the pigeonhole bootstrap.
 
 Rows lie group by group. A weighting has two tables of shape (weightings, rows): ``whole``, how often a row is drawn, and ``inside``, the
 same without how often its group is, so that rows of two draws of one group are not compared with each other.
@@ -6,14 +6,14 @@ same without how often its group is, so that rows of two draws of one group are 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.statistics.estimate import Codes, Floats
-from empathy_eval.statistics.resampling import Pigeonhole
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats, blocks
 
 # A smaller part of all squares is the rounding of values that are all alike.
 LEAST = 1e-10
@@ -30,7 +30,7 @@ class Weighting:
 
 @dataclass(frozen=True)
 class RowSpans:
-    """Of each row, in sums over ``order``, where the rows begin and end that are tied with it, and those of its group."""
+    """For each row the spans, in sums over ``order``, of the rows tied with it and of the rows of its group."""
 
     order: Codes
     tie: Codes
@@ -47,7 +47,7 @@ class RowSpans:
         new_tie = new_group | (np.diff(ordered, prepend=np.nan) != 0)
         ends = (_ends(new_tie), _ends(new_group))
         spans = np.empty((4, len(order)), dtype=np.int64)
-        spans[:, order] = np.stack([one for pair in ends for one in pair])
+        spans[:, order] = np.stack([bounds for pair in ends for bounds in pair])
         return cls(order, *spans)
 
 
@@ -65,7 +65,7 @@ def _sums(weights: Floats, order: Codes) -> Floats:
 
 
 class Variable:
-    """A value a row, such as a score or a rating, ready to be correlated within groups."""
+    """One value per row, such as a score or a rating, prepared for correlation within groups."""
 
     def __init__(self, values: Floats, groups: Codes) -> None:
         # In units of their spread, so that rounding errors are of one size.
@@ -74,8 +74,8 @@ class Variable:
         self.classes: Codes = np.unique(values, return_inverse=True)[1].astype(np.int64)
         self.spans = RowSpans.of(values, groups)
 
-    def seen(self, weighting: Weighting, starts: Codes) -> WeightedVariable:
-        """What each coefficient needs of it; ``starts`` is where groups begin."""
+    def weigh(self, weighting: Weighting, starts: Codes) -> WeightedVariable:
+        """Returns the weighted values and ranks for the coefficients; ``starts`` has the first row of each group."""
         whole, sums, spans = weighting.whole, _sums(weighting.inside, self.spans.order), self.spans
         below, upto = sums[:, spans.tie], sums[:, spans.tie_end]
         start, all_ = sums[:, spans.group], sums[:, spans.group_end]
@@ -106,20 +106,20 @@ class WeightedVariable:
 
 
 class Concordance:
-    """How many more pairs of rows of a group two variables order alike than otherwise.
+    """Concordant minus discordant pairs of rows of a group, of two variables.
 
     Rows are parted by the binary digits of the second variable's class: of two rows the one whose first differing digit is 1 is the
     higher one, so that a pair counts at one digit, among rows that are alike before it. The work grows with the number of digits.
     """
 
-    def __init__(self, one: Variable, other: Variable, groups: Codes) -> None:
-        digits = int(other.classes.max(initial=0)).bit_length()
-        self._digits = [self._digit(one, other.classes >> digit, groups) for digit in range(digits)]
+    def __init__(self, first: Variable, second: Variable, groups: Codes) -> None:
+        digits = int(second.classes.max(initial=0)).bit_length()
+        self._digits = [self._digit(first, second.classes >> digit, groups) for digit in range(digits)]
 
     @staticmethod
-    def _digit(one: Variable, classes: Codes, groups: Codes) -> tuple[Codes, Codes, Codes]:
+    def _digit(first: Variable, classes: Codes, groups: Codes) -> tuple[Codes, Codes, Codes]:
         alike = groups * (int(classes.max()) // 2 + 1) + classes // 2
-        spans = RowSpans.of(one.values, alike)
+        spans = RowSpans.of(first.values, alike)
         lower = classes[spans.order] % 2 == 0
         before = np.append(0, np.cumsum(lower))
         higher = np.flatnonzero(classes % 2)
@@ -139,31 +139,92 @@ class Concordance:
         return surplus
 
 
-def coefficients(one: WeightedVariable, other: WeightedVariable, surplus: Floats) -> Floats:
+def coefficients(first: WeightedVariable, second: WeightedVariable, surplus: Floats) -> Floats:
     """r, rho and tau-b, shape (weightings, 3); nan where one of the two does not vary within groups."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        r = _quotient(one.weighted, one.centred, other.weighted, other.centred)
-        rho = _quotient(one.weighted_ranks, one.ranks, other.weighted_ranks, other.ranks)
-        tau = 2 * surplus / np.sqrt(one.untied * other.untied)
-    found: Floats = np.column_stack([r, rho, np.where((one.untied > 0) & (other.untied > 0), tau, np.nan)])
-    return found.clip(-1.0, 1.0)
+        r = _quotient(first.weighted, first.centred, second.weighted, second.centred)
+        rho = _quotient(first.weighted_ranks, first.ranks, second.weighted_ranks, second.ranks)
+        tau = 2 * surplus / np.sqrt(first.untied * second.untied)
+    result: Floats = np.column_stack([r, rho, np.where((first.untied > 0) & (second.untied > 0), tau, np.nan)])
+    return result.clip(-1.0, 1.0)
 
 
-def _quotient(weighted: Floats, values: Floats, others_weighted: Floats, others: Floats) -> Floats:
-    of_one, of_other = np.einsum("ij,ij->i", weighted, values), np.einsum("ij,ij->i", others_weighted, others)
-    common = np.einsum("ij,ij->i", weighted, others)
+def _quotient(weighted: Floats, values: Floats, other_weighted: Floats, other_values: Floats) -> Floats:
+    squares, other_squares = np.einsum("ij,ij->i", weighted, values), np.einsum("ij,ij->i", other_weighted, other_values)
+    common = np.einsum("ij,ij->i", weighted, other_values)
     # Values are in units of their spread, and ranks are parts of one: so many squares are rounding.
     least = LEAST * np.maximum(values.shape[1], 1)
-    return np.asarray(np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan))
+    return np.asarray(np.where((squares > least) & (other_squares > least), common / np.sqrt(squares * other_squares), np.nan))
 
 
-def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats:
-    """A coefficient of two variables given a third, by the three coefficients; nan where the third is one of them all over again."""
-    free_one, free_other = 1 - one_third**2, 1 - other_third**2
-    defined = (free_one > LEAST) & (free_other > LEAST)
+def partial_correlation(first_second: Floats, first_third: Floats, second_third: Floats) -> Floats:
+    """Partial correlation of two variables given a third, from their three coefficients; nan where the third equals one of them."""
+    free_first, free_second = 1 - first_third**2, 1 - second_third**2
+    defined = (free_first > LEAST) & (free_second > LEAST)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found = (one_other - one_third * other_third) / np.sqrt(free_one * free_other)
-    return np.asarray(np.where(defined, np.clip(found, -1.0, 1.0), np.nan))
+        result = (first_second - first_third * second_third) / np.sqrt(free_first * free_second)
+    return np.asarray(np.where(defined, np.clip(result, -1.0, 1.0), np.nan))
+
+
+# Resamples that are drawn at once.
+PIGEONHOLES_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class Pigeonhole:
+    """The pigeonhole bootstrap (Owen 2007, "The pigeonhole bootstrap"): a rating counts as often as its rater is drawn, times its unit.
+
+    A unit is what texts belong to, a context or a dialogue. Both are drawn with replacement, each by itself. What is true of the ratings at
+    hand alone is not drawn: where every unit has one rater, raters are drawn with all that they rated; where every rater has one unit,
+    units are; a rater or a unit that stands alone always counts once.
+    """
+
+    raters: int
+    units: int
+    draws_raters: bool
+    draws_units: bool
+    resamples: int
+    seed: int
+
+    @classmethod
+    def of(cls, rater: Codes, unit: Codes, resamples: int, seed: int) -> Pigeonhole:
+        """For ratings of so many raters and units, numbered from 0 on."""
+        raters, units = int(rater.max()) + 1, int(unit.max()) + 1
+        met = len(np.unique(rater * units + unit))
+        units_nested, raters_nested = 1 < raters < units == met, raters == met and units > 1
+        return cls(raters, units, raters > 1 and not raters_nested, units > 1 and not units_nested, resamples, seed)
+
+    @property
+    def drawn(self) -> list[int]:
+        """How many there are of each kind that is drawn."""
+        return [count for count, is_drawn in ((self.raters, self.draws_raters), (self.units, self.draws_units)) if is_drawn]
+
+    @property
+    def degrees_of_freedom(self) -> int:
+        """The degrees of freedom of resamples: one fewer than there are of the rarer kind; 0 where nothing is drawn."""
+        return min(self.drawn, default=1) - 1
+
+    def signature(self, unit: str) -> str:
+        """The settings of intervals."""
+        kinds = [(self.raters, "rater", self.draws_raters), (self.units, unit, self.draws_units)]
+        drawn = ",".join(f"{name}={count}" for count, name, is_drawn in kinds if is_drawn) or "nothing"
+        return signature_line(
+            interval="pigeonhole-bootstrap,percentile", level=CONFIDENCE, resamples=self.resamples, drawn=drawn, seed=self.seed,
+            numpy=np.__version__,
+        )  # fmt: skip
+
+    def weights(self) -> Iterator[tuple[Floats, Floats]]:
+        """How often raters and units count, shape (weightings, raters) and (weightings, units): once each, then as they are drawn."""
+        yield np.ones((1, self.raters)), np.ones((1, self.units))
+        for rng, many in blocks(self.resamples if self.drawn else 0, PIGEONHOLES_AT_ONCE, self.seed, "people"):
+            yield _drawn(rng, many, self.raters, self.draws_raters), _drawn(rng, many, self.units, self.draws_units)
+
+
+def _drawn(rng: np.random.Generator, many: int, count: int, is_drawn: bool) -> Floats:
+    if not is_drawn:
+        return np.ones((many, count))
+    places = rng.integers(count, size=(many, count)) + np.arange(many)[:, None] * count
+    return np.bincount(places.ravel(), minlength=many * count).reshape(many, count).astype(np.float64)
 
 
 RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "within context", "given length")
@@ -171,7 +232,7 @@ RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "w
 
 @dataclass(frozen=True)
 class RatedScores:
-    """Ratings that have a score by every row of the table: by rating its text, rater, unit, context and value.
+    """Ratings whose texts have a score in every row of the table: by rating its text, rater, unit, context and value.
 
     Texts, raters, units and contexts are numbers; raters and units from 0 on.
     """
@@ -204,53 +265,52 @@ class GroupedRatings:
         self._starts = np.flatnonzero(np.diff(groups, prepend=-1))
         self._ratings = Variable(self._rated.rating, groups)
         # Lengths come last.
-        self._scores = [Variable(one[self._rated.text], groups) for one in (*scores, *([] if lengths is None else [lengths]))]
-        self._with_ratings = [Concordance(one, self._ratings, groups) for one in self._scores]
-        *rest, last = self._scores
-        self._with_length = [] if lengths is None else [Concordance(one, last, groups) for one in rest]
+        self._scores = [Variable(score[self._rated.text], groups) for score in (*scores, *([] if lengths is None else [lengths]))]
+        self._with_ratings = [Concordance(score, self._ratings, groups) for score in self._scores]
+        *others, last = self._scores
+        self._with_length = [] if lengths is None else [Concordance(variable, last, groups) for variable in others]
 
     def coefficients(self, of_raters: Floats, of_units: Floats) -> list[Floats]:
         """By form (its own, then given length) the coefficients of every row of scores, shape (rows, weightings, 3)."""
         raters, units = of_raters[:, self._rated.rater], of_units[:, self._rated.unit]
         weighting = Weighting(whole := raters * units, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
-        ratings, *seen = (one.seen(weighting, self._starts) for one in (self._ratings, *self._scores))
-        found = np.stack([coefficients(one, ratings, pairs.of(weighting)) for one, pairs in zip(seen, self._with_ratings, strict=True)])
+        ratings, *weighted = (variable.weigh(weighting, self._starts) for variable in (self._ratings, *self._scores))
+
+        def correlate(other: WeightedVariable, counts: Sequence[Concordance]) -> Floats:
+            return np.stack([coefficients(values, other, pairs.of(weighting)) for values, pairs in zip(weighted, counts, strict=False)])
+
+        result = correlate(ratings, self._with_ratings)
         if not self._with_length:
-            return [found]
-        with_length = [coefficients(one, seen[-1], pairs.of(weighting)) for one, pairs in zip(seen, self._with_length, strict=False)]
-        return [found[:-1], partial(found[:-1], np.stack(with_length), found[-1])]
+            return [result]
+        return [result[:-1], partial_correlation(result[:-1], correlate(weighted[-1], self._with_length), result[-1])]
 
 
-def resampled(rated: RatedScores, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
-    """By form the coefficients of every row of scores (by text), shape (rows, 1 + resamples, 3): of all ratings, then of each resample."""
-    forms = [
-        GroupedRatings(RAW, rated, scores, lengths),
-        GroupedRatings(BY_RATER, rated, scores),
-        GroupedRatings(IN_CONTEXT, rated, scores),
-    ]
+def resampled_correlations(rated: RatedScores, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
+    """Coefficients by form of every row of scores (by text), shape (rows, 1 + resamples, 3): over all ratings, then over each resample."""
+    forms = [GroupedRatings(RAW, rated, scores, lengths), *(GroupedRatings(form, rated, scores) for form in (BY_RATER, IN_CONTEXT))]
     parts: list[list[Floats]] = [[] for _ in range(len(FORMS))]
     for weights in draws.weights():
-        (raw, given), (by_rater,), (in_context,) = (one.coefficients(*weights) for one in forms)
-        for part, found in zip(parts, (raw, by_rater, in_context, given), strict=True):
-            part.append(found)
+        (raw, given_length), (by_rater,), (in_context,) = (form.coefficients(*weights) for form in forms)
+        for part, values in zip(parts, (raw, by_rater, in_context, given_length), strict=True):
+            part.append(values)
     return {name: np.concatenate(part, axis=1) for name, part in zip(FORMS, parts, strict=True)}
 
 
-def of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
-    """The coefficients of few values that count once each, such as the means of systems; shape (rows, 3)."""
+def correlations_of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
+    """Coefficients of few values that count once each, such as the means of systems; shape (rows, 3)."""
     alike = np.zeros(len(ratings), dtype=np.int64)
     form = GroupedRatings(RAW, RatedScores(np.arange(len(ratings)), alike, alike, alike, ratings), scores)
     return form.coefficients(np.ones((1, 1)), np.ones((1, 1)))[0][:, 0]
 
 
 def midranks(values: Floats) -> Floats:
-    """The rank of each value from 1, equal values sharing the middle of theirs; shape (values,)."""
+    """Ranks from 1; equal values share the middle of their ranks; shape (values,)."""
     _, place, count = np.unique(values, return_inverse=True, return_counts=True)
-    found: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
-    return found
+    ranks: Floats = (np.cumsum(count) - (count - 1) / 2)[place]
+    return ranks
 
 
 def varies(values: Floats | Codes, groups: Codes) -> bool:
-    """Whether some group has two different values."""
+    """Returns whether some group has two different values."""
     pairs: NDArray[np.float64] = np.unique(np.column_stack([groups, values]), axis=0)
     return len(pairs) > len(np.unique(groups))

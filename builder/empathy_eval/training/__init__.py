@@ -1,1 +1,1 @@
-"""Training: learned metrics made from the pairs of a release, and how often they are right."""
+"""Training: learned metrics from the pairs of a release, and their accuracy."""

@@ -1,4 +1,4 @@
-"""Fidelity and ablations of students: how far they say what their teacher says on unseen dialogues, and what each part adds.
+"""Fidelity and ablations of students: agreement with the teacher on unseen dialogues, and the contribution of each part.
 
 Of one teacher, students are trained in full, with each loss alone, and with one encoder for both parts. What a part of the score adds is
 seen without it, as in Table 6 of "EmpathyScore".
@@ -24,20 +24,18 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, NEAR, PAIR_VARIA
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import KEYS, LongForm, Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.metrics.empathy_score.model_folder import WORTH, is_model, read_model
-from empathy_eval.metrics.empathy_score.scores import scorer_of
+from empathy_eval.metrics.empathy_score.model import METRICS, is_model, read_model, scorer_of
 from empathy_eval.metrics.protocol import Array, Context, Segments
 from empathy_eval.raters.judges.estimator import Estimator, chance_of
 from empathy_eval.raters.people.human_correlation import mean_ratings
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import Estimate, wins
 from empathy_eval.training.examples import CONTENT, FLOW, PARTS, rated_by_teacher
-from empathy_eval.training.students import settings_of
+from empathy_eval.training.students import read_settings
 from empathy_eval.training.task import RANKING, REFERENCE, REGRESSION, TrainingTask
 from empathy_eval.training.train import train
 
 FULL, TEACHER = "full", "teacher"
-# What is trained: the folder, and how its course differs.
+# What is trained: the folder, and how its schedule differs.
 TRAINED: dict[str, dict[str, Any]] = {
     FULL: {}, "regression alone": {"objective": REGRESSION}, "ranking alone": {"objective": RANKING}, "shared encoder": {"shared": True}
 }  # fmt: skip
@@ -52,7 +50,7 @@ Text = tuple[str, str]
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of students (or of the teacher), by name; ``encoder`` and ``seed`` are None of the teacher."""
+    """Figures of students (or of the teacher), by name; ``encoder`` and ``seed`` are None of the teacher."""
 
     row: str
     encoder: str | None
@@ -62,7 +60,7 @@ class Row:
 
 @dataclass(frozen=True, repr=False)
 class Ablation(LongForm):
-    """All rows over so many texts of a split that nothing was trained on, the teacher first, and the paper's Table 6."""
+    """All rows over the texts of a held-out split, the teacher first, and the paper's Table 6."""
 
     columns: ClassVar[tuple[str, ...]] = (
         *KEYS, "row", "encoder", "seed", "figure", "value", "low", "high", "items", "why", "signature"
@@ -79,14 +77,14 @@ class Ablation(LongForm):
         return self._with_provenance({**fields_json(self), "folder": self.folder.name})
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        for one in self.rows:
-            about = {"row": one.row, "encoder": one.encoder, "seed": one.seed}
-            yield from ({**about, "figure": name, **found.to_json()} for name, found in one.figures.items())
+        for row in self.rows:
+            about = {"row": row.row, "encoder": row.encoder, "seed": row.seed}
+            yield from ({**about, "figure": name, **figure.to_json()} for name, figure in row.figures.items())
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is ablated: a task of students with a teacher, by which encoders and seeds, the weight of flow, and people's ratings."""
+class AblationPlan:
+    """The plan of an ablation: a task with a teacher, encoders and seeds, the weight of flow, and human ratings."""
 
     task: TrainingTask
     encoders: tuple[str, ...]
@@ -95,82 +93,77 @@ class Asked:
     ratings: Path | None = None
 
 
-def ablate(asked: Asked, out: Path) -> Ablation:
-    """Trains all students into folders of ``out``, and writes and returns what they are worth; those that are there are not trained again.
+def ablate(plan: AblationPlan, out: Path) -> Ablation:
+    """Trains all students into folders of ``out``, and writes and returns their figures; trained ones are not trained again.
 
     Raises:
         InputError: if there is no teacher, no split that it annotated is left out of training, or ``out`` holds something else.
         JobError: if a folder cannot be written.
     """
-    if asked.task.teacher is None:
+    if plan.task.teacher is None:
         raise input_error("--ablate", "needs a teacher, whose values are what students are held against", "name one with --teacher")
-    names = [_label(encoder, seed) for encoder in asked.encoders for seed in asked.seeds]
+    names = [_label(encoder, seed) for encoder in plan.encoders for seed in plan.seeds]
     if twice := [name for name in names if names.count(name) > 1]:
         raise input_error("--ablate", f'"{twice[0]}" is the name of two', "name each encoder and seed once")
-    if out.exists() and (not out.is_dir() or is_model(out) or {one.name for one in out.iterdir()} - {ABLATION, *names}):
+    if out.exists() and (not out.is_dir() or is_model(out) or {path.name for path in out.iterdir()} - {ABLATION, *names}):
         raise input_error(out, "holds something other than these ablations", "name another folder with --out")
-    held = _HeldOut.of(asked)
-    rows = [held.of_teacher()]
-    for encoder in asked.encoders:
-        for seed in asked.seeds:
-            course = replace(asked.task.course, seed=seed)
-            task = replace(asked.task, encoder=encoder, course=course)
-            rows += _rows(task, held, out / _label(encoder, seed))
+    held_out = _HeldOut.of(plan)
+    rows = [held_out.of_teacher()]
+    for encoder in plan.encoders:
+        for seed in plan.seeds:
+            schedule = replace(plan.task.schedule, seed=seed)
+            task = replace(plan.task, encoder=encoder, schedule=schedule)
+            rows += _rows(task, held_out, out / _label(encoder, seed))
     paper = tuple(read_yaml(data_folder("release") / "paper_ablations.yaml", "paper_ablations"))
-    told: dict[str, Any] = {
-        "teacher": asked.task.teacher,
-        "encoders": [Path(one).name for one in asked.encoders],
-        "seeds": list(asked.seeds),
-    }
-    told |= {"alpha": asked.alpha, **{name: one for name, one in asked.task.course.settings().items() if name not in ("seed", "objective")}}
-    made = Provenance.of(asked.task.release, (held.split,), files=map(file_of, [asked.ratings] if asked.ratings else []), **told)
-    found = Ablation(out, held.split, len(held.rated), tuple(rows), paper, provenance=made)
+    settings = {name: value for name, value in plan.task.schedule.settings().items() if name not in ("seed", "objective")}
+    encoders = [Path(path).name for path in plan.encoders]
+    settings = {"teacher": plan.task.teacher, "encoders": encoders, "seeds": list(plan.seeds), "alpha": plan.alpha, **settings}
+    provenance = Provenance.of(plan.task.release, (held_out.split,), files=map(file_of, [plan.ratings] if plan.ratings else []), **settings)
+    result = Ablation(out, held_out.split, len(held_out.rated), tuple(rows), paper, provenance=provenance)
     out.mkdir(parents=True, exist_ok=True)
-    write_whole(out / ABLATION, json_text(found.to_json()) + "\n")
-    return found
+    write_whole(out / ABLATION, json_text(result.to_json()) + "\n")
+    return result
 
 
 def _label(encoder: str, seed: int) -> str:
     return f"{Path(encoder).name}-seed-{seed}"
 
 
-def _rows(task: TrainingTask, held: _HeldOut, folder: Path) -> Iterator[Row]:
-    """The rows of one encoder and seed; drops are from its full students."""
+def _rows(task: TrainingTask, held_out: _HeldOut, folder: Path) -> Iterator[Row]:
+    """Yields the rows of one encoder and seed; drops are relative to its full students."""
     full: Mapping[str, Array] | None = None
     for number, (name, change) in enumerate(TRAINED.items(), 1):
-        own, place = replace(task, course=replace(task.course, **change)), folder / name.replace(" ", "-")
+        own, place = replace(task, schedule=replace(task.schedule, **change)), folder / name.replace(" ", "-")
         if not _is_trained(own, place):
             stage(f"training {name}, {number} of {len(TRAINED)}")
             train(own, "students", place)
         stage(f"measuring {name}, {number} of {len(TRAINED)}")
-        scores = held.scores(place)
+        scores = held_out.scores(place)
         full = full or scores
-        about = Path(task.encoder).name, task.course.seed
-        yield Row(name, *about, held.figures(scores, full))
+        about = Path(task.encoder).name, task.schedule.seed
+        yield Row(name, *about, held_out.figures(scores, full))
         for row, part in WITHOUT.items() if name == FULL else ():
-            found = held.figures({**scores, SCORE: scores[part]}, full)
+            figures = held_out.figures({**scores, SCORE: scores[part]}, full)
             # Of the parts themselves there is nothing new.
-            yield Row(
-                row, *about, {key: one for key, one in found.items() if key.partition(":")[0] not in (FLOW, CONTENT, TOGETHER, WITHIN)}
-            )
+            yield Row(row, *about, {key: figures[key] for key in figures if key.partition(":")[0] not in (FLOW, CONTENT, TOGETHER, WITHIN)})
 
 
 def _is_trained(task: TrainingTask, folder: Path) -> bool:
-    """Whether a folder holds what this task would give: the same settings, data and measured files."""
+    """Returns whether a folder holds the result of this task: equal settings, data and measured files."""
     try:
         config = read_model(str(folder)).config
     except InputError:
         return False
-    settings, rows = settings_of(task)
+    settings, rows = read_settings(task)
     same = (config["settings"], config["release"]["rows"], config["splits"]) == (settings, rows, list(task.splits))
-    measured: dict[str, str] = read_json(folder / WORTH, None, "train the model again")["data"]
+    measured: dict[str, str] = read_json(folder / METRICS, None, "train the model again")["data"]
     files = {name: task.release / name for name in measured}
     return same and all(path.is_file() and digest_file(path) == measured[name] for name, path in files.items())
 
 
 @dataclass(frozen=True)
 class _HeldOut:
-    """What students are held against: texts of a split with the teacher's values, and with what people gave them."""
+    """Held-out texts with the teacher's values and human ratings."""
 
     release: Path
     split: str
@@ -178,23 +171,23 @@ class _HeldOut:
     rated: Mapping[Text, tuple[float | None, ...]]
     people: Mapping[Text, float]
     criterion: str
-    reckoning: Estimator
+    estimator: Estimator
 
     @classmethod
-    def of(cls, asked: Asked) -> _HeldOut:
-        """That of the test split, or else of validation, by whatever of it the teacher annotated."""
-        task, problem = asked.task, None
-        for split in [one for one in HELD if one not in task.splits]:
+    def of(cls, plan: AblationPlan) -> _HeldOut:
+        """Returns the test split, or else validation, if the teacher annotated it."""
+        task, problem = plan.task, None
+        for split in [split for split in HELD if split not in task.splits]:
             try:
                 rated = rated_by_teacher(replace(task, splits=(split,)))
             except InputError as error:
                 problem = error
                 continue
-            people = mean_ratings(task.release, asked.ratings, (split,)) if asked.ratings else None
-            signed = signature_line(teacher=task.teacher, split=split, alpha=asked.alpha, flow=task.course.flow)
+            people = mean_ratings(task.release, plan.ratings, (split,)) if plan.ratings else None
+            signed = signature_line(teacher=task.teacher, split=split, alpha=plan.alpha, flow=task.schedule.flow)
             chance = chance_of(read_manifest(task.release))
-            given, criterion = (people.given, people.criterion) if people else ({}, "")
-            return cls(task.release, split, asked.alpha, rated, given, criterion, Estimator(signed, chance))
+            ratings, criterion = (people.scores, people.criterion) if people else ({}, "")
+            return cls(task.release, split, plan.alpha, rated, ratings, criterion, Estimator(signed, chance))
         raise problem or input_error("--ablate", "no split is left out of training", "train on fewer splits with --split")
 
     @cached_property
@@ -203,95 +196,97 @@ class _HeldOut:
         return sorted({*self.rated, *self.people})
 
     def scores(self, folder: Path) -> dict[str, Array]:
-        """What students give each text, by part and as a score."""
+        """Returns the scores of students by part, and combined."""
         texts = self._texts
-        contexts, replies = zip(*(texts[one] for one in self.keys), strict=True)
-        found = scorer_of(read_model(str(folder))).parts(Segments(replies, (), contexts))
-        parts: dict[str, Array] = {name: np.round(one, 4).astype(np.float64) for name, one in found.items()}
+        contexts, replies = zip(*(texts[key] for key in self.keys), strict=True)
+        parts_of_scorer = scorer_of(read_model(str(folder))).parts(Segments(replies, (), contexts))
+        parts: dict[str, Array] = {name: np.round(values, 4).astype(np.float64) for name, values in parts_of_scorer.items()}
         return {**parts, SCORE: self._mixed(parts)}
 
     def _mixed(self, parts: Mapping[str, Array]) -> Array:
-        found: Array = np.round(self.alpha * parts[FLOW] + (1 - self.alpha) * parts[CONTENT], 6)
-        return found
+        mixed: Array = np.round(self.alpha * parts[FLOW] + (1 - self.alpha) * parts[CONTENT], 6)
+        return mixed
 
     @cached_property
     def _texts(self) -> dict[Text, tuple[Context, str]]:
-        found, wanted = dict[Text, tuple[Context, str]](), set(self.keys)
+        texts, keys = dict[Text, tuple[Context, str]](), set(self.keys)
         for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
             corpus = read_corpus(self.release, config, variants, contexts=True, splits=(self.split,))
             columns = {REFERENCE: corpus.references, **corpus.variants}
             for row, pair in enumerate(corpus.pair_ids):
-                found |= {(pair, name): (corpus.contexts[row], some[row]) for name, some in columns.items() if (pair, name) in wanted}
-        return found
+                texts |= {(pair, name): (corpus.contexts[row], some[row]) for name, some in columns.items() if (pair, name) in keys}
+        return texts
 
     @cached_property
     def teacher(self) -> dict[str, Array]:
-        """What the teacher gives each text, NaN where it said nothing."""
+        """The teacher's values of each text, NaN without one."""
         nothing = (None,) * len(PARTS)
-        values = np.array([self.rated.get(one, nothing) for one in self.keys], dtype=np.float64)
+        values = np.array([self.rated.get(key, nothing) for key in self.keys], dtype=np.float64)
         parts = {name: values[:, place] for place, name in enumerate(PARTS)}
         return {**parts, SCORE: self._mixed(parts)}
 
     def of_teacher(self) -> Row:
-        """The teacher's own figures."""
+        """Returns the row of the teacher's own figures."""
         return Row(TEACHER, None, None, {**self._own(self.teacher), **self._with_people(self.teacher, None)})
 
     def figures(self, scores: Mapping[str, Array], full: Mapping[str, Array]) -> dict[str, Estimate]:
-        """All figures of students: with the teacher by part and as a score, their own, and with people beside the full ones."""
-        found = dict[str, Estimate]()
+        """Returns all figures of students: agreement with the teacher, their own, and with people beside the full students."""
+        figures = dict[str, Estimate]()
         for name in (FLOW, CONTENT, SCORE):
             known = ~np.isnan(self.teacher[name])
-            names, one, other = self._names(known), scores[name][known], self.teacher[name][known]
-            found[f"{name}: r"] = self.reckoning.correlation(one, other, names, of=f"{name},teacher")
-            found[f"{name}: rho"] = self.reckoning.correlation(one, other, names, ranks=True, of=f"{name},teacher")
-            gap = np.abs(one - other).tolist()
-            found[f"{name}: mean error"] = self.reckoning.shares({"": gap}, names, mean=f"absolute-error,{name},teacher")[""]
-        return {**found, **self._own(scores), **self._with_people(scores, full)}
+            names, ours, theirs = self._names(known), scores[name][known], self.teacher[name][known]
+            figures[f"{name}: r"] = self.estimator.correlation(ours, theirs, names, of=f"{name},teacher")
+            figures[f"{name}: rho"] = self.estimator.correlation(ours, theirs, names, ranks=True, of=f"{name},teacher")
+            gap = np.abs(ours - theirs).tolist()
+            figures[f"{name}: mean error"] = self.estimator.shares({"": gap}, names, mean=f"absolute-error,{name},teacher")[""]
+        return {**figures, **self._own(scores), **self._with_people(scores, full)}
 
     def _own(self, scores: Mapping[str, Array]) -> dict[str, Estimate]:
-        """The accuracy at equal closeness where the teacher rated all four cells, and how flow and content go together."""
+        """Returns the accuracy at equal closeness where the teacher rated all four cells, and the correlation of flow and content."""
         whole = ~np.isnan(self.teacher[SCORE])
-        place = {one: row for row, one in enumerate(self.keys) if whole[row]}
-        pairs = [pair for pair in dict.fromkeys(name for name, _ in self.keys) if all((pair, one) in place for one in CELLS)]
+        place = {key: row for row, key in enumerate(self.keys) if whole[row]}
+        pairs = [pair for pair in dict.fromkeys(name for name, _ in self.keys) if all((pair, cell) in place for cell in CELLS)]
         duels = [(pair, kind, cold) for pair in pairs for kind, cold in (NEAR, FAR)]
-        kind, cold = (scores[SCORE][[place[one[0], one[side]] for one in duels]] if duels else np.zeros(0) for side in (1, 2))
+        kind, cold = (scores[SCORE][[place[duel[0], duel[side]] for duel in duels]] if duels else np.zeros(0) for side in (1, 2))
         names, won = [pair for pair, _, _ in duels], wins(kind, cold).tolist()
         known = whole & ~np.isnan(scores[FLOW]) & ~np.isnan(scores[CONTENT])
         variants = [self.keys[row][1] for row in np.flatnonzero(known)]
         flow, content = (_centred(scores[name][known], variants) for name in (FLOW, CONTENT))
-        told = self._names(known)
+        names_of_known = self._names(known)
         return {
-            "accuracy": self.reckoning.shares({"": won}, names, right="kind-over-cold,ties-half", duels="near,far")[""],
-            TOGETHER: self.reckoning.correlation(scores[FLOW][known], scores[CONTENT][known], told, of="flow,content"),
-            WITHIN: self.reckoning.correlation(flow, content, told, of="flow,content,less-means-of-variants"),
+            "accuracy": self.estimator.shares({"": won}, names, right="kind-over-cold,ties-half", duels="near,far")[""],
+            TOGETHER: self.estimator.correlation(scores[FLOW][known], scores[CONTENT][known], names_of_known, of="flow,content"),
+            WITHIN: self.estimator.correlation(flow, content, names_of_known, of="flow,content,less-means-of-variants"),
         }
 
     def _with_people(self, scores: Mapping[str, Array], full: Mapping[str, Array] | None) -> dict[str, Estimate]:
-        """The correlation with people, and by how much of the full students' it is lower, over the same draws (Table 6)."""
+        """Returns the correlation with people, and its drop from the full students over the same draws (Table 6)."""
         if not self.people:
             return {}
-        given = np.array([self.people.get(one, np.nan) for one in self.keys])
-        known = ~(np.isnan(given) | np.isnan(scores[SCORE]))
-        names, found = self._names(known), dict[str, Estimate]()
+        ratings = np.array([self.people.get(key, np.nan) for key in self.keys])
+        known = ~(np.isnan(ratings) | np.isnan(scores[SCORE]))
+        names, figures = self._names(known), dict[str, Estimate]()
         for name, ranks in (("r", False), ("rho", True)):
             of = f"score,people,{self.criterion}"
-            values, line = self.reckoning.correlated(scores[SCORE][known], given[known], names, ranks=ranks, of=of)
-            found[f"people: {name}"] = Estimate.of_resamples(
+            values, line = self.estimator.correlated(scores[SCORE][known], ratings[known], names, ranks=ranks, of=of)
+            figures[f"people: {name}"] = Estimate.of_resamples(
                 values, len(names), "in common", "one of the two is the same for all items", line
             )
             if full is not None:
-                whole, _ = self.reckoning.correlated(full[SCORE][known], given[known], names, ranks=ranks, of=of)
+                whole, _ = self.estimator.correlated(full[SCORE][known], ratings[known], names, ranks=ranks, of=of)
                 with np.errstate(divide="ignore", invalid="ignore"):
                     drop = (whole - values) / whole
-                found[f"drop in {name}"] = Estimate.of_resamples(drop, len(names), "in common", "not defined", f"{line}|drop:share-of-full")
-        return found
+                figures[f"drop in {name}"] = Estimate.of_resamples(
+                    drop, len(names), "in common", "not defined", f"{line}|drop:share-of-full"
+                )
+        return figures
 
     def _names(self, known: Any) -> list[str]:
         return [name for (name, _), is_known in zip(self.keys, known, strict=True) if is_known]
 
 
 def _centred(values: Array, variants: Sequence[str]) -> Array:
-    """Values less the mean of their variant."""
+    """Returns values less the mean of their variant."""
     groups = np.unique(variants, return_inverse=True)[1]
-    found: Array = values - (np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))[groups] if len(values) else values
-    return found
+    centred: Array = values - (np.bincount(groups, values) / np.maximum(np.bincount(groups), 1))[groups] if len(values) else values
+    return centred

@@ -1,4 +1,4 @@
-"""Lessons of students: single texts with what a teacher says of them, and two replies to the same turn of which one is better."""
+"""Training examples of students: texts rated by a teacher, and pairs of replies of which one is better."""
 
 from __future__ import annotations
 
@@ -20,7 +20,17 @@ from empathy_eval.design.dataset import file_of
 from empathy_eval.design.taxonomy import load_taxonomy, strategy_flow
 from empathy_eval.metrics.empathy_score.students import conversation_text
 from empathy_eval.metrics.protocol import ROLES, Context, context_of
-from empathy_eval.training.task import BOTH, RANKING, REFERENCE, REGRESSION, STRATEGY, ReleaseData, ReleaseReader, TrainingTask, batches_of
+from empathy_eval.training.task import (
+    BOTH,
+    RANKING,
+    REFERENCE,
+    REGRESSION,
+    STRATEGY,
+    ReleaseData,
+    ReleaseReader,
+    TrainingTask,
+    read_batches,
+)
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
 SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
@@ -29,7 +39,7 @@ NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", re.IGNORECASE | re.ASC
 
 @dataclass(frozen=True)
 class LabelledReply:
-    """A reply in its conversation with a label from 0 to 1, more being better, its source and the licence of that."""
+    """A reply in its conversation with a label from 0 to 1 (higher is better), its source and licence."""
 
     context: Context
     reply: str
@@ -39,14 +49,14 @@ class LabelledReply:
 
 
 def read_labelled(paths: Sequence[Path]) -> list[LabelledReply]:
-    """The rows of such files.
+    """Reads the rows of CSV files of labelled data.
 
     Raises:
         InputError: if a file cannot be read, lacks a column, or holds a row that breaks the schema; all problems at once.
     """
-    found = [one for path in paths for one in _of_file(path)]
-    refuse([one for one in found if isinstance(one, Problem)])
-    return [one for one in found if isinstance(one, LabelledReply)]
+    problems_found = [text for path in paths for text in _of_file(path)]
+    refuse([text for text in problems_found if isinstance(text, Problem)])
+    return [text for text in problems_found if isinstance(text, LabelledReply)]
 
 
 def _of_file(path: Path) -> Iterator[LabelledReply | Problem]:
@@ -62,12 +72,12 @@ def _of_file(path: Path) -> Iterator[LabelledReply | Problem]:
             yield Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}")
             continue
         texts = dict(zip(head, cells, strict=True))
-        said, label = _messages(texts["context"]), label_of(texts["label"])
-        row = {**texts, "context": said, "label": label}
+        labels, label = _messages(texts["context"]), label_of(texts["label"])
+        row = {**texts, "context": labels, "label": label}
         wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled", by_hand=True)]
         yield from wrong
         if not wrong:
-            context = turns_of(said) if isinstance(said, str) else context_of(said)
+            context = turns_of(labels) if isinstance(labels, str) else context_of(labels)
             yield LabelledReply(context, texts["reply"], float(label), texts["source"], texts["licence"])
     if not any_row:
         yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
@@ -82,14 +92,14 @@ def _messages(cell: str) -> str | list[Any]:
 
 
 def turns_of(text: str) -> Context:
-    """The turns of a context: a line that begins with ``seeker:`` or ``helper:`` begins a turn; what stands before is the seeker's.
+    """Returns the turns of a context: a line with ``seeker:`` or ``helper:`` begins a turn; lines before are the seeker's.
 
     ``user:`` and ``assistant:`` stand for the two as well.
     """
     turns = list[dict[str, str]]()
     for line in text.strip().splitlines():
-        if found := SPEAKER.match(line):
-            turns.append({"role": ROLES[found[1].lower()], "text": line[found.end() :]})
+        if opening := SPEAKER.match(line):
+            turns.append({"role": ROLES[opening[1].lower()], "text": line[opening.end() :]})
         elif turns:
             turns[-1]["text"] += f"\n{line}"
         else:
@@ -98,21 +108,21 @@ def turns_of(text: str) -> Context:
 
 
 def label_of(text: str) -> str | float:
-    """The number that a cell holds, or what it holds instead."""
+    """Returns the number in a cell, or its content."""
     return float(text) if NUMBER.fullmatch(text.strip()) else text
 
 
 def sources_of(rows: Sequence[LabelledReply]) -> tuple[dict[str, str], ...]:
-    """The sources of rows with their licences, each once.
+    """Returns the sources of rows with their licences, each once.
 
     Raises:
         InputError: if a source is under two licences.
     """
-    found = sorted({(row.source, row.licence) for row in rows})
-    for (one, licence), (other, another) in zip(found, found[1:], strict=False):
-        if one == other:
-            raise input_error("--also", f'"{one}" is under "{licence}" and "{another}"', "name a source apart for each licence")
-    return tuple({"name": source, "licence": licence} for source, licence in found)
+    sources = sorted({(row.source, row.licence) for row in rows})
+    for (source, licence), (other, another) in zip(sources, sources[1:], strict=False):
+        if source == other:
+            raise input_error("--also", f'"{source}" is under "{licence}" and "{another}"', "name a source apart for each licence")
+    return tuple({"name": source, "licence": licence} for source, licence in sources)
 
 
 RUBRIC = "teacher"
@@ -123,7 +133,7 @@ TEXTS = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CONTROLS}
 
 @dataclass(frozen=True, order=True)
 class RatedText:
-    """A reply in its context, and by part what it should be rated, None where nobody said."""
+    """A text in its context with its target by part, None where it has none."""
 
     context: str
     reply: str
@@ -132,7 +142,7 @@ class RatedText:
 
 @dataclass(frozen=True, order=True)
 class PreferencePair:
-    """Two replies to the same context, the better one first, and by part whether that is known of it."""
+    """Two replies to the same context, the better one first, and by part whether the preference holds."""
 
     context: str
     winner: str
@@ -142,7 +152,7 @@ class PreferencePair:
 
 @dataclass(frozen=True)
 class TrainingExamples:
-    """All lessons, each kind in one order whatever the order of rows, the parts that they teach, and what they are made of."""
+    """All examples of a training in a fixed order, the parts that they teach, and their sources."""
 
     singles: Sequence[RatedText]
     pairs: Sequence[PreferencePair]
@@ -153,75 +163,75 @@ class TrainingExamples:
 
     def texts(self) -> Iterator[str]:
         """All replies, some more than once."""
-        yield from (one.reply for one in self.singles)
+        yield from (single.reply for single in self.singles)
         for pair in self.pairs:
             yield from (pair.winner, pair.loser)
 
 
-def lessons_of(task: TrainingTask) -> TrainingExamples:
-    """The lessons of a task.
+def build_examples(task: TrainingTask) -> TrainingExamples:
+    """Builds the examples of a task.
 
     Raises:
         InputError: if the release has nothing of the teacher or no such pairs, a file is damaged, or nothing is left to teach.
     """
-    if task.also and task.course.objective == RANKING:
+    if task.also and task.schedule.objective == RANKING:
         raise input_error("--also", "does not apply to the objective ranking", "leave it out, or use another --objective")
-    if task.course.flow == STRATEGY and task.teacher is None:
+    if task.schedule.flow == STRATEGY and task.teacher is None:
         raise input_error("--flow", f'"{STRATEGY}" needs the strategies that a teacher named', "name one with --teacher, or leave it out")
-    singles, pairs, seen = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
+    singles, pairs, reader = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
     nothing = (None,) * (len(parts) - 1)
     singles += [RatedText(conversation_text(row.context), row.reply, (row.label, *nothing)) for row in also]
-    singles = [] if task.course.objective == RANKING else singles
-    pairs = [] if task.course.objective == REGRESSION else pairs
+    singles = [] if task.schedule.objective == RANKING else singles
+    pairs = [] if task.schedule.objective == REGRESSION else pairs
     if not singles and not pairs:
-        lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.course.objective]
+        lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.schedule.objective]
         fix = "name a teacher with --teacher, labelled data with --also, or another --objective"
         raise input_error(task.release, f"has no {lacks} in {', '.join(task.splits)}", fix)
     read = ReleaseReader(task.release)
     read.take("also", [vars(row) | {"context": list(row.context)} for row in also])
     made_of = {"singles": len(singles), "pairs": len(pairs), **({"also": {"rows": len(also), "sha256": read.data.rows}} if also else {})}
-    singles.sort(key=lambda one: (one.context, one.reply, [-1.0 if target is None else target for target in one.targets]))
-    return TrainingExamples(singles, sorted(pairs), parts, seen.data, sources_of(also), made_of)
+    singles.sort(key=lambda example: (example.context, example.reply, [-1.0 if target is None else target for target in example.targets]))
+    return TrainingExamples(singles, sorted(pairs), parts, reader.data, sources_of(also), made_of)
 
 
 def _of_contrasts(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
-    """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
-    seen, pairs = ReleaseReader(task.release), list[PreferencePair]()
-    for batch in batches_of(task, seen):
+    """Returns examples of contrasts. Without a teacher a near-copy keeps the purpose of the turn, so they teach content alone."""
+    reader, pairs = ReleaseReader(task.release), list[PreferencePair]()
+    for batch in read_batches(task, reader):
         contexts = map(conversation_text, batch.winners.contexts)
         pairs += [PreferencePair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
-    return [], pairs, seen
+    return [], pairs, reader
 
 
 def _of_teacher(task: TrainingTask) -> tuple[list[RatedText], list[PreferencePair], ReleaseReader]:
-    """What the teacher said of single texts, and which of two it preferred, whatever the order they were shown in."""
-    seen = ReleaseReader(task.release)
-    rated = _rated(task, seen)
-    preferred = list(_preferred(task, seen))
-    contexts, texts = _texts(task, {name for name, _ in rated} | {name for name, _, _ in preferred}, seen)
-    missing = [one for one in [*rated, *((name, variant) for name, *both in preferred for variant in both)] if one not in texts]
+    """Returns the teacher's ratings of texts, and its preferences that hold in both orders."""
+    reader = ReleaseReader(task.release)
+    rated = _rated(task, reader)
+    preferred = list(_preferred(task, reader))
+    contexts, texts = _texts(task, {name for name, _ in rated} | {name for name, _, _ in preferred}, reader)
+    missing = [text for text in [*rated, *((name, variant) for name, *both in preferred for variant in both)] if text not in texts]
     if missing:
         raise input_error(task.release, f'has annotations of "{missing[0][1]}" of {missing[0][0]}, but no such text', WHOLE)
-    singles = [RatedText(contexts[one[0]], texts[one], values) for one, values in rated.items()]
+    singles = [RatedText(contexts[text[0]], texts[text], values) for text, values in rated.items()]
     pairs = [
         PreferencePair(contexts[name], texts[name, winner], texts[name, loser], agreed)
         for name, winner, loser in preferred
         if any(agreed := _agreed(rated.get((name, winner)), rated.get((name, loser))))
     ]
-    return singles, pairs, seen
+    return singles, pairs, reader
 
 
 def _agreed(winner: tuple[float | None, ...] | None, loser: tuple[float | None, ...] | None) -> tuple[bool, ...]:
-    """By part whether the teacher's own values do not speak against what it preferred."""
+    """Returns by part whether the teacher's own values do not contradict its preference."""
     if winner is None or loser is None:
         return (False,) * len(PARTS)
-    return tuple(one is not None and other is not None and one >= other for one, other in zip(winner, loser, strict=True))
+    return tuple(value is not None and other is not None and value >= other for value, other in zip(winner, loser, strict=True))
 
 
 def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]:
-    """By text what the teacher said of the parts, ``PARTS``, in the splits of a task.
+    """Returns the teacher's values of the parts, ``PARTS``, by text in the splits of a task.
 
     Raises:
         InputError: if it said nothing.
@@ -229,8 +239,8 @@ def rated_by_teacher(task: TrainingTask) -> dict[Text, tuple[float | None, ...]]
     return _rated(task, ReleaseReader(task.release))
 
 
-def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
-    """By text the mean over samples of what the teacher said, part by part.
+def _rated(task: TrainingTask, reader: ReleaseReader) -> dict[Text, tuple[float | None, ...]]:
+    """Returns by text the mean of the teacher's values over samples, part by part.
 
     Raises:
         InputError: if it said nothing.
@@ -238,10 +248,10 @@ def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | 
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     teachers = set[str]()
     names = ("pair_id", "variant", "teacher", "rubric", "criterion", "sample", "value")
-    for rows in _annotated(task, seen, "annotations", names):
+    for rows in _annotated(task, reader, "annotations", names):
         teachers |= {row["teacher"] for row in rows if row["rubric"] == RUBRIC}
         own = [row for row in rows if (row["teacher"], row["rubric"]) == (task.teacher, RUBRIC) and row["criterion"] in PARTS]
-        seen.take("annotations", own)
+        reader.take("annotations", own)
         for row in own:
             if not 0 <= row["value"] <= 1:
                 raise input_error(task.release, f"has the value {row['value']} of {row['criterion']}, which is not from 0 to 1", WHOLE)
@@ -250,26 +260,26 @@ def _rated(task: TrainingTask, seen: ReleaseReader) -> dict[Text, tuple[float | 
         known = ", ".join(sorted(teachers)) or f"none: annotate it with --rubric {RUBRIC}, and release it with --annotations"
         what = f'has no annotations of "{task.teacher}" by the rubric "{RUBRIC}" in {", ".join(task.splits)}'
         raise input_error(task.release, what, f"name one who rated it: {known}")
-    if task.course.flow == STRATEGY:
-        values = {one: some for one, some in values.items() if one[2] != FLOW} | _flow_by_strategy(task, seen)
+    if task.schedule.flow == STRATEGY:
+        values = {value: some for value, some in values.items() if value[2] != FLOW} | _flow_by_strategy(task, reader)
     rated = sorted({(name, variant) for name, variant, _ in values})
     # A sum of sorted values is the same in any order of rows.
-    return {one: tuple(fmean(sorted(values[(*one, part)])) if (*one, part) in values else None for part in PARTS) for one in rated}
+    return {value: tuple(fmean(sorted(values[(*value, part)])) if (*value, part) in values else None for part in PARTS) for value in rated}
 
 
-def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str, str, str], list[float]]:
-    """By text what the strategy is worth that the teacher says it uses, a value a sample.
+def _flow_by_strategy(task: TrainingTask, reader: ReleaseReader) -> dict[tuple[str, str, str], list[float]]:
+    """Returns by text the validity of the strategies that the teacher names, one value per sample.
 
     Raises:
         InputError: if it named none, did so by several rubrics, or named what there is not.
     """
-    places = {one.name: place for place, one in enumerate(load_taxonomy().strategies)}
+    places = {strategy.name: place for place, strategy in enumerate(load_taxonomy().strategies)}
     values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     rubrics = set[str]()
-    for rows in _annotated(task, seen, "strategies", ("pair_id", "teacher", "rubric", "sample", "ideal", "variant", "named")):
+    for rows in _annotated(task, reader, "strategies", ("pair_id", "teacher", "rubric", "sample", "ideal", "variant", "named")):
         own = [row for row in rows if row["teacher"] == task.teacher]
         rubrics |= {row["rubric"] for row in own}
-        seen.take("strategies", own)
+        reader.take("strategies", own)
         for row in own:
             try:
                 values[row["pair_id"], row["variant"], FLOW].append(float(strategy_flow(row["ideal"], places[row["named"]])[0]))
@@ -282,17 +292,17 @@ def _flow_by_strategy(task: TrainingTask, seen: ReleaseReader) -> dict[tuple[str
     return values
 
 
-def _preferred(task: TrainingTask, seen: ReleaseReader) -> Iterator[tuple[str, str, str]]:
-    """(pair, winner, loser) of each comparison whose winner was the same in both orders."""
+def _preferred(task: TrainingTask, reader: ReleaseReader) -> Iterator[tuple[str, str, str]]:
+    """Yields (pair, winner, loser) of each comparison with the same winner in both orders."""
     names = ("pair_id", "variant_1", "variant_2", "teacher", "rubric", "sample", "consistent", "winner")
     rubrics = set[str]()
-    for rows in _annotated(task, seen, "comparisons", names, "winner"):
+    for rows in _annotated(task, reader, "comparisons", names, "winner"):
         own = [row for row in rows if row["teacher"] == task.teacher and row["consistent"] and row["winner"] is not None]
         rubrics |= {row["rubric"] for row in own}
         if len(rubrics) > 1:
             what = f'has comparisons of "{task.teacher}" by several rubrics: {", ".join(sorted(rubrics))}'
             raise input_error(task.release, what, "release it with the comparisons of one rubric")
-        seen.take("comparisons", own)
+        reader.take("comparisons", own)
         for row in own:
             both = {row["variant_1"], row["variant_2"]}
             if row["winner"] not in both or len(both) != 2:
@@ -301,21 +311,21 @@ def _preferred(task: TrainingTask, seen: ReleaseReader) -> Iterator[tuple[str, s
 
 
 def _annotated(
-    task: TrainingTask, seen: ReleaseReader, config: str, names: Sequence[str], empty: str = ""
+    task: TrainingTask, reader: ReleaseReader, config: str, names: Sequence[str], empty: str = ""
 ) -> Iterator[list[dict[str, Any]]]:
     for split in task.splits:
         if file_of(task.release, config, split).is_file():
-            yield from seen.rows_of(config, split, names, empty)
+            yield from reader.rows_of(config, split, names, empty)
 
 
-def _texts(task: TrainingTask, wanted: set[str], seen: ReleaseReader) -> tuple[dict[str, str], dict[Text, str]]:
-    """By pair its context, and by pair and variant the text."""
+def _texts(task: TrainingTask, pair_ids: set[str], reader: ReleaseReader) -> tuple[dict[str, str], dict[Text, str]]:
+    """Returns contexts by pair, and texts by pair and variant."""
     contexts, texts = dict[str, str](), dict[Text, str]()
     for config, variants in TEXTS.items():
         for split in task.splits:
-            for rows in seen.rows_of(config, split, ("pair_id", "context", *variants)):
-                own = [row for row in rows if row["pair_id"] in wanted]
-                seen.take(config, own)
+            for rows in reader.rows_of(config, split, ("pair_id", "context", *variants)):
+                own = [row for row in rows if row["pair_id"] in pair_ids]
+                reader.take(config, own)
                 task.progress(len(own))
                 for row in own:
                     contexts[row["pair_id"]] = conversation_text(row["context"])

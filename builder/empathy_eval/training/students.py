@@ -1,6 +1,6 @@
-"""The kind ``students``: encoders that are fine-tuned to say what a teacher said, or, without one, which of two replies is better.
+"""The kind ``students``: encoders fine-tuned to a teacher's ratings or, without a teacher, to preferences between replies.
 
-They are taught in the steps of a course, each a batch of lessons, with checkpoints between them and an end when nothing gets better.
+They are student in the steps of a schedule, each a batch of lessons, with checkpoints between them and an end when nothing gets better.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from empathy_eval.design.dataset import column, files_of
 from empathy_eval.metrics.bertscore import TOKENS, batches, device, places_of
 from empathy_eval.metrics.empathy_score.encoders import TOKENIZER as OF_ENCODER
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
-from empathy_eval.metrics.empathy_score.model_folder import ENCODER, TOKENIZER
+from empathy_eval.metrics.empathy_score.model import ENCODER, TOKENIZER
 from empathy_eval.metrics.empathy_score.students import (
     Ids,
     NetworkDesign,
@@ -39,7 +39,7 @@ from empathy_eval.metrics.empathy_score.students import (
     require_packages,
     scored,
 )
-from empathy_eval.training.examples import PreferencePair, RatedText, TrainingExamples, lessons_of
+from empathy_eval.training.examples import PreferencePair, RatedText, TrainingExamples, build_examples
 from empathy_eval.training.task import (
     BOTH,
     EQUAL_CLOSENESS,
@@ -49,8 +49,8 @@ from empathy_eval.training.task import (
     TrainedArrays,
     TrainingSchedule,
     TrainingTask,
-    batches_of,
-    hashes,
+    hash_files,
+    read_batches,
 )
 
 if TYPE_CHECKING:
@@ -62,13 +62,13 @@ STATE = "state.safetensors"
 
 
 class Checkpoint:
-    """The checkpoints of one training; those of another, with other settings or data, are passed over. Without a folder there are none."""
+    """The checkpoints of one training; those of other settings or data are ignored. Without a folder there are none."""
 
     def __init__(self, folder: Path | None, key: str) -> None:
         self._folder, self._key = folder, key
 
     def load(self) -> tuple[dict[str, Any], dict[str, Any]] | None:
-        """(where it stood, tensors) of the last one; None if there is none of this training."""
+        """Returns (state, tensors) of the last checkpoint; None if there is none of this training."""
         from safetensors import SafetensorError, safe_open
 
         if self._folder is None or not (self._folder / STATE).is_file():
@@ -83,7 +83,7 @@ class Checkpoint:
             return None
 
     def save(self, state: dict[str, Any], tensors: dict[str, Any]) -> None:
-        """Keeps where it stands; those weights that are neither the last nor the best are let go."""
+        """Saves the state; deletes weights that are neither the last nor the best."""
         if self._folder is not None:
             _write(self._folder / STATE, tensors, {"state": json.dumps({**state, "key": self._key})})
             for path in self._folder.glob("best-*.safetensors"):
@@ -91,23 +91,23 @@ class Checkpoint:
                     path.unlink()
 
     def keep_best(self, epoch: int, weights: dict[str, Any]) -> None:
-        """Keeps the weights after an epoch; they count once a state says so."""
+        """Saves the weights after an epoch; they are used once a state names it as the best."""
         if self._folder is not None:
             _write(self._folder / _best(epoch), weights, {"key": self._key})
 
     def best(self, epoch: int) -> dict[str, Any]:
-        """The weights after that epoch."""
+        """Returns the weights after that epoch."""
         from safetensors.torch import load_file
 
-        found: dict[str, Any] = load_file((self._folder or Path()) / _best(epoch))
-        return found
+        weights: dict[str, Any] = load_file((self._folder or Path()) / _best(epoch))
+        return weights
 
 
 def _write(path: Path, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
     from safetensors.torch import save_file
 
     with whole_file(path) as partial:
-        save_file({key: one.contiguous() for key, one in tensors.items()}, partial, metadata)
+        save_file({key: tensor.contiguous() for key, tensor in tensors.items()}, partial, metadata)
 
 
 def _best(epoch: int | None) -> str:
@@ -115,50 +115,50 @@ def _best(epoch: int | None) -> str:
 
 
 def regression(scores: Tensor, targets: Tensor) -> Tensor:
-    """The squared distance of each score to what the teacher says."""
+    """Returns the squared error of each score."""
     return (scores - targets) ** 2
 
 
 def ranking(winners: Tensor, losers: Tensor, margin: float) -> Tensor:
-    """By pair what the winner lacks to lead by the margin; 0, and nothing to learn, where it does."""
+    """Returns by pair the hinge loss: what the winner lacks to lead by the margin."""
     return (margin - winners + losers).clamp(min=0)
 
 
 def combined(regressed: Tensor, ranked: Tensor, weight: float) -> Tensor:
-    """Both losses as one."""
+    """Returns the sum of both losses, that of pairs weighted."""
     return regressed + weight * ranked
 
 
 PLACES = 6
-# What a network is worth after an epoch, more being better; None where nothing can be said.
-Worth = Callable[[], float | None]
+# The quality of a network after an epoch, higher is better; None where it is not known.
+Quality = Callable[[], float | None]
 
 
 @dataclass
 class TrainingRecord:
-    """What happened so far: by step its losses, by epoch what it was worth, and the best epoch, from 0."""
+    """Record of a training: losses by step, accuracy by epoch, and the best epoch, from 0."""
 
     losses: dict[str, list[float]] = field(default_factory=dict)
-    worth: list[float | None] = field(default_factory=list)
+    accuracies: list[float | None] = field(default_factory=list)
     best: int | None = None
 
-    def takes(self, worth: float | None) -> bool:
-        """Takes note of what an epoch was worth; says whether it is the best so far. Where nothing can be said, the last one is."""
-        known = self.worth[self.best] if self.best is not None else None
-        self.worth.append(worth)
-        if worth is None or known is None or worth > known:
-            self.best = len(self.worth) - 1
+    def add(self, accuracy: float | None) -> bool:
+        """Adds the accuracy of an epoch; returns whether it is the best so far. Without an accuracy the last epoch is the best."""
+        known = self.accuracies[self.best] if self.best is not None else None
+        self.accuracies.append(accuracy)
+        if accuracy is None or known is None or accuracy > known:
+            self.best = len(self.accuracies) - 1
             return True
         return False
 
     def ended(self, patience: int) -> bool:
-        """Whether too many epochs brought nothing."""
-        return self.best is not None and len(self.worth) - 1 - self.best >= patience
+        """Returns whether ``patience`` epochs brought no better accuracy."""
+        return self.best is not None and len(self.accuracies) - 1 - self.best >= patience
 
 
 @contextmanager
 def one_way() -> Iterator[None]:
-    """One thread and algorithms that give the same numbers every time; before and after, torch is as it was."""
+    """Runs torch in one thread with deterministic algorithms; afterwards its settings are restored."""
     import torch
 
     # What cuBLAS wants set before it gives the same numbers every time.
@@ -175,141 +175,131 @@ def one_way() -> Iterator[None]:
 
 
 class StudentNetwork:
-    """A network and its lessons: what each step does with them."""
+    """A network with its examples and optimisers."""
 
     def __init__(
-        self,
-        network: torch.nn.ModuleDict,
-        design: NetworkDesign,
-        lessons: TrainingExamples,
-        course: TrainingSchedule,
+        self, network: torch.nn.ModuleDict, design: NetworkDesign, examples: TrainingExamples, schedule: TrainingSchedule,
         inputs: PairTokenizer,
-    ) -> None:
+    ) -> None:  # fmt: skip
         from torch.optim import AdamW
 
-        self.network, self._design, self._lessons, self._course, self._inputs = network, design, lessons, course, inputs
+        self.network, self.examples, self.schedule, self._design, self._inputs = network, examples, schedule, design, inputs
         self._device = next(network.parameters()).device.type
         named = dict(network.named_parameters())
         # Students of their own have an optimiser and a clipping of their own, so that neither hears of the other.
         wholes = [list(named)] if design.shared else [[name for name in named if name.startswith(f"{part}_")] for part in design.parts]
         self._groups = [{name: named[name] for name in names} for names in wholes]
-        self._optimisers = [AdamW(some.values(), lr=course.rate, weight_decay=course.decay, foreach=False) for some in self._groups]
+        self._optimisers = [AdamW(some.values(), lr=schedule.rate, weight_decay=schedule.decay, foreach=False) for some in self._groups]
 
     def step(self, step: Step, rate: float, *seed: object) -> dict[str, float]:
-        """Learns from the lessons of a step; returns its losses by name."""
+        """Learns from the examples of a step; returns its losses by name."""
         import torch
 
-        torch.manual_seed(derived_random(self._course.seed, *seed).getrandbits(63))
+        torch.manual_seed(derived_random(self.schedule.seed, *seed).getrandbits(63))
         self.network.train()
         losses = self._of_singles(step[0]) | self._of_pairs(step[1])
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
-            torch.nn.utils.clip_grad_norm_(group.values(), self._course.clip, foreach=False)
+            torch.nn.utils.clip_grad_norm_(group.values(), self.schedule.clip, foreach=False)
             optimiser.param_groups[0]["lr"] = rate
             optimiser.step()
             optimiser.zero_grad(set_to_none=True)
-        sums = [sum(one for name, one in losses.items() if name.endswith(kind)) for kind in ("regression", "ranking")]
-        total: Any = combined(sums[0], sums[1], self._course.rank_weight)  # type: ignore[arg-type]
-        return {name: round(float(one), PLACES) for name, one in {"loss": total, **losses}.items()}
+        sums = [sum(loss for name, loss in losses.items() if name.endswith(kind)) for kind in ("regression", "ranking")]
+        total: Any = combined(sums[0], sums[1], self.schedule.rank_weight)  # type: ignore[arg-type]
+        return {name: round(float(loss), PLACES) for name, loss in {"loss": total, **losses}.items()}
 
     def _of_singles(self, rows: Sequence[int]) -> dict[str, float]:
         import torch
 
         def loss(scores: Sequence[Tensor], some: Sequence[RatedText], place: int) -> Tensor:
-            return regression(scores[0], torch.tensor([one.targets[place] for one in some], dtype=torch.float32, device=self._device))
+            return regression(scores[0], torch.tensor([text.targets[place] for text in some], dtype=torch.float32, device=self._device))
 
-        own = [self._lessons.singles[row] for row in rows]
-        ids = self._inputs.of([one.context for one in own], [one.reply for one in own])
-        known = [[one.targets[place] is not None for one in own] for place in range(len(self._design.parts))]
+        own = [self.examples.singles[row] for row in rows]
+        ids = self._inputs.of([example.context for example in own], [example.reply for example in own])
+        known = [[example.targets[place] is not None for example in own] for place in range(len(self._design.parts))]
         return self._learn(own, [ids], known, loss, ("regression", 1.0))
 
     def _of_pairs(self, rows: Sequence[int]) -> dict[str, float]:
         def loss(scores: Sequence[Tensor], some: Sequence[PreferencePair], place: int) -> Tensor:
-            return ranking(scores[0], scores[1], self._course.margin)
+            return ranking(scores[0], scores[1], self.schedule.margin)
 
-        own = [self._lessons.pairs[row] for row in rows]
-        contexts = [one.context for one in own]
-        sides = [self._inputs.of(contexts, texts) for texts in ([one.winner for one in own], [one.loser for one in own])]
-        known = [[one.parts[place] for one in own] for place in range(len(self._design.parts))]
-        return self._learn(own, sides, known, loss, ("ranking", self._course.rank_weight))
+        own = [self.examples.pairs[row] for row in rows]
+        contexts = [pair.context for pair in own]
+        sides = [self._inputs.of(contexts, texts) for texts in ([pair.winner for pair in own], [pair.loser for pair in own])]
+        known = [[pair.parts[place] for pair in own] for place in range(len(self._design.parts))]
+        return self._learn(own, sides, known, loss, ("ranking", self.schedule.rank_weight))
 
     def _learn(
         self, own: Sequence[L], sides: Sequence[Sequence[Ids]], known: Sequence[Sequence[bool]], loss: Callable[..., Tensor],
         called: tuple[str, float],
     ) -> dict[str, float]:  # fmt: skip
-        """Adds the gradients of lessons to those that are there, and gives their losses; ``sides`` are the texts of each, ``known`` says
-        by part of which it is known how they should be rated, ``called`` are the name of their loss and its weight."""
+        """Adds the gradients of examples, and returns their losses; ``sides`` are the texts of each, ``known`` says by part which have a
+        target, ``called`` is the name of their loss and its weight."""
         kind, weight = called
         sums = {f"{part} {kind}": 0.0 for part in self._design.parts if own}
-        sizes = [len(sides) * max(len(one) for one, _ in texts) for texts in zip(*sides, strict=True)]
+        sizes = [len(sides) * max(len(ids) for ids, _ in texts) for texts in zip(*sides, strict=True)]
         for some in batches(sizes, TOKENS[self._device]):
             scores = forward(self.network, padded([side[row] for side in sides for row in some], self._design, self._device))
             losses = dict[str, Any]()
             for place, part in enumerate(self._design.parts):
                 if at := [at for at, row in enumerate(some) if known[place][row]]:
-                    own_scores = [scores[part][[one + number * len(some) for one in at]] for number in range(len(sides))]
-                    losses[f"{part} {kind}"] = loss(own_scores, [own[some[one]] for one in at], place).sum() / sum(known[place])
+                    own_scores = [scores[part][[row + number * len(some) for row in at]] for number in range(len(sides))]
+                    losses[f"{part} {kind}"] = loss(own_scores, [own[some[row]] for row in at], place).sum() / sum(known[place])
             if losses:
                 (weight * sum(losses.values())).backward()
-            for name, one in losses.items():
-                sums[name] += float(one.detach())
+            for name, value in losses.items():
+                sums[name] += float(value.detach())
         return sums
 
-    def tensors(self) -> dict[str, Any]:
-        """All that the next step hangs on."""
-        found = {f"weight {name}": one.detach().clone() for name, one in self.network.state_dict().items()}
+    def state(self) -> dict[str, Any]:
+        """Returns the tensors of the network and the optimisers."""
+        state = {f"weight {name}": parameter.detach().clone() for name, parameter in self.network.state_dict().items()}
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
-            for name, one in group.items():
-                found.update({f"{what} {name}": value.detach().clone() for what, value in optimiser.state.get(one, {}).items()})
-        return found
+            for name, parameter in group.items():
+                state.update({f"{what} {name}": value.detach().clone() for what, value in optimiser.state.get(parameter, {}).items()})
+        return state
 
-    def take(self, tensors: dict[str, Any]) -> None:
-        """Goes back to where these tensors were taken."""
+    def restore(self, tensors: dict[str, Any]) -> None:
+        """Restores the network and the optimisers from tensors of :meth:`state`."""
         import torch
 
         self.network.load_state_dict({name: tensors[f"weight {name}"] for name in self.network.state_dict()})
         for optimiser, group in zip(self._optimisers, self._groups, strict=True):
-            for name, one in group.items():
+            for name, parameter in group.items():
                 if f"step {name}" in tensors:
-                    state = {what: tensors[f"{what} {name}"].to(one.device) for what in ("exp_avg", "exp_avg_sq")}
-                    optimiser.state[one] = {"step": tensors[f"step {name}"].to(torch.float32), **state}
+                    state = {what: tensors[f"{what} {name}"].to(parameter.device) for what in ("exp_avg", "exp_avg_sq")}
+                    optimiser.state[parameter] = {"step": tensors[f"step {name}"].to(torch.float32), **state}
 
 
-def teach(
-    taught: StudentNetwork,
-    lessons: TrainingExamples,
-    course: TrainingSchedule,
-    worth: Worth,
-    checkpoint: Checkpoint,
-    progress: Callable[[int], None],
-) -> TrainingRecord:
-    """Teaches a network through a course, from where it was left if there is a checkpoint; at the end it is as after its best epoch."""
+def run_training(student: StudentNetwork, measure: Quality, checkpoint: Checkpoint, progress: Callable[[int], None]) -> TrainingRecord:
+    """Trains a network by its schedule, from a checkpoint if there is one; at the end it has the weights of its best epoch."""
+    examples, schedule = student.examples, student.schedule
     record, begun, first = TrainingRecord(), 0, 0
-    if (found := checkpoint.load()) is not None:
-        state, tensors = found
-        record, begun, first = TrainingRecord(state["losses"], state["worth"], state["best"]), state["epoch"], state["step"]
-        taught.take(tensors)
+    if (resumed := checkpoint.load()) is not None:
+        state, tensors = resumed
+        record, begun, first = TrainingRecord(state["losses"], state["accuracies"], state["best"]), state["epoch"], state["step"]
+        student.restore(tensors)
     saved = time.monotonic()
     best = checkpoint.best(record.best) if record.best is not None else {}
-    for epoch in range(begun, course.epochs):
-        if record.ended(course.patience):
+    for epoch in range(begun, schedule.epochs):
+        if record.ended(schedule.patience):
             break
-        steps = course.steps_of(epoch, len(lessons.singles), len(lessons.pairs))
-        stage(f"epoch {epoch + 1} of at most {course.epochs}", sum(map(len, steps[first:])), "lessons")
+        steps = schedule.steps_of(epoch, len(examples.singles), len(examples.pairs))
+        stage(f"epoch {epoch + 1} of at most {schedule.epochs}", sum(map(len, steps[first:])), "lessons")
         for number in range(first, len(steps)):
-            rate = course.rate_at(epoch * len(steps) + number, course.epochs * len(steps))
-            for name, loss in taught.step(steps[number], rate, "dropout", epoch, number).items():
+            rate = schedule.rate_at(epoch * len(steps) + number, schedule.epochs * len(steps))
+            for name, loss in student.step(steps[number], rate, "dropout", epoch, number).items():
                 record.losses.setdefault(name, []).append(loss)
             progress(sum(map(len, steps[number])))
-            if time.monotonic() - saved >= course.save_seconds:
-                checkpoint.save({**vars(record), "epoch": epoch, "step": number + 1}, taught.tensors())
+            if time.monotonic() - saved >= schedule.save_seconds:
+                checkpoint.save({**vars(record), "epoch": epoch, "step": number + 1}, student.state())
                 saved = time.monotonic()
         first = 0
         stage(f"measuring epoch {epoch + 1}")
-        if record.takes(worth()):
-            best = {name: one.detach().clone() for name, one in taught.network.state_dict().items()}
+        if record.add(measure()):
+            best = {name: weight.detach().clone() for name, weight in student.network.state_dict().items()}
             checkpoint.keep_best(epoch, best)
-        checkpoint.save({**vars(record), "epoch": epoch + 1, "step": 0}, taught.tensors())
-    taught.network.load_state_dict(best)
+        checkpoint.save({**vars(record), "epoch": epoch + 1, "step": 0}, student.state())
+    student.network.load_state_dict(best)
     return record
 
 
@@ -323,44 +313,45 @@ def train(task: TrainingTask) -> TrainedArrays:
         InputError: if packages are missing, the encoder is none, or there is nothing to learn from.
     """
     require_packages()
-    encoder, course = encoder_named(task.encoder), task.course
-    lessons = lessons_of(task)
-    design = NetworkDesign(lessons.parts, course.shared, encoder.shape)
-    if not 8 <= course.max_tokens <= (places := places_of(encoder.shape)):
+    encoder, schedule = encoder_named(task.encoder), task.schedule
+    examples = build_examples(task)
+    design = NetworkDesign(examples.parts, schedule.shared, encoder.shape)
+    if not 8 <= schedule.max_tokens <= (places := places_of(encoder.shape)):
         fix = f"use a number from 8 to {places}, the longest input of the encoder {encoder.name}"
-        raise input_error("--max-tokens", f"{course.max_tokens} is out of range", fix)
-    settings = _settings(task, encoder, lessons)
+        raise input_error("--max-tokens", f"{schedule.max_tokens} is out of range", fix)
+    settings = _settings(task, encoder, examples)
     # Validation says which epoch counts.
-    judged_by = hashes(task.release, files_of(task.release, "controls", [VALIDATION]))
-    key = digest([settings, lessons.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
-    inputs = PairTokenizer((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
+    judged_by = hash_files(task.release, files_of(task.release, "controls", [VALIDATION]))
+    key = digest([settings, examples.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
+    inputs = PairTokenizer((encoder.folder / OF_ENCODER).read_bytes(), schedule.max_tokens)
     with one_way():
-        network = new_network(design, encoder.folder, course.seed).to(device())
-        taught = StudentNetwork(network, design, lessons, course, inputs)
-        record = teach(taught, lessons, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
-    lengths = [len(words(text)) for text in lessons.texts()]
+        network = new_network(design, encoder.folder, schedule.seed).to(device())
+        student = StudentNetwork(network, design, examples, schedule, inputs)
+        measure = _validation_accuracy(task, network, design, inputs)
+        record = run_training(student, measure, Checkpoint(task.checkpoint, key), task.progress)
+    lengths = [len(words(text)) for text in examples.texts()]
     return TrainedArrays(
-        arrays_of(network), settings, len(lessons.pairs), lessons.data,
+        arrays_of(network), settings, len(examples.pairs), examples.data,
         training_range={"languages": ["en"], "words": [min(lengths), max(lengths)], "features": {}},
-        encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=lessons.parts, sources=lessons.sources,
-        contrasts=task.contrasts if task.teacher is None and lessons.pairs else (),
+        encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=examples.parts, sources=examples.sources,
+        contrasts=task.contrasts if task.teacher is None and examples.pairs else (),
         files={ENCODER: (encoder.folder / "config.json").read_bytes(), TOKENIZER: (encoder.folder / OF_ENCODER).read_bytes()},
-        training=_told(record),
+        training=_training_figures(record),
     )  # fmt: skip
 
 
-def settings_of(task: TrainingTask) -> tuple[dict[str, Any], str]:
-    """The settings that ``config.json`` would have, and the hash of the rows, without training; raises as :func:`train`."""
+def read_settings(task: TrainingTask) -> tuple[dict[str, Any], str]:
+    """Returns the settings of ``config.json`` and the hash of the rows, without training; raises as :func:`train`."""
     require_packages()
-    lessons = lessons_of(replace(task, progress=lambda pairs: None))
-    return _settings(task, encoder_named(task.encoder), lessons), lessons.data.rows
+    examples = build_examples(replace(task, progress=lambda pairs: None))
+    return _settings(task, encoder_named(task.encoder), examples), examples.data.rows
 
 
-def _settings(task: TrainingTask, encoder: Encoder, lessons: TrainingExamples) -> dict[str, Any]:
-    made_of = dict(lessons.made_of)
+def _settings(task: TrainingTask, encoder: Encoder, examples: TrainingExamples) -> dict[str, Any]:
+    made_of = dict(examples.made_of)
     used = BOTH if made_of["singles"] and made_of["pairs"] else REGRESSION if made_of["singles"] else RANKING
     return {
-        **replace(task.course, objective=used).settings(),
+        **replace(task.schedule, objective=used).settings(),
         "teacher": task.teacher,
         **made_of,
         "encoder_files": encoder.files,
@@ -369,31 +360,31 @@ def _settings(task: TrainingTask, encoder: Encoder, lessons: TrainingExamples) -
     }
 
 
-def _worth(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesign, inputs: PairTokenizer) -> Callable[[], float | None]:
-    """Accuracy at equal closeness on validation: how often the score, both parts alike, is higher for the kind text; a tie is half."""
+def _validation_accuracy(task: TrainingTask, network: torch.nn.ModuleDict, design: NetworkDesign, inputs: PairTokenizer) -> Quality:
+    """Returns a function for the accuracy at equal closeness on validation, ties half; it returns None without validation."""
     if VALIDATION in task.splits or not column(task.release, "controls", "pair_id", [VALIDATION]):
         return lambda: None
-    asked = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
+    validation_task = replace(task, contrasts=EQUAL_CLOSENESS["equal-closeness"], splits=(VALIDATION,), progress=lambda pairs: None)
     pairs = [
         (conversation_text(context), winner, loser)
-        for batch in batches_of(asked)
+        for batch in read_batches(validation_task)
         for context, winner, loser in zip(batch.winners.contexts, batch.winners.texts, batch.losers.texts, strict=True)
     ]
     contexts, *sides = (list(some) for some in zip(*pairs, strict=True))
 
-    def worth() -> float:
+    def accuracy() -> float:
         ids = inputs.of([*contexts, *contexts], [*sides[0], *sides[1]])
         scores = np.round(sum(scored(network, ids, design).values()) / len(design.parts), 4)
         won, lost = scores[: len(pairs)], scores[len(pairs) :]
         return float(np.mean((won > lost) + (won == lost) / 2))
 
-    return worth
+    return accuracy
 
 
-def _told(record: TrainingRecord) -> dict[str, Any]:
-    """What ``metrics.json`` says of the training itself: by step the losses, by epoch the accuracy on validation."""
+def _training_figures(record: TrainingRecord) -> dict[str, Any]:
+    """Returns the figures of the training for ``metrics.json``: losses by step, accuracy on validation by epoch."""
     return {
-        "accuracy at equal closeness, validation": [one if one is None else round(one, 6) for one in record.worth],
+        "accuracy at equal closeness, validation": [accuracy if accuracy is None else round(accuracy, 6) for accuracy in record.accuracies],
         "best epoch": None if record.best is None else record.best + 1,
         "losses": record.losses,
     }

@@ -1,4 +1,4 @@
-"""A task of training: its settings, its kind, and the pairs that students learn from.
+"""Tasks of training: settings, kinds, and the pairs that models learn from.
 
 Of each contrast a pair is the text that should score higher, the other one, and the turns before them.
 """
@@ -13,13 +13,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
+from empathy_eval.base.array_files import Arrays
 from empathy_eval.base.errors import Problem, input_error, nearest, refuse
 from empathy_eval.base.hashing import canonical_json, derived_random, digest_bytes, digest_file
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, file_of
 from empathy_eval.metrics.bertscore import PACKAGED
-from empathy_eval.metrics.empathy_score.model_folder import Arrays
 from empathy_eval.metrics.protocol import Segments
 
 BOTH, REGRESSION, RANKING = "both", "regression", "ranking"
@@ -30,9 +30,9 @@ Step = tuple[list[int], list[int]]
 
 @dataclass(frozen=True)
 class TrainingSchedule:
-    """The settings. A step has so many single texts and so many pairs; their losses are added, that of pairs with its weight.
+    """Settings of a training. A step has ``singles`` texts and ``pairs`` pairs; the loss of pairs counts with ``rank_weight``.
 
-    A course ends early after ``patience`` epochs without one that is better, and the best one counts.
+    Training stops after ``patience`` epochs without improvement, and the best epoch counts.
 
     ``save_seconds`` is the time between checkpoints; it changes no number.
     """
@@ -55,20 +55,20 @@ class TrainingSchedule:
     save_seconds: float = field(default=60.0, compare=False)
 
     def settings(self) -> dict[str, Any]:
-        """All that could change a number."""
+        """Returns the settings that can change a number."""
         return {name: value for name, value in asdict(self).items() if name != "save_seconds"}
 
     def rate_at(self, step: int, steps: int) -> float:
-        """The rate of a step, from 0, of so many: it rises over the first of them, then falls in a line to 0."""
+        """Returns the learning rate of a step (from 0): it rises during the warm-up, then falls linearly to 0."""
         rising = int(steps * self.warm_up)
         if step < rising:
             return self.rate * (step + 1) / rising
         return self.rate * (steps - step) / (steps - rising)
 
     def steps_of(self, epoch: int, singles: int, pairs: int) -> list[Step]:
-        """The steps of an epoch, each the places of its singles and of its pairs: all singles once, and pairs again and again.
+        """Returns the steps of an epoch, each the indices of its singles and of its pairs: all singles once, and pairs cyclically.
 
-        Without singles it is all pairs once. Which come when hangs on the seed and the epoch alone.
+        Without singles it is all pairs once. The order depends on the seed and the epoch alone.
         """
         own = self._shuffled("singles", epoch, singles)
         many = -(-singles // self.singles) if singles else -(-pairs // self.pairs)
@@ -102,9 +102,9 @@ EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>
 
 @dataclass(frozen=True)
 class TrainingTask:
-    """What a student is trained from: a release and what of its data, each in one order whatever the order it was asked in.
+    """The inputs of a training: a release, and its contrasts and splits in a fixed order.
 
-    Only some kinds take a teacher (whose annotations a release has), an encoder, more labelled data, a course and a folder for checkpoints.
+    Only some kinds take a teacher (whose annotations the release has), an encoder, labelled data, a schedule and a checkpoint folder.
     """
 
     release: Path
@@ -114,27 +114,29 @@ class TrainingTask:
     teacher: str | None = None
     encoder: str = PACKAGED
     also: tuple[Path, ...] = ()
-    course: TrainingSchedule = TrainingSchedule()
+    schedule: TrainingSchedule = TrainingSchedule()
     checkpoint: Path | None = field(default=None, compare=False)
 
 
-def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> TrainingTask:
-    """The task, its contrasts and splits each once and in their usual order.
+def make_task(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> TrainingTask:
+    """Returns the task, its contrasts and splits each once and in a fixed order.
 
     Raises:
         InputError: for those that there are not, all at once.
     """
-    asked = [one for name in contrasts for one in EQUAL_CLOSENESS.get(name, (name,))]
+    names = [name for name in contrasts for name in EQUAL_CLOSENESS.get(name, (name,))]
     problems = [
-        Problem(where, f'there is no "{one}"', f"name one of these: {', '.join(known)}{nearest(one, known)}")
-        for where, some, known in (("--contrasts", asked, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
-        for one in some
-        if one not in known
+        Problem(where, f'there is no "{name}"', f"name one of these: {', '.join(known)}{nearest(name, known)}")
+        for where, some, known in (("--contrasts", names, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
+        for name in some
+        if name not in known
     ]
-    for where, some in (("--contrasts", asked), ("--split", splits)):
+    for where, some in (("--contrasts", names), ("--split", splits)):
         problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
     refuse(problems)
-    return TrainingTask(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
+    return TrainingTask(
+        release, tuple(key for key in CONTRASTS if key in names), tuple(split for split in SPLITS if split in splits), progress
+    )
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class PairBatch:
 
 @dataclass(frozen=True)
 class ReleaseData:
-    """What was read of a release: its files by name, each with its SHA-256, and the SHA-256 of the rows, whatever files they lie in.
+    """Data that was read of a release: the SHA-256 of each file, and that of all rows, whatever files they lie in.
 
     That of the rows is over their sorted hashes: the same in any order, and whoever wrote the files.
     """
@@ -164,7 +166,7 @@ class ReleaseData:
 
 
 class ReleaseReader:
-    """What is read of a release, noted part by part."""
+    """Reads a release, and records the rows that were used."""
 
     def __init__(self, release: Path) -> None:
         self._release = release
@@ -175,11 +177,11 @@ class ReleaseReader:
         return bool(self._rows)
 
     def take(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Takes note of rows."""
+        """Records rows."""
         self._rows += [hashlib.sha256(canonical_json([what, row])).digest() for row in rows]
 
     def rows_of(self, config: str, split: str, names: Sequence[str], empty: str = "") -> Iterator[list[dict[str, Any]]]:
-        """The rows of a file, these columns of them, a part at a time; only the column ``empty`` may be without a value.
+        """Yields the rows of a file with these columns, in parts; only the column ``empty`` may have missing values.
 
         Raises:
             InputError: if the file is missing, or does not hold what the data contract says.
@@ -196,46 +198,46 @@ class ReleaseReader:
                 raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
             if rows:
                 yield rows
-        self._files |= hashes(self._release, [path])
+        self._files |= hash_files(self._release, [path])
 
     @property
     def data(self) -> ReleaseData:
-        """All that was read."""
+        """All data that was read."""
         return ReleaseData(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
-def batches_of(task: TrainingTask, seen: ReleaseReader | None = None) -> Iterator[PairBatch]:
-    """All pairs of a task, contrast by contrast, a batch at a time; its progress is told of each. ``seen`` takes note of all that is read.
+def read_batches(task: TrainingTask, reader: ReleaseReader | None = None) -> Iterator[PairBatch]:
+    """All pairs of a task, contrast by contrast, in batches; each is reported to its progress. ``reader`` records all rows that are read.
 
     Raises:
         InputError: if a file is missing or damaged, or there are no pairs.
     """
-    seen = ReleaseReader(task.release) if seen is None else seen
+    reader = ReleaseReader(task.release) if reader is None else reader
     for contrast in task.contrasts:
         config, winner, loser = CONTRASTS[contrast]
         crossed = config == "crossed"
         key, sides = ("crossed_id", FITTING) if crossed else ("pair_id", (("context", winner, loser),))
         names = [key, *dict.fromkeys(name for side in sides for name in side)]
         for split in task.splits:
-            for rows in seen.rows_of(config, split, names):
-                seen.take(contrast, rows)
+            for rows in reader.rows_of(config, split, names):
+                reader.take(contrast, rows)
                 ids = [row[key] for row in rows]
                 for side in sides:
                     contexts, winners, losers = ([row[name] for row in rows] for name in side)
                     yield PairBatch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
                     task.progress(len(rows))
-    if not seen:
+    if not reader:
         what = f"holds no pairs of {', '.join(task.contrasts)} in {', '.join(task.splits)}"
         raise input_error(task.release, what, "name other contrasts or splits, or a release with controls")
 
 
-def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
-    """The SHA-256 of files of a release by their name in it."""
+def hash_files(release: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """Returns the SHA-256 of files of a release by their name in it."""
     return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}
 
 
 # Kind: the function that trains it from a Task. It is imported when a student of the kind is trained; what scores with it is a row of
-# ``metrics/empathy_score/scores``.
+# ``metrics/empathy_score/model``.
 TRAINERS = {
     "plain": "empathy_eval.training.plain:train",
     "encoder": "empathy_eval.training.plain:train_over_encoder",
@@ -269,50 +271,50 @@ class TrainedArrays:
     training: Mapping[str, Any] = field(default_factory=dict)
 
 
-# What settings of a course may be: the option, the least and the most.
+# What settings of a schedule may be: the option, the least and the most.
 BOUNDS = {
     "rate": ("--rate", 1e-8, 1.0), "epochs": ("--epochs", 1, 1000), "margin": ("--margin", 0.0, 1.0),
     "rank_weight": ("--rank-weight", 0.0, 1000.0), "seed": ("--seed", 0, 2**53),
 }  # fmt: skip
 
 
-def out_of_range(given: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with settings of a course that are numbers, and with those that are one of some words."""
+def check_settings(settings: Mapping[str, Any]) -> list[Problem]:
+    """Returns problems of the settings of a schedule."""
     known = {"objective": (BOTH, REGRESSION, RANKING), "flow": (RATED, STRATEGY)}
     problems = [
-        Problem(f"--{name}", f'"{given[name]}" is not known', f"use one of these: {', '.join(some)}")
+        Problem(f"--{name}", f'"{settings[name]}" is not known', f"use one of these: {', '.join(some)}")
         for name, some in known.items()
-        if name in given and given[name] not in some
+        if name in settings and settings[name] not in some
     ]
     for name, (option, least, most) in BOUNDS.items():
-        if name in given and not least <= given[name] <= most:  # NaN is not either
-            problems.append(Problem(option, f'"{given[name]}" is out of range', f"use a number from {least:g} to {most:g}"))
+        if name in settings and not least <= settings[name] <= most:  # NaN is not either
+            problems.append(Problem(option, f'"{settings[name]}" is out of range', f"use a number from {least:g} to {most:g}"))
     return problems
 
 
-def trainer_of(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
-    """The trainer of a kind.
+def find_trainer(kind: str) -> Callable[[TrainingTask], TrainedArrays]:
+    """Returns the trainer of a kind.
 
     Raises:
         InputError: if there is no such kind.
     """
-    refuse(unknown(kind))
-    found: Callable[[TrainingTask], TrainedArrays] = resolve_name(TRAINERS[kind])
-    return found
+    refuse(check_kind(kind))
+    trainer: Callable[[TrainingTask], TrainedArrays] = resolve_name(TRAINERS[kind])
+    return trainer
 
 
-def unknown(kind: str) -> list[Problem]:
-    """What is wrong with the name of a kind."""
+def check_kind(kind: str) -> list[Problem]:
+    """Returns problems of the name of a kind."""
     fix = f"use one of these: {', '.join(TRAINERS)}{nearest(kind, TRAINERS)}"
     return [] if kind in TRAINERS else [Problem("--kind", f'"{kind}" is not known', fix)]
 
 
-def stray(kind: str, given: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
-    return unknown(kind) or [
+def check_arguments(kind: str, settings: Mapping[str, Any]) -> list[Problem]:
+    """Returns problems of a kind, and of arguments that it does not take."""
+    return check_kind(kind) or [
         Problem(
             f"--{name.replace('_', '-')}", f"does not apply to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}"
         )
-        for name in given
+        for name in settings
         if kind not in TAKEN[name]
     ]

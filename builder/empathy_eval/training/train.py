@@ -1,4 +1,4 @@
-"""Training: a student of a kind becomes a model folder, with what it is worth and its card."""
+"""Training of a model folder, with the quality of the model and its card."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from empathy_eval.base.array_files import tensor_bytes
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder
 from empathy_eval.base.hashing import signature_line
@@ -24,32 +25,29 @@ from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR
 from empathy_eval.design.dataset import column, files_of, read_manifest
 from empathy_eval.design.provenance import Provenance, Result, file_of
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
-from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
+from empathy_eval.evaluation.crossed_items import crossed_rows, crossed_scorers, read_items
+from empathy_eval.evaluation.external.score_file import CROSSED
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, accuracies
 from empathy_eval.evaluation.inversion.results import MetricRow, ReleaseTables
 from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, TrainingSums, log_odds
-from empathy_eval.metrics.empathy_score.model_folder import (
+from empathy_eval.metrics.empathy_score.model import (
     CARD,
     CHECKSUMS,
     CONFIG,
+    METRICS,
     WEIGHTS,
-    WORTH,
+    EmpathyScore,
     ModelFolder,
     checksums_text,
     identity,
     is_model,
     is_packaged,
-    tensor_bytes,
 )
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.lexical import Length, PositiveShare
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import MetricSelection
-from empathy_eval.metrics.vader import PositiveShare
-from empathy_eval.statistics.estimate import SIGNED, Estimate
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import SIGNED, Estimate, wins
 from empathy_eval.training.task import (
     CONTRASTS,
     EQUAL_CLOSENESS,
@@ -57,21 +55,21 @@ from empathy_eval.training.task import (
     PairBatch,
     TrainedArrays,
     TrainingTask,
-    batches_of,
-    hashes,
-    trainer_of,
+    find_trainer,
+    hash_files,
+    read_batches,
 )
 
 
 class LengthBaseline(Length):
-    """The number of words, of which more is held to be kind."""
+    """The number of words, where more counts as empathetic."""
 
     higher_is_better = True
     form = f"{Length.form}|right:more-is-kind"
 
 
 class WordsBaseline(MeanMetric):
-    """The sum of what each word weighs: the log odds of its counts in winners over those in losers, as the shortcut audit has them."""
+    """The sum of word weights: log odds of counts in winners over those in losers, as in the shortcut audit."""
 
     reads = ()
 
@@ -81,7 +79,7 @@ class WordsBaseline(MeanMetric):
 
     @classmethod
     def of(cls, name: str, batches: Iterable[PairBatch], **settings: object) -> WordsBaseline:
-        """Learned from these pairs."""
+        """Learns the weights from these pairs."""
         kind, cold, pairs = Counter[str](), Counter[str](), 0
         for batch in batches:
             pairs += len(batch.ids)
@@ -89,12 +87,12 @@ class WordsBaseline(MeanMetric):
                 for text in side.texts:
                     counts.update(words(text))
         known = sorted({*kind, *cold})
-        one, other = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
-        weights = log_odds(TrainingSums(one, other, np.zeros(0, dtype=np.int64), pairs))
+        kind_counts, cold_counts = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
+        weights = log_odds(TrainingSums(kind_counts, cold_counts, np.zeros(0, dtype=np.int64), pairs))
         return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
 
     def score(self, text: str) -> float:
-        """The sum over its words; one that was not seen weighs nothing."""
+        """Returns the sum over the words of a text; an unknown word has no weight."""
         return sum(self._weights.get(word, 0) for word in words(text)) / UNIT
 
 
@@ -104,45 +102,45 @@ AT_EQUAL_CLOSENESS = EQUAL_CLOSENESS["equal-closeness"]
 Figures = dict[str, Any]
 
 
-def worth_of(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
-    """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
+def measure_quality(metric: MeanMetric, task: TrainingTask, pairs: int) -> Figures:
+    """Returns ``metrics.json`` of a model learned from ``pairs`` pairs: accuracies by split that it was not trained on."""
     rows = [metric, *_baselines(task, pairs)]
-    held = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
+    held_out = [split for split in ("validation", "test") if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
     configs = sorted({"pairs", "controls", *(CONTRASTS[name][0] for name in task.contrasts)})
-    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
+    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held_out])]
     contrasts = list(task.contrasts) if pairs and not task.teacher else []
     return {
-        "data": hashes(task.release, read),
+        "data": hash_files(task.release, read),
         "trained_on": {"pairs": pairs, "contrasts": contrasts, "splits": list(task.splits)},
-        "signatures": {one.name: one.signature for one in rows},
-        "splits": {split: _on_stand(rows, task, split) for split in held},
+        "signatures": {row.name: row.signature for row in rows},
+        "splits": {split: _measure_split(rows, task, split) for split in held_out},
     }
 
 
 def _baselines(task: TrainingTask, pairs: int) -> list[MeanMetric]:
-    """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
-    quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
-    told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
+    """Returns baselines: words alone on the model's own pairs and on those at equal closeness, length and positive words."""
+    quiet, baselines = replace(task, progress=lambda pairs: None), list[MeanMetric]()
+    settings = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
     # What a teacher taught has no pairs of its own.
-    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {told['learned']}"
-    found.append(WordsBaseline.of(name, batches_of(quiet), **told))
+    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {settings['learned']}"
+    baselines.append(WordsBaseline.of(name, read_batches(quiet), **settings))
     if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
-        told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
+        settings = {**settings, "learned": ",".join(AT_EQUAL_CLOSENESS)}
         equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
-        found.append(WordsBaseline.of("words alone, equal closeness", batches_of(equal), **told))
-    return [*found, LengthBaseline(), PositiveShare()]
+        baselines.append(WordsBaseline.of("words alone, equal closeness", read_batches(equal), **settings))
+    return [*baselines, LengthBaseline(), PositiveShare()]
 
 
-def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
-    stand = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
-    measured = ReleaseTables(**stand.tables(stand.scores()))
+def _measure_split(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
+    evaluation = Evaluation(task.release, MetricSelection(tuple(rows), ()), CHANCE, splits=(split,))
+    measured = ReleaseTables(**evaluation.tables(evaluation.scores()))
     first = STANCE if measured.controls else RAW
-    gaps = {one.other: one.accuracy for one in measured.comparisons if (one.one, one.contrast) == (rows[0].name, first)}
-    found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
+    gaps = {row.other: row.accuracy for row in measured.comparisons if (row.first, row.contrast) == (rows[0].name, first)}
+    tables = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
     return {
-        **found,
+        **tables,
         RAW: _accuracies(measured.inversion, RAW),
-        **_own(rows, task, split),
+        **_measure_own_contrasts(rows, task, split),
         **{
             name: {group: _accuracies(some, next(iter(some[0].differences))) for group, some in groups.items() if some}
             for name, groups in measured.groups.items()
@@ -153,32 +151,32 @@ def _on_stand(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Fig
             "contrast": first,
             **{name: {"accuracy": gap.value, **gap.written("value", *SIGNED)} for name, gap in gaps.items()},
         },
-        "interval": CHANCE.signature(stand.pairs.clusters),
+        "interval": CHANCE.signature(evaluation.pairs.clusters),
     }  # fmt: skip
 
 
 def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
-    return {row.metric: _told(row.differences[contrast].accuracy, row.pairs) for row in rows}
+    return {row.metric: _accuracy_figures(row.differences[contrast].accuracy, row.pairs) for row in rows}
 
 
-def _told(one: Estimate | None, pairs: int) -> Figures:
-    return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
+def _accuracy_figures(estimate: Estimate | None, pairs: int) -> Figures:
+    return {"accuracy": estimate and estimate.value, "low": estimate and estimate.low, "high": estimate and estimate.high, "pairs": pairs}
 
 
-def _own(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
-    """The accuracies over the student's own contrasts that are not among those of the stand."""
-    found: Figures = {}
+def _measure_own_contrasts(rows: Sequence[MeanMetric], task: TrainingTask, split: str) -> Figures:
+    """Returns the accuracies over the model's own contrasts that the evaluation does not have."""
+    figures: Figures = {}
     for contrast in task.contrasts:
         config, winner, loser = CONTRASTS[contrast]
         if winner == REFERENCE:
             corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
-            won = [wins(_scores(one, corpus, corpus.references), _scores(one, corpus, corpus.variants[loser])) for one in rows]
+            won = [wins(_scores(row, corpus, corpus.references), _scores(row, corpus, corpus.variants[loser])) for row in rows]
             right = accuracies(won, corpus.clusters, CHANCE)
-            found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
+            figures[contrast] = {row.name: _accuracy_figures(accuracy, len(corpus)) for row, accuracy in zip(rows, right, strict=True)}
         elif config == CROSSED and (items := read_items(task.release, [split])):
-            crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
-            found[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
-    return found
+            crossed = crossed_rows(crossed_scorers(rows, items)[0], items, CHANCE)
+            figures[contrast] = {row.metric: _accuracy_figures(row.fitting, row.items) for row in crossed}
+    return figures
 
 
 def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
@@ -187,7 +185,7 @@ def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class TrainedModel(Result):
-    """A model that was trained: its folder, what it was made of (``config.json``) and what it is worth (``metrics.json``)."""
+    """A trained model: its folder, its settings (``config.json``) and its quality (``metrics.json``)."""
 
     folder: Path
     config: Mapping[str, Any]
@@ -199,19 +197,19 @@ class TrainedModel(Result):
 
     @property
     def headline(self) -> dict[str, Estimate]:
-        """By split that it was not trained on how often it is right: at equal closeness where there are controls, else as released."""
-        found = {split: next(iter((tables.get(STANCE) or tables[RAW]).values())) for split, tables in self.metrics["splits"].items()}
-        return {split: Estimate(one["accuracy"], one["low"], one["high"]) for split, one in found.items()}
+        """Accuracy by held-out split: at equal closeness where there are controls, else as released."""
+        rows = {split: next(iter((tables.get(STANCE) or tables[RAW]).values())) for split, tables in self.metrics["splits"].items()}
+        return {split: Estimate(row["accuracy"], row["low"], row["high"]) for split, row in rows.items()}
 
 
 def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
-    """Trains a student and writes its folder, whole or not at all; a model that is there already is replaced.
+    """Trains a model and writes its folder, whole or not at all; an older model in it is replaced.
 
     Raises:
         InputError: if the folder of the task is no English release or lacks its pairs, the kind is not known, or ``out`` is taken.
         JobError: if the folder cannot be written.
     """
-    trainer = trainer_of(kind)
+    trainer = find_trainer(kind)
     manifest = read_manifest(task.release)
     if (language := language_of(manifest["configuration"])) != ENGLISH:
         what = f'is of the language "{language}", and the features and shortcuts of EmpathyScore are English'
@@ -232,15 +230,16 @@ def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
         files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
         model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
         stage("measuring the model")
-        metrics = worth_of(EmpathyScore.of(model), task, learned.pairs)
+        metrics = measure_quality(EmpathyScore.of(model), task, learned.pairs)
         metrics |= {"training": learned.training} if learned.training else {}
-        files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
+        files |= {METRICS: _json(metrics), CARD: _card(config, metrics, learned).encode()}
         for name, data in files.items():
             (folder / name).write_bytes(data)
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
         shutil.rmtree(checkpoint, ignore_errors=True)
-    asked = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
-    return TrainedModel(out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **asked))
+    settings = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
+    provenance = Provenance.of(task.release, task.splits, files=map(file_of, task.also), **settings)
+    return TrainedModel(out, config, metrics, provenance=provenance)
 
 
 def _config(task: TrainingTask, kind: str, learned: TrainedArrays, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,7 +262,7 @@ def _config(task: TrainingTask, kind: str, learned: TrainedArrays, manifest: Map
 def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: TrainedArrays) -> str:
     weights = learned.arrays["weights"].tolist() if config["kind"] == "plain" else []
     names = config["features"]["names"] if weights else []
-    ordered = sorted(zip(names, weights, strict=True), key=lambda one: (-abs(one[1]), one[0]))
+    ordered = sorted(zip(names, weights, strict=True), key=lambda weight: (-abs(weight[1]), weight[0]))
     template = environment(data_folder("empathyscore")).get_template("card.md.j2")
     return template.render(config=config, metrics=metrics, weights=ordered).strip() + "\n"
 

@@ -1,1 +1,1 @@
-"""Attacks: what makes a reply worse and may raise its score all the same."""
+"""Attacks: changes that make a reply worse, and may raise its score all the same."""

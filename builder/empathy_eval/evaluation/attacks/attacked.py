@@ -1,4 +1,4 @@
-"""Replies of a release under attack: a seeded sample of them, what attacks make of it, and how metrics score that."""
+"""Scores of replies under attack: a seeded sample of replies, their attacked texts, and how the scores change."""
 
 from __future__ import annotations
 
@@ -11,18 +11,26 @@ import numpy as np
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIR_VARIANTS, PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, attacked, others
-from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, drawn_rows
+from empathy_eval.evaluation.attacks.registry import Attack, Attacks, Reply, apply_attack, assign_other_replies
+from empathy_eval.evaluation.corpus.pairs import Corpus, contexts_at, draw_rows
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.evaluation.inversion.evaluation import Evaluation
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, Rows, Statistics, duels_of, estimate, merits_of, resampled
+from empathy_eval.evaluation.inversion.inversion import (
+    ResamplingSettings,
+    Rows,
+    Statistics,
+    compare_pairs,
+    directed_scores,
+    estimate,
+    resample_sums,
+)
 from empathy_eval.evaluation.inversion.inversion import Scores as MetricScores
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, ScoreChange, StanceEffect
-from empathy_eval.metrics.protocol import Array, Context, Metric
-from empathy_eval.metrics.scoring import MetricResult, Pairs, statistics_of
-from empathy_eval.statistics.estimate import Estimate
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.metrics.faults import MetricResult
+from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs
+from empathy_eval.metrics.scoring import statistics_of
+from empathy_eval.statistics.estimate import Clusters, Estimate
 
 Key = tuple[str, str]
 EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released"
@@ -30,7 +38,7 @@ EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released
 
 @dataclass(frozen=True)
 class AttackScores:
-    """What a scorer gave replies, row by row: before, and by attack under it. Higher is better; nan where there is no score.
+    """Scores of replies, row by row: before, and by attack under it. Higher is better; nan where there is no score.
 
     ``eligible`` says by attack which replies could be attacked.
     """
@@ -42,20 +50,20 @@ class AttackScores:
 
 @dataclass(frozen=True)
 class ScoreChanges:
-    """What one attack did to the scores of all replies, and of those of each variant."""
+    """Changes of scores under one attack, over all replies and by variant."""
 
     whole: ScoreChange
     by_variant: Mapping[str, ScoreChange]
 
 
-def changes(
+def score_changes(
     scores: AttackScores, variants: Sequence[str], clusters: Clusters, effect: StanceEffect, chance: ResamplingSettings
 ) -> dict[str, ScoreChanges]:
-    """The figures by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
+    """Returns the changes of scores by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
 
     All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
     """
-    parts = {"": np.ones(len(variants), dtype=bool)} | {name: np.array([one == name for one in variants]) for name in sorted(set(variants))}
+    parts = {"": np.ones(len(variants), dtype=bool)} | {name: np.array([own == name for own in variants]) for name in sorted(set(variants))}
     totals, counts = dict[Key, Array](), dict[Key, tuple[int, int]]()
     has = np.isfinite(scores.before)
     for attack, under in scores.under.items():
@@ -64,13 +72,13 @@ def changes(
             gap = np.where(both, under - np.where(both, scores.before, 0.0), 0.0)
             totals[attack, part] = clusters.totals(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
             counts[attack, part] = int((rows & has).sum()), int(both.sum())
-    drawn = resampled(totals, clusters, chance) if totals and len(clusters) > 1 else {}
-    found = {key: _change(counts[key], one.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, one in totals.items()}
-    return {attack: ScoreChanges(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
+    drawn = resample_sums(totals, clusters, chance) if totals and len(clusters) > 1 else {}
+    figures = {key: _change(counts[key], total.sum(axis=0, keepdims=True), drawn.get(key), effect) for key, total in totals.items()}
+    return {attack: ScoreChanges(figures[attack, ""], {part: figures[attack, part] for part in parts if part}) for attack in scores.under}
 
 
 def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: StanceEffect) -> ScoreChange:
-    """The figures from the sums of rows (rises, falls, change, 1), and those of resamples."""
+    """Returns the figures from sums of rows (rises, falls, change, 1), and from those of resamples."""
     if not counts[1]:
         return ScoreChange(*counts)
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without an eligible reply there is no figure
@@ -80,33 +88,33 @@ def _change(counts: tuple[int, int], sums: Array, drawn: Array | None, effect: S
 
 
 def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
-    """A change over the size of the stance effect, which is taken as it is; None where that is no unit."""
+    """Returns a change over the size of the stance effect, which counts as exact; None where that is no unit."""
     if effect.reason is not None:
         return None
-    low, high = (None if one is None else round(one / abs(effect.number), PLACES) for one in (change.low, change.high))
+    low, high = (None if end is None else round(end / abs(effect.number), PLACES) for end in (change.low, change.high))
     return Estimate(round(change.number / abs(effect.number), PLACES), low, high)
 
 
 def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: ResamplingSettings) -> dict[str, StanceEffect]:
-    """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
-    sides = {name: (np.isfinite(one), one) for name, one in pulls.items()}
-    totals = {name: clusters.totals(np.column_stack([np.where(has, one, 0), has])) for name, (has, one) in sides.items()}
-    drawn = resampled(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
+    """Returns the stance effect by scorer, from the empathetic minus the apathetic score of each pair (nan: none), ``over`` these pairs."""
+    sides = {name: (np.isfinite(pull), pull) for name, pull in pulls.items()}
+    totals = {name: clusters.totals(np.column_stack([np.where(has, pull, 0), has])) for name, (has, pull) in sides.items()}
+    drawn = resample_sums(totals, clusters, chance) if pulls and len(clusters) > 1 else {}
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
-        values = {name: (float(np.divide(*one.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, one in totals.items()}
-    return {name: _effect(estimate(*one), over) for name, one in values.items()}
+        rates = {name: (float(np.divide(*sums.sum(axis=0))), np.divide(*drawn[name].T) if drawn else None) for name, sums in totals.items()}
+    return {name: _effect(estimate(*value), over) for name, value in rates.items()}
 
 
-def _effect(one: Estimate | None, over: str) -> StanceEffect:
-    if one is None:
+def _effect(difference: Estimate | None, over: str) -> StanceEffect:
+    if difference is None:
         return StanceEffect(0.0, over=over, reason="no pair has a score of both stances")
     why = None
-    if one.interval and not one.decided:
+    if difference.interval and not difference.decided:
         # Without its numbers: another machine's may differ a little, and a sentence is compared by its letters.
         why = "the stance effect may be nothing, as its interval holds 0"
-    elif not one.value:
+    elif not difference.value:
         why = "the stance effect is nothing"
-    return StanceEffect(one.value, one.low, one.high, over=over, reason=why)
+    return StanceEffect(difference.value, difference.low, difference.high, over=over, reason=why)
 
 
 # So many pairs at most are attacked, each in both variants.
@@ -117,7 +125,7 @@ ONE_IN, LEAST = 40, 50
 
 @dataclass(frozen=True)
 class ReplySample:
-    """Replies to attack, row by row: (pair, variant), and the reply; and their dialogues."""
+    """Replies to attack, row by row with (pair, variant), and their dialogues."""
 
     keys: Sequence[Key]
     replies: Sequence[Reply]
@@ -132,7 +140,7 @@ class ReplySample:
 
 @dataclass(frozen=True)
 class AttackedTexts:
-    """What attacks made of replies: by the name of each the texts, None where a reply is not eligible, and what its signature says."""
+    """Texts of replies under attack: by attack the texts (None where a reply is not eligible), and the signature."""
 
     replies: ReplySample
     texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
@@ -140,103 +148,103 @@ class AttackedTexts:
 
     @classmethod
     def of(cls, attacks: Sequence[Attack], replies: ReplySample, seed: int) -> AttackedTexts:
-        """All replies under all attacks.
+        """Applies all attacks to all replies.
 
         Raises:
             JobError: if an attack fails, or gives what is no text.
         """
         texts, signatures = dict[str, list[str | None]](), dict[str, str]()
-        for one in attacks:
-            made = [attacked(one, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
-            texts[one.name] = made
-            share = sum(text is not None for text in made) / len(made) if made else 0.0
-            signatures[one.name] = signature_line(
-                attack=one.name, version=one.version, replies=len(made), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
-                texts=digest([[*key, text] for key, text in zip(replies.keys, made, strict=True)])[:16],
+        for attack in attacks:
+            attacked_texts = [apply_attack(attack, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
+            texts[attack.name] = attacked_texts
+            share = sum(text is not None for text in attacked_texts) / len(attacked_texts) if attacked_texts else 0.0
+            signatures[attack.name] = signature_line(
+                attack=attack.name, version=attack.version, replies=len(attacked_texts), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
+                texts=digest([[*key, text] for key, text in zip(replies.keys, attacked_texts, strict=True)])[:16],
             )  # fmt: skip
         return cls(replies, texts, signatures)
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """The attack and the row of each text, reply after reply: what is known of a context or a reference serves all of them."""
+        """The attack and the row of each text, reply after reply, so that work on a context or a reference serves all of them."""
         rows = range(len(self.replies.keys))
         return [(attack, row) for row in rows for attack, texts in self.texts.items() if texts[row] is not None]
 
     def rows(self, metric: tuple[str, str], scores: AttackScores, effect: StanceEffect, chance: ResamplingSettings) -> list[AttackRow]:
-        """The row of each attack, of a scorer by its name and signature."""
+        """Returns the row of each attack, for a scorer with this name and signature."""
         name, signature = metric
         clusters = self.replies.clusters
         unit = signature_line(rises="strictly", effect=f"size,taken-as-it-is,{effect.over.replace(', ', ',').replace(' ', '-')}")
-        found = changes(scores, self.replies.variants, clusters, effect, chance)
+        by_attack = score_changes(scores, self.replies.variants, clusters, effect, chance)
         return [
             AttackRow(
-                name, attack, one.whole, effect, one.by_variant,
+                name, attack, figures.whole, effect, figures.by_variant,
                 f"{signature}|{self.signatures[attack]}|{unit}|{chance.of_intervals(clusters)}",
             )
-            for attack, one in found.items()
+            for attack, figures in by_attack.items()
         ]  # fmt: skip
 
-    def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[MetricResult] = ()) -> AttackTable:
-        """The table of all rows."""
-        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(one.fault for one in faults if one.fault)
-        return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(told), faulty)
+    def table(self, rows: Sequence[AttackRow], notes: Sequence[str], results: Sequence[MetricResult] = ()) -> AttackTable:
+        """Returns the table of all rows."""
+        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(result.fault for result in results if result.fault)
+        return AttackTable(len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(rows), tuple(notes), faulty)
 
 
-def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
-    """Both variants of the pairs in those rows of a corpus, each beside the same variant of another dialogue."""
-    pair_ids, dialogues = ([some[row] for row in rows] for some in (corpus.pair_ids, corpus.dialogues))
-    found, keys = list[Reply](), list[Key]()
-    for place, other in enumerate(others(dialogues, pair_ids, seed)):
-        for name in PAIR_VARIANTS:
-            texts = corpus.variants[name]
-            found.append(Reply(texts[rows[place]], contexts[place], None if other is None else texts[rows[other]], corpus.language))
-            keys.append((pair_ids[place], name))
+def sample_replies(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> ReplySample:
+    """Returns both variants of the pairs in those rows, each with the same variant of another dialogue."""
+    pair_ids, dialogues = ([column[row] for row in rows] for column in (corpus.pair_ids, corpus.dialogues))
+    replies, keys = list[Reply](), list[Key]()
+    for place, other in enumerate(assign_other_replies(dialogues, pair_ids, seed)):
+        for variant in PAIR_VARIANTS:
+            texts = corpus.variants[variant]
+            replies.append(Reply(texts[rows[place]], contexts[place], None if other is None else texts[rows[other]], corpus.language))
+            keys.append((pair_ids[place], variant))
     twice = [row for row in rows for _ in PAIR_VARIANTS]
     clusters = Clusters.of([corpus.dialogues[row] for row in twice], [corpus.scenario_ids[row] for row in twice])
-    return ReplySample(keys, found, clusters, [corpus.references[row] for row in twice])
+    return ReplySample(keys, replies, clusters, [corpus.references[row] for row in twice])
 
 
-def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
-    """The rows of at most so many pairs, drawn by the SHA-256 of their ids, in their order."""
-    return drawn_rows(pair_ids, "attacks", seed, most)
+def sample_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
+    """Returns the rows of at most ``most`` pairs, in their order, drawn by the SHA-256 of their ids."""
+    return draw_rows(pair_ids, "attacks", seed, most)
 
 
-def few_of(pairs: int) -> int:
-    """How many pairs of so many a report has attacked."""
+def report_sample_size(pairs: int) -> int:
+    """Returns how many of so many pairs a report attacks."""
     return min(MOST, max(LEAST, pairs // ONE_IN))
 
 
 def attack_table(
-    stand: Evaluation, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()
+    evaluation: Evaluation, rated: Sequence[MetricScores], attacks: Attacks, most: int = MOST, more: Sequence[str] = ()
 ) -> AttackTable:
-    """The table of attacks on a sample of the pairs: every metric that can be asked scores what they make of it; ``more`` is told too."""
+    """Returns the table of attacks on a sample of the pairs, for every metric that can score new texts; ``more`` are further notes."""
     stage("attacks")
-    pairs, seed = stand.pairs, stand.chance.seed
-    rows = sampled_rows(pairs.pair_ids, seed, most)
-    contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(stand.folder, "pairs", rows, stand.splits)
-    made = AttackedTexts.of(attacks.some, replies_of(pairs, rows, contexts, seed), seed)
-    asked = [one for one in rated if _why_not(one[0]) is None]
-    scored = _scored([metric for metric, _, _ in asked], made, stand)
-    effects, found = _effects(asked, stand), list[AttackRow]()
-    for metric, released, _ in asked:
+    pairs, seed = evaluation.pairs, evaluation.chance.seed
+    rows = sample_rows(pairs.pair_ids, seed, most)
+    contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(evaluation.folder, "pairs", rows, evaluation.splits)
+    texts = AttackedTexts.of(attacks.some, sample_replies(pairs, rows, contexts, seed), seed)
+    attackable = [scores for scores in rated if _why_not(scores[0]) is None]
+    scored = _scored([metric for metric, _, _ in attackable], texts, evaluation)
+    effects, table_rows = _effects(attackable, evaluation), list[AttackRow]()
+    for metric, released, _ in attackable:
         if scored[metric.name].rows:
-            scores = _reply_scores(metric, {one: released[one][rows] for one in PAIR_VARIANTS}, scored[metric.name], made)
-            found += made.rows((metric.name, metric.signature), scores, effects[metric.name], stand.chance)
-    others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
-    told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
-    return made.table(found, [*told, *attacks.told, *more], list(scored.values()))
+            scores = _reply_scores(metric, {variant: released[variant][rows] for variant in PAIR_VARIANTS}, scored[metric.name], texts)
+            table_rows += texts.rows((metric.name, metric.signature), scores, effects[metric.name], evaluation.chance)
+    metrics: list[Any] = [*(metric for metric, _, _ in rated), *evaluation.selection.diversities]
+    notes = [f"{metric.name}: not attacked, as {reason}" for metric in metrics if (reason := _why_not(metric)) is not None]
+    return texts.table(table_rows, [*notes, *attacks.notes, *more], list(scored.values()))
 
 
-def _effects(asked: Sequence[MetricScores], stand: Evaluation) -> dict[str, StanceEffect]:
-    """The stance effect of each metric, from kind minus cold score by pair: at equal closeness where it has scores of controls."""
-    equal = {one.name: duels_of(one, cells, TWO_BY_TWO[0]).pull for one, _, cells in asked if cells}
-    released = {one.name: duels_of(one, pairs, PAIRS[0]).pull for one, pairs, cells in asked if not cells}
-    found = stance_effects(equal, stand.controls.clusters, EQUAL, stand.chance)
-    return found | stance_effects(released, stand.pairs.clusters, RELEASED, stand.chance)
+def _effects(scores: Sequence[MetricScores], evaluation: Evaluation) -> dict[str, StanceEffect]:
+    """Returns the stance effect of each metric: at equal closeness where it has scores of controls, else over released pairs."""
+    equal = {metric.name: compare_pairs(metric, cells, TWO_BY_TWO[0]).pull for metric, _, cells in scores if cells}
+    released = {metric.name: compare_pairs(metric, pairs, PAIRS[0]).pull for metric, pairs, cells in scores if not cells}
+    effects = stance_effects(equal, evaluation.controls.clusters, EQUAL, evaluation.chance)
+    return effects | stance_effects(released, evaluation.pairs.clusters, RELEASED, evaluation.chance)
 
 
 def _why_not(metric: object) -> str | None:
-    """Why a measure is not attacked; None if it is."""
+    """Returns the reason why a metric is not attacked; None if it is."""
     if not hasattr(metric, "statistics"):
         return "it is of whole sets of texts"
     if isinstance(metric, PrecomputedScores):
@@ -244,21 +252,21 @@ def _why_not(metric: object) -> str | None:
     return "it has no better direction" if getattr(metric, "higher_is_better", None) is None else None
 
 
-def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Evaluation) -> dict[str, MetricResult]:
-    """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
-    replies, places = made.replies, made.places
+def _scored(metrics: Sequence[Metric], attacked: AttackedTexts, evaluation: Evaluation) -> dict[str, MetricResult]:
+    """Returns the results of metrics for attacked texts, reply after reply; references and contexts are unchanged."""
+    replies, places = attacked.replies, attacked.places
     ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
-    texts = [made.texts[attack][row] or "" for attack, row in places]
+    texts = [attacked.texts[attack][row] or "" for attack, row in places]
     contexts = [replies.replies[row].context for _, row in places]
     pairs = Pairs(ids, [replies.references[row] for _, row in places], {"attacked": texts}, contexts)
-    return statistics_of(metrics, pairs, stand.scoring)
+    return statistics_of(metrics, pairs, evaluation.scoring)
 
 
-def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, made: AttackedTexts) -> AttackScores:
-    """The scores of the replies before and under attack, turned round where lower is better."""
-    whole = np.column_stack([merits_of(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
-    under = {attack: np.full(len(whole), np.nan) for attack in made.texts}
-    for (attack, row), value in zip(made.places, merits_of(metric, scored.rows["attacked"]), strict=True):
+def _reply_scores(metric: Metric, before: Statistics, scored: MetricResult, attacked: AttackedTexts) -> AttackScores:
+    """Returns the scores of replies before and under attack, negated where lower is better."""
+    whole = np.column_stack([directed_scores(metric, before[name]) for name in PAIR_VARIANTS]).ravel()
+    under = {attack: np.full(len(whole), np.nan) for attack in attacked.texts}
+    for (attack, row), value in zip(attacked.places, directed_scores(metric, scored.rows["attacked"]), strict=True):
         under[attack][row] = value
-    eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in made.texts.items()}
+    eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in attacked.texts.items()}
     return AttackScores(whole, under, eligible)

@@ -1,4 +1,4 @@
-"""Attacks by name: the built-in ones, those that installed packages add, and ``module:name``; and what they make of a reply."""
+"""Attacks by name (built-in, installed, or ``module:name``), and their application to a reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, joined, spaced
 from empathy_eval.design.language import BRING
-from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
+from empathy_eval.evaluation.fairness.names import GivenNames, exchange_names, load_names
 from empathy_eval.metrics.protocol import Context
 
 # So many words at the end of a reply are said so many times more.
@@ -28,7 +28,7 @@ ECHOED = 30
 
 @dataclass(frozen=True)
 class Reply:
-    """A reply to attack: its text, the turns before it, oldest first, the reply of another dialogue, and the code of their language.
+    """A reply to attack, with the turns before it (oldest first), the reply of another dialogue, and the code of the language.
 
     ``other`` is None where there is no other dialogue.
     """
@@ -40,20 +40,20 @@ class Reply:
 
 
 class Attack(Protocol):
-    """One way to change a reply."""
+    """The attack protocol: one way to change a reply."""
 
     @property
     def name(self) -> str:
-        """What tables call it."""
+        """The name in tables."""
         ...
 
     @property
     def version(self) -> object:
-        """What stands in the signature; another one whenever other texts come out."""
+        """The version in the signature; it changes whenever the texts change."""
         ...
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
-        """The attacked text; None where the reply is not eligible, as one without a name is not for an exchange of names.
+        """Returns the attacked text; None where the reply is not eligible, as one without a name for an exchange of names.
 
         All chance comes from ``draw``, which is seeded by the seed, the attack, the pair and the variant.
         """
@@ -61,12 +61,12 @@ class Attack(Protocol):
 
 
 def _pieces(text: str, language: str) -> list[str]:
-    """A text cut at white space, and round the characters of scripts that write none."""
+    """Splits a text at white space, and between characters of scripts without spaces."""
     return spaced(text, language).split()
 
 
 class ShuffledWords:
-    """The words of the reply in another order."""
+    """The words of the reply in a random order."""
 
     name, version = "shuffled", 1
 
@@ -91,7 +91,7 @@ class UnrelatedReply:
 
 
 class RepeatedEnding:
-    """The last words of the reply said again and again."""
+    """The reply with its last words repeated."""
 
     name, version = "repeated", 1
 
@@ -102,7 +102,7 @@ class RepeatedEnding:
 
 
 class DoubledReply:
-    """The whole reply said twice."""
+    """The whole reply twice."""
 
     name, version = "doubled", 1
 
@@ -112,19 +112,19 @@ class DoubledReply:
 
 
 class SeekerEcho:
-    """The seeker's own words after the reply: the first ones of the last turn."""
+    """The reply with the first words of the seeker's last turn after it."""
 
     name, version = "echo", 1
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where the seeker has said nothing."""
-        said = [_pieces(turn["text"], reply.language) for turn in reply.context if turn["role"] == "seeker"]
-        return joined([reply.text, *said[-1][:ECHOED]], reply.language) if said and said[-1] else None
+        messages = [_pieces(turn["text"], reply.language) for turn in reply.context if turn["role"] == "seeker"]
+        return joined([reply.text, *messages[-1][:ECHOED]], reply.language) if messages and messages[-1] else None
 
 
 @dataclass(frozen=True)
 class AppendedText:
-    """A fixed text after the reply, one of several: a flattering ending, or an instruction to the judge."""
+    """The reply with one of several fixed texts after it: a flattering ending, or an instruction to the judge."""
 
     name: str
     texts: Sequence[str]
@@ -138,7 +138,7 @@ class AppendedText:
 
 @dataclass(frozen=True)
 class ExchangedNames:
-    """Other names in the reply than the seeker gave: each for one of another group that nobody has said."""
+    """The reply with other names, each from another group of names and not used in the conversation."""
 
     names: GivenNames
     name: str = "names"
@@ -146,12 +146,12 @@ class ExchangedNames:
 
     def attacked(self, reply: Reply, draw: Random) -> str | None:
         """None where the reply has no name, or it is not plain what is one."""
-        found = exchanged_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
-        return found[0] if found and found[0] != reply.text else None
+        texts = exchange_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
+        return texts[0] if texts and texts[0] != reply.text else None
 
 
 class TypingErrors:
-    """Typing errors: in one word of six, of those with four letters or more, two letters exchanged, one left out, or one twice."""
+    """Typing errors in one of six words with four letters or more: two letters swapped, one omitted, or one doubled."""
 
     name, version = "typing-errors", 1
 
@@ -167,7 +167,7 @@ class TypingErrors:
 
 
 def _mistyped(piece: str, draw: Random) -> str:
-    """The piece with an error in its letters, the first one left alone."""
+    """Returns the piece with an error in its letters; the first letter is unchanged."""
     places = [place for place, sign in enumerate(piece) if sign.isalpha()][1:]
     differ = [place for place in places if piece[place - 1 : place].isalpha() and piece[place - 1] != piece[place]]
     how = draw.choice(("exchanged", "left out", "twice"))
@@ -199,19 +199,19 @@ FIX = "fix the attack, or leave it out"
 
 @dataclass(frozen=True)
 class Attacks:
-    """Attacks, the code of the language that they are for, and what is told of those that it lacks the texts of.
+    """Attacks with the code of their language, and notes on attacks without texts in that language.
 
     ``every`` is true where none was named, and so all are meant.
     """
 
     some: tuple[Attack, ...]
     language: str = ENGLISH
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     every: bool = False
 
 
 def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path | None = None, hint: str = BRING) -> Attacks:
-    """The attacks of those names, which the user typed; none named: all built-in ones. One of one's own may stand for itself.
+    """Finds attacks by the names that the user typed (none: all built-in ones); an attack object may stand among them.
 
     ``rules`` is a folder with an ``attacks.yaml`` and a ``names.yaml`` for the texts' language. A language without one goes without what
     needs it, and that is told, with a ``hint`` at what to do.
@@ -219,38 +219,38 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
     Raises:
         InputError: for names that are unknown or offered twice, what cannot be made or is no attack, and faults of the file; all at once.
     """
-    problems, made, lacking = list[Problem](), list[Attack](), list[str]()
-    wanted = [name for place, name in enumerate(names or BUILT_IN) if name not in list(names)[:place]]
+    problems, attacks, lacking = list[Problem](), list[Attack](), list[str]()
+    chosen = [name for place, name in enumerate(names or BUILT_IN) if name not in list(names)[:place]]
     if rules is not None and not rules.is_dir():
         raise input_error(rules, "is not a folder", "name a folder of rules with --rules")
-    for name in wanted:
+    for name in chosen:
         with collecting(problems):
             settings = _settings(name, language, rules) if isinstance(name, str) and name in FILES else {}
             if settings is None:
                 lacking.append(name)
             else:
-                made.append(_checked(name, plugins.load(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
-    called = [one.name for one in made]
+                attacks.append(_checked(name, plugins.load(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
+    called = [attack.name for attack in attacks]
     twice = sorted({name for name in called if called.count(name) > 1})
     problems += [Problem(f'attack "{name}"', "is the name of more than one attack", "leave out all but one") for name in twice]
     refuse(dict.fromkeys(problems))
-    told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {hint}' for name in lacking)
-    return Attacks(tuple(made), language, told, not names)
+    notes = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {hint}' for name in lacking)
+    return Attacks(tuple(attacks), language, notes, not names)
 
 
 def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | None:
-    """What an attack is made with, of the file of its language; None where there is none."""
+    """Returns the settings of an attack from the file of its language; None without a file."""
     if name == "names":
         names = load_names(language, rules)
         return {"names": names} if names else None
     packaged = data_folder("rules")
     path = (rules or (packaged if language == ENGLISH else packaged / language)) / FILES[name]
-    said = read_yaml(path, "attack_texts") if path.is_file() else None
-    return said and {"name": name, "texts": tuple(said[name])}
+    texts = read_yaml(path, "attack_texts") if path.is_file() else None
+    return texts and {"name": name, "texts": tuple(texts[name])}
 
 
 def _checked(name: object, thing: Any) -> Attack:
-    """The thing itself, if it is an attack."""
+    """Returns the object, if it is an attack."""
     where = f'attack "{name}"'
     if isinstance(thing, type):
         raise input_error(where, f"{thing.__name__} is a class, not an attack", f"pass an instance instead: {thing.__name__}()")
@@ -263,8 +263,8 @@ def _checked(name: object, thing: Any) -> Attack:
     return attack
 
 
-def attacked(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> str | None:
-    """What an attack makes of the reply of a pair and a variant, which are its ``key``; None where it is not eligible or stays as it was.
+def apply_attack(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> str | None:
+    """Applies an attack to the reply of a ``key`` (pair, variant); None where the reply is not eligible or unchanged.
 
     Raises:
         JobError: if the attack fails, or gives what is no text.
@@ -280,21 +280,21 @@ def attacked(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> s
     return None if text == reply.text else text
 
 
-def others(dialogues: Sequence[str], keys: Sequence[str], seed: int) -> list[int | None]:
-    """By row the row of another dialogue whose reply it is attacked with; None where all are of one.
+def assign_other_replies(dialogues: Sequence[str], keys: Sequence[str], seed: int) -> list[int | None]:
+    """Returns by row the row of another dialogue whose reply replaces its own; None where all rows are of one dialogue.
 
     All rows, by the key of their pair, stand on a ring in an order drawn by the seed; each takes the next one of another dialogue, so that
     a row that comes or goes changes few others.
     """
     ring = sorted(range(len(keys)), key=lambda row: (derived_random(seed, "ring", keys[row]).random(), keys[row]))
-    found: list[int | None] = [None] * len(keys)
+    assigned: list[int | None] = [None] * len(keys)
     if len(set(dialogues)) < 2:
-        return found
+        return assigned
     # Backwards, twice round: the nearest one behind whose dialogue is another.
     near = far = -1
     for row in reversed(ring * 2):
         if near >= 0 and dialogues[near] != dialogues[row]:
             far = near
         near = row
-        found[row] = far if far >= 0 else None
-    return found
+        assigned[row] = far if far >= 0 else None
+    return assigned

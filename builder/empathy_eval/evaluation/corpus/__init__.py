@@ -1,1 +1,1 @@
-"""The texts of a release as columns: pairs, controls, contexts, and what they are broken down by."""
+"""The texts of a release as columns (pairs, controls, contexts), descriptive figures, and other data sets."""

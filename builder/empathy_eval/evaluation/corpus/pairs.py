@@ -1,4 +1,4 @@
-"""The texts of a release as columns: pairs, pairs with controls, and pairs as the contrast checks had them before them."""
+"""The texts of a release as columns: pairs, pairs with controls, whole dialogues, and first candidates of pairs."""
 
 from __future__ import annotations
 
@@ -38,13 +38,12 @@ from empathy_eval.design.dataset import (
 from empathy_eval.design.dataset import pair_id as id_of
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.word_list import NOT_CHOSEN
-from empathy_eval.metrics.protocol import Context
-from empathy_eval.metrics.scoring import Pairs
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.metrics.protocol import Context, Pairs
+from empathy_eval.statistics.estimate import Clusters
 
 
 class ContextChunk(NamedTuple):
-    """The contexts of some pairs: different texts and roles (of Arrow), by turn which of them it has, and by pair where its turns begin."""
+    """Contexts of some pairs: distinct texts and roles (of Arrow), their index by turn, and the first turn of each pair."""
 
     texts: Any
     roles: Sequence[str]
@@ -53,7 +52,7 @@ class ContextChunk(NamedTuple):
     begins: NDArray[np.int64]
 
     def last_role(self, row: int) -> str | None:
-        """Whose the last turn before a pair is; None where there is no turn."""
+        """Returns the role of the last turn before a pair; None without a turn."""
         turn = int(self.begins[row + 1]) - 1
         return self.roles[self.role_of[turn]] if turn >= self.begins[row] else None
 
@@ -64,7 +63,7 @@ class ContextChunk(NamedTuple):
 
 
 class Contexts(Sequence[Context]):
-    """The contexts of all pairs of a config, in their order; each is made when it is asked for."""
+    """The contexts of all pairs of a config, in their order; each is made on access."""
 
     def __init__(self, parts: Sequence[ContextChunk]) -> None:
         self._parts = parts
@@ -72,12 +71,12 @@ class Contexts(Sequence[Context]):
 
     @property
     def last_roles(self) -> list[str | None]:
-        """Whose the last turn of each is; None where there is no turn."""
+        """The role of the last turn of each context; None without a turn."""
         return [part.last_role(row) for part in self._parts for row in range(len(part.begins) - 1)]
 
     def __len__(self) -> int:
-        found: int = self._begins[-1]
-        return found
+        count: int = self._begins[-1]
+        return count
 
     @overload
     def __getitem__(self, row: int) -> Context: ...
@@ -87,14 +86,14 @@ class Contexts(Sequence[Context]):
 
     def __getitem__(self, row: int | slice) -> Context | Sequence[Context]:
         if isinstance(row, slice):
-            return [self[one] for one in range(*row.indices(len(self)))]
-        place = range(len(self))[row]
-        number = bisect_right(self._begins, place) - 1
-        return self._parts[number].context(place - self._begins[number])
+            return [self[index] for index in range(*row.indices(len(self)))]
+        position = range(len(self))[row]
+        number = bisect_right(self._begins, position) - 1
+        return self._parts[number].context(position - self._begins[number])
 
 
 def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS, name: str = "context") -> Contexts:
-    """The contexts of a config, in the column of that name.
+    """Reads the contexts of a config from the column of that name.
 
     Raises:
         InputError: if a file is not there or is no parquet, or a turn of a context is empty.
@@ -102,21 +101,21 @@ def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS
     return Contexts(list(_parts(release_dir, config, splits, name)))
 
 
-def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
-    """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
+def known_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
+    """Yields for each pair the union of ``known`` over the seeker's turns before it.
 
     Raises:
         InputError: as :func:`read_contexts`.
     """
     for part in _parts(release_dir, config, splits):
         of_text = [known(text) for text in part.texts.to_pylist()]
-        place, seeker = part.text_of.tolist(), [part.roles[one] == "seeker" for one in part.role_of.tolist()]
+        place, seeker = part.text_of.tolist(), [part.roles[role] == "seeker" for role in part.role_of.tolist()]
         for start, end in zip(part.begins[:-1].tolist(), part.begins[1:].tolist(), strict=True):
             yield set().union(*(of_text[place[turn]] for turn in range(start, end) if seeker[turn]))
 
 
 def contexts_at(release_dir: Path, config: str, rows: Sequence[int], splits: Sequence[str] = SPLITS) -> list[Context]:
-    """The contexts of a few pairs of a config, by their rows, which go up: nothing of the others is kept.
+    """Reads the contexts of a few pairs by their rows, in rising order; the other contexts are not kept.
 
     Raises:
         InputError: as :func:`read_contexts`.
@@ -136,12 +135,12 @@ def _parts(
                 contexts = contexts.take(pa.array([row - start for row in rows if 0 <= row - start < batch.num_rows], pa.int64()))
             start += batch.num_rows
             turns = contexts.flatten() if contexts.type.equals(configs_of([config])[config].field(name).type) else None
-            if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
+            if turns is None or contexts.null_count or turns.null_count or any(column.null_count for column in turns.flatten()):
                 raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
             texts, roles = (turns.field(part).dictionary_encode() for part in ("text", "role"))
             lengths = pc.list_value_length(contexts).to_numpy(zero_copy_only=False)
             begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
-            text_of, role_of = (one.indices.to_numpy(zero_copy_only=False) for one in (texts, roles))
+            text_of, role_of = (column.indices.to_numpy(zero_copy_only=False) for column in (texts, roles))
             yield ContextChunk(texts.dictionary, roles.dictionary.to_pylist(), text_of, role_of, begins)
 
 
@@ -155,7 +154,7 @@ PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})(-r[1-9][0-9]{0,3})?-t[0-9]{2,4}"
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs column by column, all of one length: the texts, and what pairs are grouped by; and the language."""
+    """Pairs as columns of equal length: texts, groups of breakdowns, contexts; and the language."""
 
     pair_ids: list[str]
     dialogues: list[str]
@@ -174,32 +173,32 @@ class Corpus:
         """The dialogues of the pairs."""
         return Clusters.of(self.dialogues, self.scenario_ids)
 
-    def of_equal_length(self, one: str, other: str) -> NDArray[np.bool_]:
-        """By pair whether two variants are of equal length: the longer has at most ``LENGTH_WITHIN`` of its words more."""
-        lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (one, other)]
+    def of_equal_length(self, first: str, second: str) -> NDArray[np.bool_]:
+        """Returns by pair whether the longer of two variants has at most ``LENGTH_WITHIN`` of its words more."""
+        lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (first, second)]
         return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
 
     def take(self, rows: Sequence[int], contexts: Sequence[Context]) -> Corpus:
-        """The pairs of these rows, with these contexts."""
+        """Returns the pairs of these rows, with these contexts."""
 
         def some(values: Any) -> Any:
-            return {name: some(one) for name, one in values.items()} if isinstance(values, dict) else [values[row] for row in rows]
+            return {name: some(value) for name, value in values.items()} if isinstance(values, dict) else [values[row] for row in rows]
 
         names = ("pair_ids", "dialogues", "scenario_ids", "references", "variants", "groups")
         return replace(self, contexts=contexts, **{name: some(getattr(self, name)) for name in names})
 
     def pairs(self, variants: Sequence[str]) -> Pairs:
-        """Some variants of all pairs, for a metric."""
+        """Returns some variants of all pairs, for a metric."""
         return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
 
 
-def drawn_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
-    """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
-    return sorted(drawn_in_order(pair_ids, what, seed, most))
+def draw_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+    """Draws the rows of at most ``most`` pairs by the SHA-256 of their ids, in their order; a smaller sample is part of a larger one."""
+    return sorted(draw_in_order(pair_ids, what, seed, most))
 
 
-def drawn_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
-    """The same in the order in which they are drawn."""
+def draw_in_order(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+    """Draws the same rows, in the order of the draw."""
     return sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))[:most]
 
 
@@ -207,7 +206,7 @@ def read_corpus(
     release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS,
     language: str = ENGLISH,
 ) -> Corpus:  # fmt: skip
-    """The pairs of a config; ``language`` is the code of the texts' language.
+    """Reads the pairs of a config; ``language`` is the code of the texts' language.
 
     Raises:
         InputError: if a file is not there or is no parquet.
@@ -220,53 +219,53 @@ def read_corpus(
         table["scenario_id"],
         table["reference"],
         {name: table[name] for name in variants},
-        {**{name: table[name] for name in GROUPINGS}, **_ways(release_dir, config, splits)},
+        {**{name: table[name] for name in GROUPINGS}, **_manners(release_dir, config, splits)},
         read_contexts(release_dir, config, splits) if contexts else (),
         language,
     )
 
 
 def read_dialogues(release_dir: Path, variants: Sequence[str], splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> Corpus:
-    """Whole dialogues in the place of pairs: all helper turns of each variant joined, of those dialogues that have all of these variants.
+    """Reads whole dialogues as pairs: all helper turns of a variant joined, of dialogues that have all of these variants.
 
     Raises:
         InputError: if a file is no parquet, or does not hold what the data contract says.
     """
-    found = Corpus([], [], [], [], {name: [] for name in variants}, language=language)
+    corpus = Corpus([], [], [], [], {name: [] for name in variants}, language=language)
     rows = (row for path in files_of(release_dir, CONTRASTS, splits) if path.is_file() for row in _contrasts(path))
     for dialogue_id, group in itertools.groupby(rows, key=lambda row: str(row["dialogue_id"])):
-        some = list(group)
-        texts = {row["variant"]: "\n".join(turn["text"] for turn in row["turns"] if turn["role"] == "helper") for row in some}
+        variant_rows = list(group)
+        texts = {row["variant"]: "\n".join(turn["text"] for turn in row["turns"] if turn["role"] == "helper") for row in variant_rows}
         if texts.keys() >= {REFERENCE, *variants}:
-            found.pair_ids.append(dialogue_id)
-            found.scenario_ids.append(some[0]["scenario_id"])
-            found.references.append(texts[REFERENCE])
+            corpus.pair_ids.append(dialogue_id)
+            corpus.scenario_ids.append(variant_rows[0]["scenario_id"])
+            corpus.references.append(texts[REFERENCE])
             for name in variants:
-                found.variants[name].append(texts[name])
-    return replace(found, dialogues=found.pair_ids)
+                corpus.variants[name].append(texts[name])
+    return replace(corpus, dialogues=corpus.pair_ids)
 
 
 def _contrasts(path: Path) -> Iterator[TableRow]:
-    """The rows of a file of whole dialogues."""
+    """Yields the rows of a file of whole dialogues."""
     for batch in table_batches(path, OPTIONAL[CONTRASTS].names):
-        if batch.schema.types != OPTIONAL[CONTRASTS].types or any(one.null_count for one in batch.columns):
+        if batch.schema.types != OPTIONAL[CONTRASTS].types or any(column.null_count for column in batch.columns):
             raise input_error(path, "does not match the data contract", WHOLE)
         yield from batch.to_pylist()
 
 
-def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
-    """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
-    there = [schema_of(path).names for path in files_of(release_dir, config, splits)]
-    found = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in names for names in there)}
+def _manners(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
+    """Reads the columns of manners, devices and voices, with a label for texts without one; older releases have no such columns."""
+    schemas = [schema_of(path).names for path in files_of(release_dir, config, splits)]
+    columns = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in own for own in schemas)}
     manner = WAYS[0]
-    if manner in found:
+    if manner in columns:
         methods = column(release_dir, config, "apathetic_method", splits)
         # Rules have no manner, whatever the column says.
-        found[manner] = [BY_RULES if method == "rules" else one for one, method in zip(found[manner], methods, strict=True)]
-    return {name: [UNPLANNED if one is None else one for one in values] for name, values in found.items()}
+        columns[manner] = [BY_RULES if method == "rules" else value for value, method in zip(columns[manner], methods, strict=True)]
+    return {name: [UNPLANNED if value is None else value for value in values] for name, values in columns.items()}
 
 
-def refuse_odd_rows(release_dir: Path) -> None:
+def check_rows(release_dir: Path) -> None:
     """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
     for config in ("dialogues", "pairs", "controls"):
         for path in files_of(release_dir, config):
@@ -277,18 +276,18 @@ def refuse_odd_rows(release_dir: Path) -> None:
 
 @dataclass(frozen=True)
 class Candidates:
-    """All pairs as the contrast checks had them before them: those that differ from the release, and where the others are in it."""
+    """First candidates of all pairs: texts that differ from the release, and the released rows of the other pairs."""
 
     corpus: Corpus
     same: NDArray[np.int64]
 
     def without_texts(self) -> Candidates:
-        """What is left to know once they are scored: the memory of the texts is free again."""
+        """Returns the candidates without their texts, which frees memory once they are scored."""
         return replace(self, corpus=replace(self.corpus, references=[], variants={}, contexts=()))
 
 
-def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
-    """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
+def read_candidates(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
+    """Reads for each helper turn the first text of each variant that only a contrast check could refuse; None if none was refused.
 
     A turn counts if it has both variants. Those that are as released are rows of ``same``.
     """
@@ -306,27 +305,27 @@ def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] =
             # One string in memory where the release has it too.
             changed.references.append(dialogue["turns"][turn]["text"] if row is None else released.references[row])
             if released.contexts:
-                contexts.append([{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][:turn]])
+                contexts.append([{"role": message["role"], "text": message["text"]} for message in dialogue["turns"][:turn]])
             for name, text in texts.items():
                 changed.variants[name].append(str(text))
     if not len(changed):
         return None
-    gone = set(changed.pair_ids)
-    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in gone], dtype=np.int64))
+    replaced = set(changed.pair_ids)
+    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in replaced], dtype=np.int64))
 
 
 def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    firsts: dict[str, dict[str, str]] = {}
     refused = False
     for (pair_id, variant), rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
         if variant in PAIR_VARIANTS and (first := _first_of(list(rows))):
             refused = refused or bool(first["reasons"])
-            found.setdefault(pair_id, {}).setdefault(variant, first["text"])
-    return found if refused else {}
+            firsts.setdefault(pair_id, {}).setdefault(variant, first["text"])
+    return firsts if refused else {}
 
 
 def _first_of(rows: list[TableRow]) -> TableRow | None:
-    """Of a variant's texts, in the order they were judged, the first that only a contrast check could refuse; None if there is none.
+    """Returns of a variant's texts, in order, the first that only a contrast check could refuse; None if there is none.
 
     Where one of several candidates was released, those before and after it are left out: what was refused there was not in its place.
     """
@@ -345,7 +344,7 @@ def _first_of(rows: list[TableRow]) -> TableRow | None:
 
 
 def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
-    """The texts of variants that reached the checks and are not released, in order; none where a release has no such file.
+    """Yields the texts of variants that were checked and not released, in order; none where a release has no such file.
 
     Raises:
         InputError: if the file is none of a release's.
@@ -361,15 +360,21 @@ def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
 
 
 def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:
-    """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
-    wanted: dict[str, list[int]] = {}
+    """Yields (pair id, dialogue, index of the turn) of helper turns, in the order of the dialogues."""
+    turns_of: dict[str, list[int]] = {}
     for pair_id in sorted(pair_ids):
         dialogue_id, turn = parts_of(pair_id)
-        wanted.setdefault(dialogue_id, []).append(turn)
-    for path in files_of(release_dir, "dialogues", splits) if wanted else ():
+        turns_of.setdefault(dialogue_id, []).append(turn)
+    for path in files_of(release_dir, "dialogues", splits) if turns_of else ():
         for batch in table_batches(path):
             for row in batch.to_pylist():
-                for place in wanted.get(row["dialogue_id"], ()):
-                    if place >= len(row["turns"] or ()):
-                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
-                    yield id_of(row["dialogue_id"], place), row, place
+                for index in turns_of.get(row["dialogue_id"], ()):
+                    if index >= len(row["turns"] or ()):
+                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {index}, which candidates.parquet names", WHOLE)
+                    yield id_of(row["dialogue_id"], index), row, index
+
+
+def sort_labels(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
+    """Returns the distinct labels: ``known`` ones in their order, others by name, and last those of texts without a manner."""
+    rank = {name: number for number, name in enumerate(known)}
+    return sorted(set(labels), key=lambda label: (label in APART, rank.get(label, len(rank)), label))

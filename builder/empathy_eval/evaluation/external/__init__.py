@@ -1,1 +1,1 @@
-"""Scores and texts from elsewhere: files of scores, annotations, custom texts."""
+"""Scores and texts from files: precomputed scores, annotations of judges, custom texts."""

@@ -1,4 +1,4 @@
-"""Texts of one's own, scored: the mean of each metric and system, and every two systems over the contexts that both answer."""
+"""Results of custom texts: the mean of each metric and system, and comparisons of systems over shared contexts."""
 
 from __future__ import annotations
 
@@ -12,12 +12,11 @@ import numpy as np
 from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.external.custom_texts import CustomScores, CustomTexts, DomainWarning, MetricColumn
-from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, tested
-from empathy_eval.evaluation.inversion.results import corrected
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings, estimate_difference
+from empathy_eval.evaluation.inversion.results import correct_p_values
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.estimate import TESTED, Estimate
-from empathy_eval.statistics.resampling import Clusters, studentised
+from empathy_eval.statistics.estimate import TESTED, Clusters, Estimate, student_interval
 
 # No configuration says how chance is reckoned with: as one without words of its own does.
 CHANCE = ResamplingSettings(1000, EXCHANGES, 0)
@@ -44,7 +43,7 @@ class CorpusMean:
 
 @dataclass(frozen=True)
 class SystemGap:
-    """The first system minus the second over the contexts that both answer; ``left_out`` contexts only one of them does.
+    """The first system minus the second over the contexts that both answer; ``left_out`` contexts have one answer only.
 
     ``difference`` is None where there is no such context.
     """
@@ -60,7 +59,7 @@ class SystemGap:
 
 @dataclass(frozen=True, repr=False)
 class CustomTextResults(LongForm):
-    """What metrics say of texts of one's own."""
+    """Means, comparisons, warnings and faults of metrics over custom texts."""
 
     columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
     numbers: ClassVar[tuple[str, ...]] = NUMBERS
@@ -72,41 +71,39 @@ class CustomTextResults(LongForm):
     @property
     def headline(self) -> dict[tuple[str, str], Estimate]:
         """By metric and system ("" where texts have none) the mean score, with its interval."""
-        return {(one.metric, one.system): one.score for one in self.means if one.score}
+        return {(mean.metric, mean.system): mean.score for mean in self.means if mean.score}
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        return self._with_provenance(fields_json(self) | {"faults": [str(one) for one in self.faults]})
+        return self._with_provenance(fields_json(self) | {"faults": [str(fault) for fault in self.faults]})
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
             for row in rows:
                 plain = fields_json(row)
                 yield {"table": table, **plain, **(plain.pop("score" if table == "means" else "difference") or {})}
-        yield from ({"table": "outside", "metric": one.metric, "texts": one.texts, "told": str(one)} for one in self.outside)
-        yield from ({"table": "faults", "told": str(one)} for one in self.faults)
+        yield from ({"table": "outside", "metric": row.metric, "texts": row.texts, "told": str(row)} for row in self.outside)
+        yield from ({"table": "faults", "told": str(fault)} for fault in self.faults)
 
 
-def own_measured(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:
+def compare_systems(scores: CustomScores, chance: ResamplingSettings = CHANCE) -> CustomTextResults:
     """Means and comparisons of systems, with intervals of resampled contexts and Student's distribution.
 
     A p-value is of the exchange of the two systems within contexts (ties half), corrected over all comparisons of all metrics.
     """
     systems = list(dict.fromkeys(scores.texts.systems))
-    places = {name: np.array([one == name for one in scores.texts.systems]) for name in systems}
+    places = {name: np.array([system == name for system in scores.texts.systems]) for name in systems}
     means, gaps = list[CorpusMean](), list[SystemGap]()
     for column in scores.columns:
-        parts = {
-            name: _SystemTexts.of(scores.texts, column, np.flatnonzero(place & column.there).tolist()) for name, place in places.items()
-        }
+        parts = {name: _SystemTexts.of(scores.texts, column, np.flatnonzero(own & column.scored).tolist()) for name, own in places.items()}
         means += [_mean(column, name, part, int(places[name].sum()), chance) for name, part in parts.items()]
-        gaps += [_gap(column, (one, other), (parts[one], parts[other]), chance) for one, other in combinations(systems, 2)]
-    return CustomTextResults(tuple(means), tuple(corrected(gaps)), scores.outside, scores.faults)
+        gaps += [_gap(column, (first, second), (parts[first], parts[second]), chance) for first, second in combinations(systems, 2)]
+    return CustomTextResults(tuple(means), tuple(correct_p_values(gaps)), scores.outside, scores.faults)
 
 
 @dataclass(frozen=True)
 class _SystemTexts:
-    """The texts of a system that have a score: the contexts they answer, and the sums of statistics of each."""
+    """The scored texts of a system: their contexts, and the sums of statistics of each context."""
 
     texts: int
     contexts: tuple[str, ...]
@@ -119,13 +116,13 @@ class _SystemTexts:
         return cls(len(rows), tuple(dict.fromkeys(names)), clusters.totals(column.statistics[rows]))
 
     def at(self, contexts: Sequence[str]) -> Array:
-        """The sums of these contexts, in this order."""
+        """Returns the sums of these contexts, in this order."""
         place = {name: row for row, name in enumerate(self.contexts)}
         return self.totals[[place[name] for name in contexts]]
 
 
 def _alone(count: int) -> Clusters:
-    """So many contexts, each by itself, of one stratum."""
+    """Returns clusters of one context each, in one stratum."""
     return Clusters(np.arange(count), np.zeros(count, dtype=np.int64))
 
 
@@ -140,33 +137,33 @@ def _mean(column: MetricColumn, system: str, part: _SystemTexts, texts: int, cha
     score = None
     if count:
         value, low, high = round(float(metric.aggregate(part.totals.sum(axis=0, keepdims=True))[0]), metric.places), None, None
-        if (freedom := _alone(count).freedom) > 0:
-            drawn = metric.aggregate(_alone(count).bootstrapped(part.totals, chance.resamples, chance.seed))
-            low, high = studentised(value, drawn, freedom, metric.places) if np.isfinite(drawn).all() else (None, None)
+        if (freedom := _alone(count).degrees_of_freedom) > 0:
+            drawn = metric.aggregate(_alone(count).bootstrap(part.totals, chance.resamples, chance.seed))
+            low, high = student_interval(value, drawn, freedom, metric.places) if np.isfinite(drawn).all() else (None, None)
         score = Estimate(value, low, high)
     signature = f"{metric.signature}|{_settings(chance, count, exchanged=False)}"
     return CorpusMean(metric.name, system, part.texts, count, texts - part.texts, score, metric.higher_is_better, signature)
 
 
 def _gap(column: MetricColumn, systems: tuple[str, str], parts: tuple[_SystemTexts, _SystemTexts], chance: ResamplingSettings) -> SystemGap:
-    metric, (one, other) = column.metric, parts
-    there = set(other.contexts)
-    common = [name for name in one.contexts if name in there]
-    left_out = len(one.contexts) + len(other.contexts) - 2 * len(common)
+    metric, (first, second) = column.metric, parts
+    answered = set(second.contexts)
+    common = [name for name in first.contexts if name in answered]
+    left_out = len(first.contexts) + len(second.contexts) - 2 * len(common)
     difference = None
     if common:
-        first, second = one.at(common), other.at(common)
-        clusters, width = _alone(len(common)), first.shape[1]
+        first_sums, second_sums = first.at(common), second.at(common)
+        clusters, width = _alone(len(common)), first_sums.shape[1]
 
         def gaps(sums: Array) -> Array:
             return np.asarray(metric.aggregate(sums[:, :width]) - metric.aggregate(sums[:, width:]))
 
-        both, mirrored = np.hstack([first, second]), np.hstack([second, first])
+        both, mirrored = np.hstack([first_sums, second_sums]), np.hstack([second_sums, first_sums])
         whole = both.sum(axis=0, keepdims=True)
         value, chances = float(gaps(whole)[0]), None
         if len(common) > 1:
-            swapped = whole + clusters.exchanged(mirrored - both, chance.exchanges, chance.seed)
-            chances = gaps(clusters.bootstrapped(both, chance.resamples, chance.seed)), gaps(swapped), value
-        difference = tested(value, chances, clusters.freedom)
+            swapped = whole + clusters.permute(mirrored - both, chance.exchanges, chance.seed)
+            chances = gaps(clusters.bootstrap(both, chance.resamples, chance.seed)), gaps(swapped), value
+        difference = estimate_difference(value, chances, clusters.degrees_of_freedom)
     signature = f"{metric.signature}|{_settings(chance, len(common), exchanged=True)}"
     return SystemGap(metric.name, *systems, len(common), left_out, difference, signature)

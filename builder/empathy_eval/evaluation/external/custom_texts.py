@@ -1,33 +1,31 @@
-"""Texts to score that are no pairs: replies of one's own from a file, or texts of a release by their names."""
+"""Custom texts to score: replies from a file, or texts of a release by their names; and their scores."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import Problem, input_error, nearest_column, refuse
-from empathy_eval.base.hashing import digest, digest_file, signature_line
-from empathy_eval.base.tabular import json_rows
+from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.tabular import json_rows, write_rows
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score_file import PrecomputedScores, meant, number_in, raise_at_most, row_problems, table_rows
-from empathy_eval.evaluation.inversion.inversion import scores_of
-from empathy_eval.evaluation.inversion.text_scores import write_rows
-from empathy_eval.metrics.consistency import check_consistency
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, file_signature, raise_at_most, read_scores_by, row_problems
+from empathy_eval.evaluation.inversion.inversion import metric_scores
 from empathy_eval.metrics.faults import MetricFault, attempt
-from empathy_eval.metrics.protocol import Array, Context, Metric, RangeAware, Segments, context_of, reply_of, with_count
+from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs, RangeAware, Segments, context_of, reply_of, with_count
 from empathy_eval.metrics.registry import MetricSelection
-from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, Scoring, consistent_statistics
 
 SUFFIX = ".jsonl"
 # What a file of texts calls the text of an item, where a release has variants.
@@ -62,33 +60,23 @@ class CustomTexts:
 
     def take(self, rows: Sequence[int]) -> CustomTexts:
         """The texts of those rows."""
-        names = (
-            "items",
-            "keys",
-            "systems",
-            "contexts_of",
-            "units",
-            "contexts",
-            "references",
-            "replies",
-            *(["splits"] if self.splits else []),
-        )
-        some: dict[str, Any] = {name: [getattr(self, name)[row] for row in rows] for name in names}
-        return replace(self, **some)
+        columns = {name: column for name, column in vars(self).items() if name not in ("where", "language") and column}
+        chosen: dict[str, Any] = {name: [column[row] for row in rows] for name, column in columns.items()}
+        return replace(self, **chosen)
 
     @property
     def pairs(self) -> Pairs:
         """All texts as the one variant of so many pairs, for metrics."""
-        return Pairs(self.items, [one or "" for one in self.references], {REPLY: self.replies}, self.contexts)
+        return Pairs(self.items, [reference or "" for reference in self.references], {REPLY: self.replies}, self.contexts)
 
     @property
     def segments(self) -> Segments:
         """All texts as segments."""
-        return Segments(self.replies, [one or "" for one in self.references], self.contexts)
+        return Segments(self.replies, [reference or "" for reference in self.references], self.contexts)
 
 
 def read_texts(path: Path) -> CustomTexts:
-    """The texts of a JSONL file, under the schema ``own_text``; a text without an item is called by its line, ``line 3``.
+    """Reads a JSONL file under the schema ``own_text``; a text without an item is named by its line, ``line 3``.
 
     A line of preferences (``prompt``, ``chosen``, ``rejected``) is two texts, of the systems ``chosen`` and ``rejected``.
 
@@ -103,12 +91,12 @@ def read_texts(path: Path) -> CustomTexts:
             problems.append(row)
             continue
         form = "own_preference" if row.keys() & {"prompt", *SIDES} else "own_text"
-        found = row_problems(row, form, where)
-        for text in [] if found else _texts_of(row, f"line {number}"):
+        faults = row_problems(row, form, where)
+        for text in [] if faults else _texts_of(row, f"line {number}"):
             if (first := lines.setdefault(text["item"], number)) != number:
-                found.append(Problem(where, f'"{text["item"]}" is also the item of line {first}', "give each text a name of its own"))
+                faults.append(Problem(where, f'"{text["item"]}" is also the item of line {first}', "give each text a name of its own"))
             rows.append(text)
-        problems += found
+        problems += faults
     if not problems and len({"system" in row for row in rows}) > 1:
         without = [lines[row["item"]] for row in rows if "system" not in row]
         what = f"{len(without)} of {len(rows)} lines have no system, first line {without[0]}"
@@ -121,7 +109,7 @@ def read_texts(path: Path) -> CustomTexts:
 
 
 def _texts_of(row: dict[str, Any], line: str) -> list[dict[str, Any]]:
-    """The texts of a valid line: one, or the chosen reply and the rejected one."""
+    """Returns the texts of a valid line: one, or the chosen reply and the rejected one."""
     if "reply" in row:
         return [{"item": line, **row}]
     name, split = row.get("item", row.get("pair_id", line)), {"split": row["split"]} if "split" in row else {}
@@ -138,8 +126,8 @@ def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> CustomTexts:
     )  # fmt: skip
 
 
-def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequence[str] = SPLITS) -> CustomTexts:
-    """Those texts of a release whose names, ``pair_id:variant``, are wanted; a variant is a system, and a dialogue is drawn together.
+def texts_of_release(release_dir: Path, names: Collection[str], splits: Sequence[str] = SPLITS) -> CustomTexts:
+    """Reads texts of a release by name, ``pair_id:variant``; a variant is a system, and a dialogue is resampled as a whole.
 
     Raises:
         InputError: if it is no release.
@@ -151,18 +139,17 @@ def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequenc
             shared = pair_id, corpus.dialogues[place], corpus.contexts[place], corpus.references[place]
             texts = {"reference": corpus.references, **corpus.variants} if config == "pairs" else corpus.variants
             for variant in ("reference", *compared) if config == "pairs" else compared:
-                if f"{pair_id}:{variant}" in wanted:
+                if f"{pair_id}:{variant}" in names:
                     rows.append(((pair_id, variant), *shared, texts[variant][place]))
     if not rows:
         raise input_error(
             release_dir, f"holds none of the texts in {', '.join(splits)}", "leave --split out, or name the release that was rated"
         )
-    keys, pairs, dialogues, contexts, references, replies = (list(one) for one in zip(*rows, strict=True))
+    keys, pairs, dialogues, contexts, references, replies = (list(column) for column in zip(*rows, strict=True))
     items = [f"{pair_id}:{variant}" for pair_id, variant in keys]
     return CustomTexts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)
 
 
-Key = TypeVar("Key", bound=Hashable)
 COLUMNS = pa.schema([*((name, pa.string()) for name in ("metric", "item", "system")), ("score", pa.float64()), ("signature", pa.string())])
 # Of texts that a metric warns of, so many are named.
 SHOWN = 3
@@ -170,25 +157,25 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class MetricColumn:
-    """What a metric gave the texts: their statistics, rows of nan for texts without a score."""
+    """The statistics of a metric, with rows of nan for texts without a score."""
 
     metric: Metric
     statistics: Array
 
     @property
-    def there(self) -> NDArray[np.bool_]:
+    def scored(self) -> NDArray[np.bool_]:
         """Which texts have a score."""
         return ~np.isnan(self.statistics[:, 0])
 
     @property
     def scores(self) -> Array:
         """The score of each text; nan where there is none."""
-        return scores_of(self.metric, self.statistics)
+        return metric_scores(self.metric, self.statistics)
 
 
 @dataclass(frozen=True)
 class DomainWarning:
-    """Texts that a metric was not made for, by one reason: how many of all, and the first of them."""
+    """Texts outside the domain of a metric, for one reason: how many of all, and the first of them."""
 
     metric: str
     reason: str
@@ -203,44 +190,42 @@ class DomainWarning:
 
 @dataclass(frozen=True)
 class CustomScores:
-    """All columns, in the order asked for; ``faults`` say what failed, ``outside`` what a metric warns of."""
+    """All columns in order, with ``faults`` of metrics and warnings on texts ``outside`` their domain."""
 
     texts: CustomTexts
     columns: tuple[MetricColumn, ...]
     faults: tuple[MetricFault, ...]
     outside: tuple[DomainWarning, ...]
 
-    def told(self) -> dict[str, Any]:
-        """Warnings and faults as JSON values."""
-        return {"outside": [asdict(one) for one in self.outside], "faults": [str(one) for one in self.faults]}
 
-
-def scored(texts: CustomTexts, found: MetricSelection, given: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN) -> CustomScores:
-    """Scores all texts by all metrics, and looks up what is given.
+def score_custom_texts(
+    texts: CustomTexts, selection: MetricSelection, precomputed: Sequence[PrecomputedScores] = (), scoring: Scoring = PLAIN
+) -> CustomScores:
+    """Scores all texts by all metrics, and looks up precomputed scores.
 
     Raises:
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
     """
-    _refuse_unfit(texts, found)
-    (made,) = check_consistency(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
-    columns = [MetricColumn(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
-    faults = [one.fault for one in made.values() if one.fault]
+    _refuse_unfit(texts, selection)
+    (results,) = consistent_statistics(selection.metrics, [texts.pairs], scoring)
+    columns = [MetricColumn(metric, results[metric.name].rows[REPLY]) for metric in selection.metrics if results[metric.name].rows]
+    faults = [result.fault for result in results.values() if result.fault]
     outside = list[DomainWarning]()
-    for metric in found.metrics:
+    for metric in selection.metrics:
         warned = attempt(metric.name, lambda metric=metric: list(_outside(metric, texts)))  # type: ignore[misc]
         if isinstance(warned, MetricFault):
             faults.append(warned)
         else:
             outside += warned
-    columns += [MetricColumn(one, with_count(one.of(texts.keys))) for one in given]
+    columns += [MetricColumn(metric, with_count(metric.of(texts.keys))) for metric in precomputed]
     return CustomScores(texts, tuple(columns), tuple(faults), tuple(outside))
 
 
-def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
+def _refuse_unfit(texts: CustomTexts, selection: MetricSelection) -> None:
     what, fix = "measures whole sets of texts, and gives no text a score", "score a release with it, or leave it out"
-    problems = [Problem(f'metric "{one.name}"', what, fix) for one in found.diversities]
+    problems = [Problem(f'metric "{diversity.name}"', what, fix) for diversity in selection.diversities]
     without = [item for item, reference in zip(texts.items, texts.references, strict=True) if reference is None]
-    for metric in found.metrics if without else ():
+    for metric in selection.metrics if without else ():
         if "reference" in metric.reads:
             what = f"reads a reference, and {len(without)} of {len(texts)} texts have none, first {without[0]}"
             problems.append(Problem(f'metric "{metric.name}"', what, "write a reference into every line, or leave the metric out"))
@@ -248,7 +233,7 @@ def _refuse_unfit(texts: CustomTexts, found: MetricSelection) -> None:
 
 
 def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
-    """What a metric warns of, by reason in the order in which they come first."""
+    """Yields the warnings of a metric, by reason in the order of first occurrence."""
     if not isinstance(metric, RangeAware):
         return
     rows: dict[str, list[int]] = defaultdict(list)
@@ -260,7 +245,7 @@ def _outside(metric: Metric, texts: CustomTexts) -> Iterator[DomainWarning]:
 
 
 def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedScores:
-    """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``item`` and ``score``; other columns are passed over.
+    """Reads scores of a CSV, TSV or JSONL file with the columns ``item`` and ``score``; other columns are ignored.
 
     Raises:
         InputError: for another suffix, unknown items, scores given twice and what is no number; all at once.
@@ -269,57 +254,11 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
         path, ("item", "score"), "own_score", set(items), lambda row: ((row["item"], REPLY), ""),
         ("is not an item of the texts", "use the items of the scored file"),
     )  # fmt: skip
-    if not scores and not problems:
-        problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
-    raise_at_most(problems, path)
-    return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
-
-
-def read_scores_by(
-    path: Path, columns: Sequence[str], schema: str, known: Collection[str], key_of: Callable[[dict[str, Any]], tuple[Key, str]],
-    unknown: tuple[str, str],
-) -> tuple[dict[Key, float], list[Problem]]:  # fmt: skip
-    """The scores of a CSV, TSV or JSONL file by its suffix, by what they are of, and all that is wrong with it.
-
-    The first of the columns is a name, which is ``known``; the others are numbers, and the last is the score. ``key_of`` gives of a valid
-    row what it is of, and how that is called after its name; ``unknown`` says what is wrong with an unknown name, and how to fix it.
-
-    Raises:
-        InputError: for another suffix, and a table that has not each column once.
-    """
-    problems, scores = list[Problem](), dict[Key, float]()
-    for where, row in _score_rows(path, columns):
-        found = [row] if isinstance(row, Problem) else row_problems(row, schema, where)
-        if not found and not isinstance(row, Problem):
-            name, (key, called) = row[columns[0]], key_of(row)
-            if name not in known:
-                found.append(Problem(where, f'"{name}" {unknown[0]}', f"{unknown[1]}{meant(name, known, problems)}"))
-            elif key in scores:
-                found.append(Problem(where, f'"{name}"{called} was scored before', "keep one score"))
-            else:
-                scores[key] = float(row["score"])
-        problems += found
-    return scores, problems
-
-
-def _score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, the named columns) of each row, or what is wrong with it."""
-
-    def check(names: Sequence[str]) -> None:
-        if odd := [name for name in columns if names.count(name) != 1]:
-            near = nearest_column(names, [one for one in odd if one not in names])
-            fix = f"name the columns in the first line: {','.join(columns)}{near}"
-            raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
-
-    def value(name: str, text: str) -> float | str:
-        return text if name == columns[0] else number_in(text)
-
-    for where, row in table_rows(path, check, value, "quote cells that hold commas"):
-        yield where, row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
+    return PrecomputedScores(path.stem, file_signature(path, scores, problems, "write a line for each item"), scores, higher_is_better)
 
 
 def write_own_items(path: Path, scores: CustomScores) -> None:
-    """Writes a row a metric and text, as parquet or CSV; a text without a score has an empty one."""
+    """Writes one row per metric and text, as parquet or CSV; a text without a score has an empty cell."""
     rows = (
         {
             "metric": column.metric.name, "item": item, "system": system, "score": None if math.isnan(value) else value,

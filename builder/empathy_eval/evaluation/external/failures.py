@@ -1,4 +1,4 @@
-"""Failure cases: the texts that a metric, a judge and people, or the stance, place furthest apart, and how often by what they are."""
+"""Failure cases: texts on which a metric, a judge and people (or the stance) disagree most, and their counts by group."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import FailureCase, FailureGroup, Failures
-from empathy_eval.evaluation.inversion.text_scores import SCORES
+from empathy_eval.evaluation.measure import SCORES
 from empathy_eval.metrics.protocol import last_turns
 from empathy_eval.statistics.correlations import midranks
 
@@ -30,10 +30,10 @@ Text = tuple[str, str]
 
 @dataclass(frozen=True)
 class Truth:
-    """What people gave texts on average by a criterion."""
+    """Mean human ratings of texts by a criterion."""
 
     criterion: str
-    given: Mapping[Text, float]
+    scores: Mapping[Text, float]
 
 
 STANCE, PEOPLE = "stance", "people"
@@ -43,23 +43,21 @@ NO_MANNER = "empathetic text"
 FLAG = "crisis"
 
 
-def scores_in(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[Text, float]]:
-    """What scorers gave the four variants, from the file of scores that ``score`` writes; ``better`` is by scorer whether higher is better.
+def read_item_scores(items: Path, better: Mapping[str, bool | None]) -> dict[str, dict[Text, float]]:
+    """Reads scores of the four variants from the file of ``score``; ``better`` is by scorer whether higher is better.
 
     Scorers that it does not name, or without a better end, are passed over.
     """
-    found: dict[str, dict[Text, float]] = {name: {} for name, way in better.items() if way is not None}
+    by_scorer: dict[str, dict[Text, float]] = {name: {} for name, way in better.items() if way is not None}
     for row in _rows(items):
         name = row["metric"]
-        if name not in found:
+        if name not in by_scorer:
             continue
-        own = (
-            [(row["item"].split(":")[:2], row["score"])] if "item" in row else [((row["pair_id"], one), row[SCORES[one]]) for one in CELLS]
-        )
-        for (pair, variant), value in own:
+        cells = [((row["pair_id"], cell), row[SCORES[cell]]) for cell in CELLS] if "item" not in row else []
+        for (pair, variant), value in cells or [(row["item"].split(":")[:2], row["score"])]:
             if variant in CELLS and value not in (None, ""):
-                found[name][pair, variant] = float(value)
-    return {name: some for name, some in found.items() if some}
+                by_scorer[name][pair, variant] = float(value)
+    return {name: some for name, some in by_scorer.items() if some}
 
 
 def _rows(items: Path) -> Iterator[dict[str, Any]]:
@@ -73,7 +71,7 @@ def _rows(items: Path) -> Iterator[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class _About:
-    """What is told of a text beside its scores."""
+    """Facts on a text beside its scores."""
 
     dialogue: str
     groups: Mapping[str, str]
@@ -81,35 +79,35 @@ class _About:
     text: str
 
 
-def failures_of(
-    release_dir: Path, given: Mapping[str, Mapping[Text, float]], better: Mapping[str, bool | None], most: int, people: Truth | None = None
+def find_failures(
+    release_dir: Path, scores: Mapping[str, Mapping[Text, float]], better: Mapping[str, bool | None], most: int, people: Truth | None = None
 ) -> Failures:
-    """The failure cases of scorers of a release: at most ``most``, those with the largest spread first, equal ones by their names.
+    """Returns at most ``most`` failure cases, the largest spread first, equal ones by name.
 
     Each scorer's scores become ranks among the texts that all have, from 0 (worst) to 1 (best), equal scores sharing a rank:
     (midrank - 1/2) / texts. So does what ``people`` gave or, without them, the stance. The spread of a text is its highest rank minus its
     lowest one. ``better`` is by scorer whether higher is better.
     """
-    texts = set[Text]().union(*given.values())
-    truth = people.given if people else {one: float(STANCE_OF[one[1]] == EMPATHETIC) for one in texts}
-    columns = {**given, PEOPLE if people else STANCE: truth}
+    texts = set[Text]().union(*scores.values())
+    truth = people.scores if people else {text: float(STANCE_OF[text[1]] == EMPATHETIC) for text in texts}
+    columns = {**scores, PEOPLE if people else STANCE: truth}
     shared = sorted(texts.intersection(*columns.values()))
     signs = {name: -1 if better.get(name) is False else 1 for name in columns}
     ranks = {
-        name: (midranks(np.array([signs[name] * some[one] for one in shared])) - 0.5) / max(len(shared), 1)
-        for name, some in columns.items()
+        name: (midranks(np.array([signs[name] * values[text] for text in shared])) - 0.5) / max(len(shared), 1)
+        for name, values in columns.items()
     }
     spread = np.round(np.ptp(np.array(list(ranks.values())), axis=0), PLACES) if shared else np.zeros(0)
     order = sorted(range(len(shared)), key=lambda row: (-spread[row], shared[row]))[:most]
     about = _about(release_dir, shared)
     cases = []
     for row in order:
-        own, of = {name: round(float(some[row]), PLACES) for name, some in ranks.items()}, about[shared[row]]
+        own_ranks, of = {name: round(float(values[row]), PLACES) for name, values in ranks.items()}, about[shared[row]]
         # Of equal ranks the first name is told.
-        high, low = max(own, key=lambda name: own[name]), min(own, key=lambda name: own[name])
-        values = {name: round(some[shared[row]], PLACES) for name, some in columns.items()}
+        high, low = max(own_ranks, key=lambda name: own_ranks[name]), min(own_ranks, key=lambda name: own_ranks[name])
+        values = {name: round(values[shared[row]], PLACES) for name, values in columns.items()}
         cases.append(FailureCase(
-            *shared[row], of.dialogue, dict(of.groups), float(spread[row]), high, low, own, values, {}, of.before, of.text,
+            *shared[row], of.dialogue, dict(of.groups), float(spread[row]), high, low, own_ranks, values, {}, of.before, of.text,
             EXPLORE.format(shared[row][0]),
         ))  # fmt: skip
     line = signature_line(
@@ -119,35 +117,35 @@ def failures_of(
 
 
 def _groups(shared: Sequence[Text], about: Mapping[Text, _About], spread: Any, chosen: set[int]) -> Iterator[FailureGroup]:
-    """By what texts are the number of texts and of cases among them, and their mean spread."""
+    """Yields by group the number of texts and of cases, and the mean spread."""
     rows: dict[tuple[str, str], list[int]] = defaultdict(list)
     for row, text in enumerate(shared):
         for by, label in about[text].groups.items():
             rows[by, label].append(row)
     order = Counter(by for by, _ in rows)
     for by in order:
-        for (_, label), own in sorted((one for one in rows.items() if one[0][0] == by), key=lambda one: one[0]):
+        for (_, label), own in sorted((item for item in rows.items() if item[0][0] == by), key=lambda item: item[0]):
             cases = sum(row in chosen for row in own)
             yield FailureGroup(by, label, len(own), cases, round(math.fsum(spread[row] for row in own) / len(own), PLACES))
 
 
 def _about(release_dir: Path, shared: Sequence[Text]) -> dict[Text, _About]:
-    """What texts are: their dialogue, what they are counted by, the seeker's turns just before, and the text."""
-    found, wanted = dict[Text, _About](), set(shared)
+    """Returns facts on texts: dialogue, groups, the seeker's turns just before, and the text."""
+    about_text, texts = dict[Text, _About](), set(shared)
     for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
         corpus = read_corpus(release_dir, config, PAIR_VARIANTS if config == "pairs" else CELLS, contexts=True)
         flags = column(release_dir, config, "flags", SPLITS)
         for row, pair in enumerate(corpus.pair_ids):
-            for variant in [one for one in variants if (pair, one) in wanted]:
+            for variant in [variant for variant in variants if (pair, variant) in texts]:
                 near = variant in NEAR
-                ways = corpus.groups.get(WAYS[0] if near else FAR_WAY)
+                manners = corpus.groups.get(WAYS[0] if near else FAR_WAY)
                 voices = corpus.groups.get(VOICES[0 if near else 1])
                 groups = {
-                    "manner": NO_MANNER if STANCE_OF[variant] == EMPATHETIC else ways[row] if ways else "unknown",
+                    "manner": NO_MANNER if STANCE_OF[variant] == EMPATHETIC else manners[row] if manners else "unknown",
                     "voice": voices[row] if voices else "unknown",
                     "scenario": corpus.groups["scenario"][row],
                     FLAG: "yes" if FLAG in flags[row] else "no",
                 }
                 before = " / ".join(last_turns(corpus.contexts[row]))
-                found[pair, variant] = _About(corpus.dialogues[row], groups, before, corpus.variants[variant][row])
-    return found
+                about_text[pair, variant] = _About(corpus.dialogues[row], groups, before, corpus.variants[variant][row])
+    return about_text

@@ -1,4 +1,4 @@
-"""Given names, exchanged in texts for others: by where a name is usual, or by its usual gender."""
+"""Exchange of given names in texts, by the group where a name is usual, or by its usual gender."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -32,7 +33,7 @@ WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 @dataclass(frozen=True)
 class GivenName:
-    """A given name: its usual gender, the group that it is of (none of a name that is only known), and whether it is another word too."""
+    """A given name: usual gender, group (None for a name that is only recognised), and whether it is also another word."""
 
     text: str
     gender: str
@@ -42,29 +43,27 @@ class GivenName:
 
 @dataclass(frozen=True)
 class GivenNames:
-    """The names of a language as its file says them; ``digest`` is the hash of what it says."""
+    """The given names of a language from its file; ``digest`` is the hash of the content."""
 
     digest: str
     where: str = field(compare=False)
-    said: Mapping[str, Any] = field(compare=False)
+    content: Mapping[str, Any] = field(compare=False)
 
     @cached_property
     def known(self) -> Mapping[str, GivenName]:
-        """All names, by the name in small letters."""
-        words = frozenset(self.said.get("words", ()))
-        groups = [*((one["name"], one) for one in self.said["groups"]), (None, self.said.get("known", {}))]
-        found = [
-            GivenName(text, gender, group, text in words) for group, one in groups for gender in GENDERS for text in one.get(gender, ())
-        ]
-        return {name.text.casefold(): name for name in reversed(found)}
+        """All names, by the lower-case name."""
+        words = frozenset(self.content.get("words", ()))
+        groups = [*((group["name"], group) for group in self.content["groups"]), (None, self.content.get("known", {}))]
+        names = [GivenName(text, gender, of, text in words) for of, group in groups for gender in GENDERS for text in group.get(gender, ())]
+        return {name.text.casefold(): name for name in reversed(names)}
 
     @cached_property
     def title(self) -> re.Pattern[str]:
-        """What a text before a name ends with where the name is not of a person alone."""
-        return re.compile(rf"\b(?:{'|'.join(map(re.escape, self.said.get('titles', ()))) or '(?!)'})\.? \Z")
+        """Pattern of the end of a text before a name that is not of a person alone, such as a title."""
+        return re.compile(rf"\b(?:{'|'.join(map(re.escape, self.content.get('titles', ()))) or '(?!)'})\.? \Z")
 
     def is_name(self, match: re.Match[str]) -> bool | None:
-        """Whether a whole word is the given name of a person, with a capital as names are written; None where one cannot tell.
+        """Returns whether a whole word is the given name of a person, capitalised as names are; None if it is unclear.
 
         Small letters and capitals alone make no name: "akin to relief", "let it peter out", "the AMA".
         """
@@ -78,13 +77,13 @@ class GivenNames:
         return True if not name.is_word or INSIDE.search(match.string, max(0, match.start() - LOOK_BACK), match.start()) else None
 
     def drawn(self, group: str, gender: str, by: object) -> list[str]:
-        """The names of a group that can stand in for others, in an order drawn by what is given."""
-        pool = sorted(one.text for one in self.known.values() if (one.group, one.gender) == (group, gender) and not one.is_word)
+        """Returns the names of a group that can replace others, in an order drawn by the seed ``by``."""
+        pool = sorted(name.text for name in self.known.values() if (name.group, name.gender) == (group, gender) and not name.is_word)
         return derived_random(by).sample(pool, len(pool))
 
 
 def load_names(code: str = ENGLISH, folder: Path | None = None) -> GivenNames | None:
-    """The names of a language, of a folder of rules of one's own or of the packaged ones; None where there is no ``names.yaml``.
+    """Reads the names of a language, from a folder of rules or the packaged ones; None without a ``names.yaml``.
 
     Raises:
         InputError: if the file is not valid.
@@ -93,80 +92,76 @@ def load_names(code: str = ENGLISH, folder: Path | None = None) -> GivenNames | 
     path = (folder or (packaged if code == ENGLISH else packaged / code)) / "names.yaml"
     if not path.is_file():
         return None
-    said = read_yaml(path, "names")
-    return GivenNames(digest(said), str(path), said)
+    content = read_yaml(path, "names")
+    return GivenNames(digest(content), str(path), content)
 
 
-def exchanged_names(texts: Sequence[str], draw: Random, names: GivenNames, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
-    """The texts (a context, a reference, replies: all that are read together) with each given name in them exchanged for the same other
-    one throughout; everything else stays, but for the pronouns where the gender changes. A name is drawn by ``draw`` and by itself, not by
-    the order of the texts.
+def exchange_names(texts: Sequence[str], draw: Random, names: GivenNames, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
+    """Returns the texts with each given name replaced by another one throughout; pronouns change with the gender.
 
-    None where there is nothing to exchange, and where it is not plain what to exchange: a name that stands after a title too or, being
-    another word as well, at the beginning of a sentence; and where the gender is to change, names of both genders, a word that tells the
-    gender of somebody, a pronoun of the other gender, or a "her" that the next word leaves open.
+    A replacement depends on ``draw`` and on the name, not on the order of the texts. None where there is nothing to exchange, or where that
+    is unclear: a name after a title, or at the beginning of a sentence if it is also a word. Where the gender changes, also: names of both
+    genders, a word that shows a person's gender, a pronoun of the other gender, or an ambiguous "her".
     """
-    found = _occurring(texts, names)
-    if not found:
+    present = _occurring(texts, names)
+    if not present:
         return None
     turned = None
     if version == OTHER_GENDER:
-        turned = _turned(texts, names, found)
+        turned = _turned(texts, names, present)
         if turned is None:
             return None
-    instead = _instead(texts, draw, names, found, version)
-    if instead is None:
+    replacements = _instead(texts, draw, names, present, version)
+    if replacements is None:
         return None
-    return tuple(WHOLE.sub(lambda match: _put(match, names, instead), text) for text in turned or texts)
+    return tuple(WHOLE.sub(lambda match: _put(match, names, replacements), text) for text in turned or texts)
 
 
 def _occurring(texts: Sequence[str], names: GivenNames) -> list[GivenName]:
-    """The names that the texts have, in the order of the alphabet; none if it is not plain whether one of them is a name everywhere."""
+    """Returns the names in the texts, in alphabetical order; none if it is unclear whether one of them is always a name."""
     both = [_names_in(text, names) for text in texts]
-    found, unclear = (frozenset[str]().union(*some) for some in zip(*both, strict=True)) if both else (frozenset[str](), frozenset[str]())
-    return [] if found & unclear else [names.known[key] for key in sorted(found)]
+    present, unclear = (frozenset[str]().union(*sets) for sets in zip(*both, strict=True)) if both else (frozenset[str](), frozenset[str]())
+    return [] if present & unclear else [names.known[key] for key in sorted(present)]
 
 
 @lru_cache(maxsize=4096)
 def _names_in(text: str, names: GivenNames) -> tuple[frozenset[str], frozenset[str]]:
-    """The names in a text, and what may be one, both in small letters. Kept, for turns are read again with each turn after them."""
-    told = [(match[0].casefold(), names.is_name(match)) for match in WHOLE.finditer(text)]
-    return frozenset(key for key, is_name in told if is_name), frozenset(key for key, is_name in told if is_name is None)
+    """Returns the names in a text, and possible names, both in lower case. Cached, as turns recur in later contexts."""
+    candidates = [(match[0].casefold(), names.is_name(match)) for match in WHOLE.finditer(text)]
+    return frozenset(key for key, is_name in candidates if is_name), frozenset(key for key, is_name in candidates if is_name is None)
 
 
-def _instead(texts: Sequence[str], draw: Random, names: GivenNames, found: Sequence[GivenName], version: str) -> Mapping[str, str] | None:
-    """What stands in for each name: nothing that occurs in the texts, nothing twice, and what goes with the same article (a, an)."""
-    taken = {word.casefold() for text in texts for word in WORD.findall(text)}
-    seed, instead = draw.getrandbits(64), dict[str, str]()
-    for name in found:
+def _instead(texts: Sequence[str], draw: Random, names: GivenNames, present: Sequence[GivenName], version: str) -> Mapping[str, str] | None:
+    """Returns the replacement of each name: not in the texts, used once, and with the same article (a, an)."""
+    used = {word.casefold() for text in texts for word in WORD.findall(text)}
+    seed, replacements = draw.getrandbits(64), dict[str, str]()
+    for name in present:
         gender = OPPOSITE.get(name.gender, EITHER) if version == OTHER_GENDER else name.gender
-        candidates = [
-            one for group in _groups(names, name, version, seed) for one in names.drawn(group, gender, (seed, version, name.text))
-        ]
+        draws = (names.drawn(group, gender, (seed, version, name.text)) for group in _groups(names, name, version, seed))
+        candidates = list(chain.from_iterable(draws))
         vowel = name.text[0] in VOWELS
-        chosen = next((one for one in candidates if one.casefold() not in taken and (one[0] in VOWELS) == vowel), None)
+        chosen = next((text for text in candidates if text.casefold() not in used and (text[0] in VOWELS) == vowel), None)
         if chosen is None:
             return None
-        taken.add(chosen.casefold())
-        instead[name.text.casefold()] = chosen
-    return instead
+        used.add(chosen.casefold())
+        replacements[name.text.casefold()] = chosen
+    return replacements
 
 
 def _groups(names: GivenNames, name: GivenName, version: str, seed: int) -> list[str]:
-    """The groups that may stand in for a name, in the order in which they are tried: drawn once for all names of the texts."""
-    groups = [str(one["name"]) for one in names.said["groups"]]
+    """Returns the groups of possible replacements, in the order in which they are tried: drawn once for all names of the texts."""
+    groups = [str(group["name"]) for group in names.content["groups"]]
     if version == OTHER_GENDER and name.group is not None:
         return [name.group]
     order = derived_random(seed, "groups").sample(groups, len(groups))
     return [group for group in order if group != name.group]
 
 
-def _put(match: re.Match[str], names: GivenNames, instead: Mapping[str, str]) -> str:
-    """What stands in for an occurrence, in its letters: small, capital, capitals. A name that the texts have is one in any letters, but for
-    one that is another word."""
+def _put(match: re.Match[str], names: GivenNames, replacements: Mapping[str, str]) -> str:
+    """Returns the replacement of an occurrence in its case. A known name is replaced in any case, unless it is also a word."""
     key = match[0].casefold()
-    taken = key in instead and (not names.known[key].is_word or names.is_name(match))
-    return _like(instead[key], match[0]) if taken else match[0]
+    is_replaced = key in replacements and (not names.known[key].is_word or names.is_name(match))
+    return _like(replacements[key], match[0]) if is_replaced else match[0]
 
 
 def _like(new: str, old: str) -> str:
@@ -175,33 +170,33 @@ def _like(new: str, old: str) -> str:
     return new.lower() if old[0].islower() else new[0].upper() + new[1:]
 
 
-def _turned(texts: Sequence[str], names: GivenNames, found: Sequence[GivenName]) -> tuple[str, ...] | None:
-    """The texts with their pronouns turned to the other gender; None where one cannot tell."""
-    genders, pronouns = {name.gender for name in found}, names.said.get("pronouns")
+def _turned(texts: Sequence[str], names: GivenNames, present: Sequence[GivenName]) -> tuple[str, ...] | None:
+    """Returns the texts with pronouns of the other gender; None if that is unclear."""
+    genders, pronouns = {name.gender for name in present}, names.content.get("pronouns")
     if pronouns is None or len(genders) != 1 or EITHER in genders:
         return None
     (gender,) = genders
-    ours, others = pronouns[gender], pronouns[OPPOSITE[gender]]
-    said = {word.casefold() for text in texts for word in WORD.findall(text)}
-    if said & {*pronouns["people"], *others.values()}:
+    own, opposite = pronouns[gender], pronouns[OPPOSITE[gender]]
+    used = {word.casefold() for text in texts for word in WORD.findall(text)}
+    if used & {*pronouns["people"], *opposite.values()}:
         return None
-    either_form = re.compile(rf"{BEFORE}(?:{'|'.join(map(re.escape, sorted(set(ours.values()))))})(?![\w-])", re.IGNORECASE)
-    made = []
+    either_form = re.compile(rf"{BEFORE}(?:{'|'.join(map(re.escape, sorted(set(own.values()))))})(?![\w-])", re.IGNORECASE)
+    turned = []
     for text in texts:
         pieces, end = list[str](), 0
         for match in either_form.finditer(text):
-            form = _form(match, ours, pronouns)
+            form = _form(match, own, pronouns)
             if form is None:
                 return None
-            pieces += [text[end : match.start()], _like(others[form], match[0])]
+            pieces += [text[end : match.start()], _like(opposite[form], match[0])]
             end = match.end()
-        made.append("".join([*pieces, text[end:]]))
-    return tuple(made)
+        turned.append("".join([*pieces, text[end:]]))
+    return tuple(turned)
 
 
-def _form(match: re.Match[str], ours: Mapping[str, str], pronouns: Mapping[str, Any]) -> str | None:
-    """Which form of the pronoun was found, told by the next word where two forms are written alike; None if that leaves it open."""
-    forms = [form for form, word in ours.items() if word == match[0].casefold()]
+def _form(match: re.Match[str], own: Mapping[str, str], pronouns: Mapping[str, Any]) -> str | None:
+    """Returns the form of a pronoun, decided by the next word where two forms are spelled alike; None if that is unclear."""
+    forms = [form for form, word in own.items() if word == match[0].casefold()]
     if len(forms) == 1:
         return forms[0]
     following = re.match(r"\s+([^\W_]+)", match.string[match.end() :])

@@ -1,4 +1,4 @@
-"""The tables of a release: rows of scores and differences with their intervals, all tables as one result, and its long form."""
+"""The tables of a release: rows of scores and differences, all tables as one result, and their long form."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, STANCE
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.rows import FIGURES, AttackTable, CrossedTable, Failures, FairnessTable, ShortcutAudit
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
-from empathy_eval.statistics.ranking import holm_corrected
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate, holm_corrected
 
 PLACES = 6
 Row = TypeVar("Row")
@@ -25,7 +24,7 @@ RANKED = {"accuracy": ("accuracy", ".3f"), "auc": ("AUC", ".3f"), "effect": ("ef
 
 @dataclass(frozen=True)
 class Difference(Estimate):
-    """A contrast of variants' scores.
+    """The difference of variants' scores in a contrast.
 
     ``accuracy`` is how often the kind text of a duel is rated better, ties half; ``effect`` by how many standard deviations of the
     scores in a cell; ``ties`` the share of duels with two equal scores: None where the contrast is no comparison of stances.
@@ -41,12 +40,12 @@ class Difference(Estimate):
     ties: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The figure, its interval and its p-values, and the figures beside it."""
+        """Returns the figure, its interval and p-values, and the figures beside it."""
         return self.written(*SIGNED)
 
     @property
     def prefers(self) -> str:
-        """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
+        """The preferred stance: ``neither`` where the interval holds 0; marked where there is no interval."""
         up = self.number > 0 if self.higher_is_better is not False else self.number < 0
         way = EMPATHETIC if up else APATHETIC
         way = f"more in {way}" if self.higher_is_better is None else way
@@ -75,8 +74,8 @@ class MetricRow:
     @property
     def only(self) -> Difference:
         """The one contrast of a row of a breakdown."""
-        (found,) = self.differences.values()
-        return found
+        (difference,) = self.differences.values()
+        return difference
 
     @property
     def of(self) -> int:
@@ -97,7 +96,7 @@ class MetricRow:
 
 @dataclass(frozen=True)
 class DetectableEffect:
-    """The smallest accuracy and standardised effect that so many pairs could have shown, with the settings of that; see ``power``."""
+    """The smallest accuracy and effect that so many pairs could have shown, with its settings; see ``detectable_effect``."""
 
     pairs: int
     accuracy: float
@@ -113,7 +112,7 @@ class MetricComparison:
     of that contrast; ``effect`` is None where a metric's scores have no spread.
     """
 
-    one: str
+    first: str = field(metadata={"name": "one"})
     other: str
     contrast: str
     pairs: int
@@ -124,7 +123,7 @@ class MetricComparison:
 
 @dataclass(frozen=True)
 class DialogueTable:
-    """What judges of whole dialogues, and length beside them, make of dialogues all of whose helper turns are of one variant.
+    """Results of judges of whole dialogues, beside length; all helper turns of a dialogue are of one variant.
 
     ``inversion`` compares the variants of a pair over so many ``dialogues``; ``controls`` all four cells over those ``with_controls``.
     The pairs of its rows are dialogues.
@@ -184,12 +183,12 @@ class ReleaseTables(LongForm):
     def equal_closeness(self) -> dict[str, Difference]:
         """By metric with a better direction its stance contrast: the accuracy of it is the number to report."""
         rows = [row for row in self.controls if row.higher_is_better is not None]
-        return {row.metric: one for row in rows if (one := row.differences[STANCE]).accuracy}
+        return {row.metric: difference for row in rows if (difference := row.differences[STANCE]).accuracy}
 
     @property
     def headline(self) -> dict[str, Estimate]:
         """By metric the number to report: the accuracy at equal closeness, with its interval."""
-        return {metric: one.accuracy for metric, one in self.equal_closeness.items() if one.accuracy}
+        return {metric: difference.accuracy for metric, difference in self.equal_closeness.items() if difference.accuracy}
 
     @property
     def word_margins(self) -> Mapping[str, float]:
@@ -209,76 +208,73 @@ _TABLES = {"inversion": "pairs", "controls": "2x2", "candidates": "before contra
 
 
 def records(tables: Values) -> Iterator[dict[str, Any]]:
-    """The records of the JSON values of all tables, of ``COLUMNS`` those that say something."""
+    """Yields the records of the JSON values of all tables, with the columns of ``COLUMNS`` that have a value."""
     for table, group, row in rows(tables):
-        for name, one in row["differences"].items():
+        for name, difference in row["differences"].items():
             yield _record(
-                table, group, row["metric"], name, **row["coverage"], **_flat(one), **row["scores"],
+                table, group, row["metric"], name, **row["coverage"], **_flat(difference), **row["scores"],
                 signature=f"{row['signature']}|{row['interval_signature'] or ''}",
             )  # fmt: skip
-    for one in tables["comparisons"]:
-        about = {"other": one["other"], "pairs": one["pairs"], "signature": one["signature"]}
-        yield from (
-            _record("comparisons", name, one["one"], one["contrast"], **about, **_flat(one[name])) for name in ("accuracy", "effect")
-        )
-    for name, one in tables["smallest"].items():
-        yield _record("smallest", "", "", name, **one)
+    for row in tables["comparisons"]:
+        about = {"other": row["other"], "pairs": row["pairs"], "signature": row["signature"]}
+        for name in ("accuracy", "effect"):
+            yield _record("comparisons", name, row["one"], row["contrast"], **about, **_flat(row[name]))
+    for name, row in tables["smallest"].items():
+        yield _record("smallest", "", "", name, **row)
     for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
-    for one in tables["shortcuts"].get("first_samples", ()) if tables["shortcuts"] else ():
-        yield _shortcut(one, one["contrast"], f"another text in {one['others']} of all pairs")
+    for row in tables["shortcuts"].get("first_samples", ()) if tables["shortcuts"] else ():
+        yield _shortcut(row, row["contrast"], f"another text in {row['others']} of all pairs")
     yield from _crossed(tables.get("crossed") or {"metrics": (), "shortcuts": ()})
     yield from _attacks(tables.get("attacks") or {"rows": ()})
     yield from _fairness(tables.get("fairness") or {"groups": (), "names": ()})
-    yield from (_record(table, "", "", "", told=one) for table in ("notes", "faults") for one in tables.get(table, ()))
+    yield from (_record(table, "", "", "", told=row) for table in ("notes", "faults") for row in tables.get(table, ()))
 
 
 def _attacks(table: Values) -> Iterator[dict[str, Any]]:
-    """A record of the stance effect of each scorer, and one a figure under each attack: ``pairs`` are the eligible replies, ``of`` all."""
+    """Yields a record of each stance effect, and one per figure under each attack: ``pairs`` are eligible replies, ``of`` all."""
     for row in {row["metric"]: row for row in reversed(table["rows"])}.values():
         bounds = {name: row["effect"][name] for name in ("value", "low", "high")}
-        told = "; ".join(filter(None, [row["effect"]["over"], row["effect"]["why"]]))
-        yield _record("attacks", STANCE_EFFECT, row["metric"], "", **bounds, signature=row["signature"], told=told)
+        note = "; ".join(filter(None, [row["effect"]["over"], row["effect"]["why"]]))
+        yield _record("attacks", STANCE_EFFECT, row["metric"], "", **bounds, signature=row["signature"], told=note)
     for row in table["rows"]:
         for name in ("rises", "falls", "change", "in_effects"):
             about = {"pairs": row["eligible"], "of": row["replies"], "signature": row["signature"]}
-            told = row["effect"]["why"] or "" if name == "in_effects" else ""
-            yield _record("attacks", name, row["metric"], row["attack"], **about, **(row[name] or {}), told=told)
+            note = row["effect"]["why"] or "" if name == "in_effects" else ""
+            yield _record("attacks", name, row["metric"], row["attack"], **about, **(row[name] or {}), told=note)
 
 
 def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
-    """A record a figure (``other``) of each scorer by group and under each exchange of names: here minus there, beside what it is here."""
+    """Yields a record per figure (``other``) of each scorer by group and by exchange: the gap, beside the value in the first set."""
     for table, part in (("fairness by group", "groups"), ("fairness by names", "names")):
         for row in tables[part]:
             about = {"pairs": row["pairs"], "of": row["of"], "signature": row["signature"], "told": row["why"] or ""}
             for name in ("accuracy", "effect"):
                 if gap := row[name]:
-                    here = {name: gap["here"]}
-                    yield _record(
-                        table, row["name"], row["metric"], row["contrast"], other=name, **about, **_flat(gap["difference"] | here)
-                    )
+                    figures = _flat(gap["difference"] | {name: gap["here"]})
+                    yield _record(table, row["name"], row["metric"], row["contrast"], other=name, **about, **figures)
 
 
 def _crossed(table: Values) -> Iterator[dict[str, Any]]:
-    """A record a figure of each scorer of crossed items; one without a figure for a scorer that cannot be asked."""
+    """Yields a record per figure of each scorer of crossed items; one without a figure for a scorer that cannot score them."""
     for group in ("metrics", "shortcuts"):
         for row in table[group]:
             about = {name: row[name] for name in ("left_out", "signature")} | {"told": row["why"] or "", "pairs": row["items"]}
             about["of"] = row["items"] + row["left_out"]
             ties = {"fitting": row["ties"], "own_context": row["own_ties"]}
-            found = {name: {"ties": ties.get(name), **_flat({"accuracy": row[name]})} for name in FIGURES if row[name]}
-            for name, values in (found or {"": {}}).items():
+            figures = {name: {"ties": ties.get(name), **_flat({"accuracy": row[name]})} for name in FIGURES if row[name]}
+            for name, values in (figures or {"": {}}).items():
                 yield _record("crossed", group, row["metric"], name, **about, **values)
 
 
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:
-    """(table, group, row) of all rows of metrics."""
+    """Yields (table, group, row) of all rows of metrics."""
     whole = [(name, "", row) for name in ("inversion", "controls") for row in tables[name]]
-    matched = [("equal length", name, row) for name, found in tables["matched"].items() for row in found]
+    matched = [("equal length", name, row) for name, table in tables["matched"].items() for row in table]
     rest = [(name, "", row) for name in ("candidates", "balance") for row in tables[name]]
     dialogues = tables.get("dialogues") or {}
     rest += [(f"whole dialogues, {_TABLES[name]}", "", row) for name in ("inversion", "controls") for row in dialogues.get(name, ())]
-    groups = [(name, group, row) for name, found in tables["groups"].items() for group, some in found.items() for row in some]
+    groups = [(name, group, row) for name, table in tables["groups"].items() for group, some in table.items() for row in some]
     yield from ((_TABLES.get(table, table), group, row) for table, group, row in (*whole, *matched, *rest, *groups))
 
 
@@ -286,77 +282,77 @@ def _record(table: str, group: str, metric: str, contrast: str, **values: Any) -
     return {"table": table, "group": group, "metric": metric, "contrast": contrast, "forced": False} | values
 
 
-def _flat(one: Values | None) -> dict[str, Any]:
-    """A difference with its estimates side by side."""
-    given = one or {}
-    found = {name: value for name, value in given.items() if name not in (*RANKED, "higher_is_better")}
-    if "higher_is_better" in given:
-        found["better"] = {True: "higher", False: "lower", None: "neither"}[given["higher_is_better"]]
+def _flat(difference: Values | None) -> dict[str, Any]:
+    """Returns a difference with its estimates side by side."""
+    fields = difference or {}
+    flat = {name: value for name, value in fields.items() if name not in (*RANKED, "higher_is_better")}
+    if "higher_is_better" in fields:
+        flat["better"] = {True: "higher", False: "lower", None: "neither"}[fields["higher_is_better"]]
     for name in RANKED:
-        if estimate := given.get(name):
-            found |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
-    return found
+        if estimate := fields.get(name):
+            flat |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
+    return flat
 
 
-def _shortcut(one: Values, contrast: str, over: str) -> dict[str, Any]:
-    told = f"{'trained' if one['trained'] else 'untrained'}; {over}{one['why'] and '; ' + one['why'] or ''}"
-    about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
-    return _record("shortcuts", "", one["name"], contrast, **about, **_flat({"accuracy": one["accuracy"]}))
+def _shortcut(shortcut: Values, contrast: str, over: str) -> dict[str, Any]:
+    note = f"{'trained' if shortcut['trained'] else 'untrained'}; {over}{shortcut['why'] and '; ' + shortcut['why'] or ''}"
+    about = {"pairs": shortcut["pairs"], "signature": shortcut["signature"], "told": note}
+    return _record("shortcuts", "", shortcut["name"], contrast, **about, **_flat({"accuracy": shortcut["accuracy"]}))
 
 
 def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
     name = contrast["contrast"]
     texts = f"{contrast['kind']} against {contrast['cold']}; {contrast['config']}"
     over = f"{texts}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
-    for one in contrast["shortcuts"]:
-        yield _shortcut(one, name, over)
-    for one in contrast["directions"]:
-        yield _record("directions", one["what"], one["feature"], name, **(one["difference"] or {}), signature=one["signature"])
+    for record in contrast["shortcuts"]:
+        yield _shortcut(record, name, over)
+    for record in contrast["directions"]:
+        yield _record("directions", record["what"], record["feature"], name, **(record["difference"] or {}), signature=record["signature"])
     for side in ("kind", "cold"):
         for word in contrast[f"telltale_{side}"]:
-            counts = {contrast[one]: word[one] for one in ("kind", "cold")}
+            counts = {contrast[end]: word[end] for end in ("kind", "cold")}
             yield _record("telltale words", contrast[side], word["word"], name, value=word["weight"], **counts)
     for end in ("easiest", "hardest"):
-        yield from (_record(f"{end} pairs", "", one["pair_id"], name, value=one["margin"]) for one in contrast[end])
+        yield from (_record(f"{end} pairs", "", record["pair_id"], name, value=record["margin"]) for record in contrast[end])
 
 
-def corrected(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
-    """The rows with all their p-values corrected for standing together; those of a family of scorers, by name, among themselves."""
-    made = list(rows)
-    family_of = [families.get(getattr(row, "metric", ""), "") for row in made]
+def correct_p_values(rows: Iterable[Row], families: Mapping[str, str] = {}) -> list[Row]:  # noqa: B006
+    """Returns rows with Holm-corrected p-values; those of a family of scorers, by name, are corrected among themselves."""
+    result = list(rows)
+    family_of = [families.get(getattr(row, "metric", ""), "") for row in result]
     for family in dict.fromkeys(family_of):
-        places = [place for place, one in enumerate(family_of) if one == family]
-        for place, row in zip(places, _together([made[place] for place in places]), strict=True):
-            made[place] = row
-    return made
+        indices = [index for index, name in enumerate(family_of) if name == family]
+        for index, row in zip(indices, _together([result[index] for index in indices]), strict=True):
+            result[index] = row
+    return result
 
 
 def _together(rows: list[Row]) -> list[Row]:
-    """The rows with all their p-values corrected."""
-    found = list[Estimate]()
+    """Returns the rows with all their p-values corrected."""
+    estimates = list[Estimate]()
 
-    def noted(one: Estimate) -> Estimate:
-        found.append(one)
-        return one
+    def collect(estimate: Estimate) -> Estimate:
+        estimates.append(estimate)
+        return estimate
 
-    _each_tested(rows, noted)
-    values = iter(holm_corrected(found, PLACES))
-    changed: list[Row] = _each_tested(rows, lambda one: next(values))
+    _each_tested(rows, collect)
+    values = iter(holm_corrected(estimates, PLACES))
+    changed: list[Row] = _each_tested(rows, lambda estimate: next(values))
     return changed
 
 
 def _each_tested(value: Any, change: Callable[[Estimate], Estimate]) -> Any:
-    """A value with each estimate in it that has a p-value changed, in their order."""
+    """Returns a value with ``change`` applied to each estimate in it that has a p-value, in their order."""
     if isinstance(value, Estimate):
         return value if value.p is None else change(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return replace(value, **{one.name: _each_tested(getattr(value, one.name), change) for one in fields(value)})
+        return replace(value, **{item.name: _each_tested(getattr(value, item.name), change) for item in fields(value)})
     if isinstance(value, dict):
-        return {name: _each_tested(one, change) for name, one in value.items()}
-    return [_each_tested(one, change) for one in value] if isinstance(value, list) else value
+        return {name: _each_tested(item, change) for name, item in value.items()}
+    return [_each_tested(item, change) for item in value] if isinstance(value, list) else value
 
 
-def with_new(known: Sequence[MetricFault], *more: Iterable[MetricFault]) -> list[MetricFault]:
-    """The faults, and those of metrics that none was told of before: the last of each."""
-    told, new = {one.metric for one in known}, {one.metric: one for some in more for one in some}
-    return [*known, *(one for metric, one in new.items() if metric not in told)]
+def merge_faults(known: Sequence[MetricFault], *more: Iterable[MetricFault]) -> list[MetricFault]:
+    """Returns known faults, and new ones (the last of each) of metrics without a known fault."""
+    known_metrics, new = {fault.metric for fault in known}, {fault.metric: fault for faults in more for fault in faults}
+    return [*known, *(fault for metric, fault in new.items() if metric not in known_metrics)]

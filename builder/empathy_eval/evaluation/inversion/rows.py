@@ -16,7 +16,7 @@ Scored = TypeVar("Scored")
 
 @dataclass(frozen=True)
 class StanceEffect(Estimate):
-    """The mean difference of a scorer between kind and cold replies, in its better direction: the unit that changes are told in.
+    """The mean difference of a scorer between empathetic and apathetic replies, in its better direction: the unit of changes.
 
     ``over`` says of which texts; ``reason`` is what keeps it from being a unit, None where nothing does.
     """
@@ -30,7 +30,7 @@ class StanceEffect(Estimate):
 
 @dataclass(frozen=True)
 class ScoreChange:
-    """What an attack did to the scores of replies, in the scorer's better direction.
+    """Change of the scores of replies under an attack, in the scorer's better direction.
 
     ``replies`` have a score; of these ``eligible`` have one under attack too. ``rises`` and ``falls`` are the shares of the eligible whose
     score is higher, or lower, under attack; ``change`` is the mean of the score under attack minus the score before, ``in_effects`` that in
@@ -59,7 +59,7 @@ class AttackRow:
 
 @dataclass(frozen=True)
 class AttackTable:
-    """All rows, over how many replies they are, and in words which scorers and attacks are left out and why.
+    """All rows with the number of replies, and notes on scorers and attacks that are left out.
 
     ``faults`` are of metrics that failed on attacked texts; in JSON they stand elsewhere.
     """
@@ -68,7 +68,7 @@ class AttackTable:
     pairs: int
     dialogues: int
     rows: Sequence[AttackRow]
-    told: Sequence[str] = ()
+    notes: Sequence[str] = field(default=(), metadata={"name": "told"})
     faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
 
     def to_json(self) -> dict[str, Any]:
@@ -78,10 +78,10 @@ class AttackTable:
 
 @dataclass(frozen=True)
 class Gap:
-    """A figure here and there, and the first minus the second."""
+    """A figure of two sets of texts, and the first minus the second."""
 
-    here: Estimate
-    there: Estimate
+    first: Estimate = field(metadata={"name": "here"})
+    second: Estimate = field(metadata={"name": "there"})
     difference: Estimate = field(metadata=TESTED)
 
 
@@ -89,9 +89,9 @@ class Gap:
 class FairnessRow:
     """How often a scorer rates the kind reply of a contrast better (``accuracy``), and by how many standard deviations (``effect``).
 
-    Of a group of scenarios ``here`` is the group and ``there`` are all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
-    ``of`` are all pairs. Of an exchange of names ``here`` are the texts with other names and ``there`` the same texts as released; ``of``
-    are the pairs that were looked at. A figure is None where it is not defined; ``why`` says what keeps an interval from being there.
+    For a group of scenarios ``first`` is the group and ``second`` all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
+    ``of`` is the number of all pairs. For an exchange of names ``first`` is the texts with other names and ``second`` the released texts;
+    ``of`` is the number of searched pairs. A figure is None where it is not defined; ``why`` says what keeps an interval from being there.
     """
 
     metric: str
@@ -108,21 +108,21 @@ class FairnessRow:
 
 @dataclass(frozen=True)
 class FairnessTable:
-    """The rows by group of scenarios and by exchange of names, what each group holds, and in words what is left out and why.
+    """The rows by group of scenarios and by exchange of names, the definitions of groups, and notes on what is left out.
 
     ``faults`` are of metrics that failed on texts with other names; in JSON they stand elsewhere.
     """
 
     groups: Sequence[FairnessRow]
     names: Sequence[FairnessRow]
-    told: Sequence[str] = ()
+    notes: Sequence[str] = field(default=(), metadata={"name": "told"})
     definitions: Mapping[str, str] = field(default_factory=dict)
     faults: Sequence[MetricFault] = field(default=(), metadata=HIDDEN)
 
 
 def best_of(rows: Iterable[Scored], figure: Callable[[Scored], Estimate | None]) -> Scored | None:
-    """The row with the largest figure, the first of equals; None where none has one."""
-    known = [(one, found.number) for one in rows if (found := figure(one))]
+    """Returns the row with the largest figure, the first of equals; None without a figure."""
+    known = [(row, estimate.number) for row in rows if (estimate := figure(row))]
     return max(known, key=lambda pair: pair[1])[0] if known else None
 
 
@@ -131,7 +131,7 @@ FIGURES = ("fitting", "both_right", "own_context")
 
 @dataclass(frozen=True)
 class CrossedRow:
-    """What a scorer makes of crossed items, ``items`` of which it has scores of, while it has none of ``left_out``.
+    """Results of a scorer over ``items`` crossed items with scores; ``left_out`` have none.
 
     ``fitting`` is how often it scores the reply that fits a context above the one that passes it by, ties half; ``both_right`` in how many
     items it does so in both contexts, a tie being wrong; ``own_context`` how often it scores a reply higher in its own context than in the
@@ -158,7 +158,7 @@ class CrossedRow:
 
 @dataclass(frozen=True)
 class CrossedTable:
-    """Crossed items of a release: how many there are by source, what metrics make of them, and what shortcuts do."""
+    """Crossed items of a release: their number by source, and the results of metrics and of shortcuts."""
 
     items: int
     dialogues: int
@@ -169,7 +169,7 @@ class CrossedTable:
     @property
     def line(self) -> CrossedRow | None:
         """The shortcut that most often prefers the reply that fits, the first of equals; None without any."""
-        return best_of(self.shortcuts, lambda one: one.fitting)
+        return best_of(self.shortcuts, lambda row: row.fitting)
 
 
 COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
@@ -180,7 +180,7 @@ POSITIVE = "positive"
 
 @dataclass(frozen=True)
 class Shortcut:
-    """How often a shortcut is right over these pairs, ties half; None where that is not defined, and ``why`` says why.
+    """The accuracy of a shortcut over these pairs, ties half; None where it is not defined, for the reason ``why``.
 
     One that is ``trained`` is scored out of fold; for another more is kind.
     """
@@ -195,7 +195,7 @@ class Shortcut:
 
 @dataclass(frozen=True)
 class IndicativeWord:
-    """A word that gives a stance away: its weight (above 0: kind), and how often the kind and the cold texts have it."""
+    """A word that indicates a stance: its weight (above 0: empathetic), and its counts in texts of both stances."""
 
     word: str
     weight: float
@@ -205,7 +205,7 @@ class IndicativeWord:
 
 @dataclass(frozen=True)
 class WordMargin:
-    """By how much *words alone* prefers the kind text of a pair, out of fold."""
+    """The margin by which *words alone* prefers the empathetic text of a pair, out of fold."""
 
     pair_id: str
     margin: float
@@ -223,7 +223,7 @@ class FeatureDirection:
 
 @dataclass(frozen=True)
 class ContrastAudit:
-    """The shortcuts of a contrast of two variants, the words that give stances away, and the pairs where that is easiest and hardest."""
+    """Shortcuts of a contrast of two variants, indicative words, and the pairs that words separate best and worst."""
 
     contrast: str
     config: str
@@ -242,14 +242,14 @@ class ContrastAudit:
     @property
     def line(self) -> Shortcut | None:
         """The shortcut line: the shortcut that is most often right, the first of equals; None without pairs."""
-        return best_of(self.shortcuts, lambda one: one.accuracy)
+        return best_of(self.shortcuts, lambda shortcut: shortcut.accuracy)
 
     @property
     def leans_to_apathy(self) -> FeatureDirection | None:
         """The direction of positive words where these stand more often in apathetic texts, beyond chance."""
-        found = next((one for one in self.directions if one.feature == POSITIVE), None)
-        high = found.difference.high if found and found.difference else None
-        return found if high is not None and high < 0 else None
+        positive = next((direction for direction in self.directions if direction.feature == POSITIVE), None)
+        high = positive.difference.high if positive and positive.difference else None
+        return positive if high is not None and high < 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
@@ -260,7 +260,7 @@ class ContrastAudit:
 
 @dataclass(frozen=True)
 class FirstSamples:
-    """How often words alone is right where the first accepted candidate of each variant stands in the place of the chosen one.
+    """Accuracy of words alone over the first accepted candidate of each variant in place of the chosen one.
 
     ``others`` says in how many pairs that is another text.
     """
@@ -272,7 +272,7 @@ class FirstSamples:
 
 @dataclass(frozen=True, repr=False)
 class ShortcutAudit(LongForm):
-    """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
+    """The shortcut audit of a release by contrast; ``by`` is the unit of folds.
 
     ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
     empty where that is not defined. ``first`` is by contrast what words alone reach over first samples; empty where nothing was chosen.
@@ -288,22 +288,23 @@ class ShortcutAudit(LongForm):
     @property
     def headline(self) -> dict[str, Estimate]:
         """The shortcut line of each contrast: how often the best shortcut is right, with its interval."""
-        return {one.contrast: one.line.accuracy for one in self.contrasts if one.line and one.line.accuracy}
+        return {contrast.contrast: contrast.line.accuracy for contrast in self.contrasts if contrast.line and contrast.line.accuracy}
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values, but for the margin of each pair."""
         return self._with_provenance(fields_json(self))
 
     def _records(self) -> Iterator[dict[str, Any]]:
-        rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
-        for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
-            values = [getattr(one.accuracy, name, None) for name in ("value", "low", "high")]
-            yield dict(zip(COLUMNS, [contrast, one.name, one.trained, one.pairs, *values, one.why, one.signature], strict=True))
+        rows = [(contrast.contrast, shortcut) for contrast in self.contrasts for shortcut in contrast.shortcuts]
+        for contrast, shortcut in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
+            values = [getattr(shortcut.accuracy, name, None) for name in ("value", "low", "high")]
+            cells = [contrast, shortcut.name, shortcut.trained, shortcut.pairs, *values, shortcut.why, shortcut.signature]
+            yield dict(zip(COLUMNS, cells, strict=True))
 
 
 @dataclass(frozen=True)
 class FailureCase:
-    """A text that scorers place far apart: ``ranks`` (0 worst, 1 best) and ``values`` by scorer, who ranks it ``high`` and ``low``.
+    """A text on which scorers disagree: ``ranks`` (0 worst, 1 best) and ``values`` by scorer, and who ranks it ``high`` and ``low``.
 
     ``groups`` are what it is counted by, ``reasons`` what judges said, ``before`` the seeker's turns just before it, ``explore`` its link.
     """
@@ -325,7 +326,7 @@ class FailureCase:
 
 @dataclass(frozen=True)
 class FailureGroup:
-    """Texts that have a ``label`` in common ``by`` something: how many they are, how many are cases, and their mean spread."""
+    """Texts with a ``label`` in common ``by`` some grouping: their number, the number of cases, and their mean spread."""
 
     by: str
     label: str
@@ -336,7 +337,7 @@ class FailureGroup:
 
 @dataclass(frozen=True)
 class Failures:
-    """Failure cases, the largest spread first, and their counts, over so many ``texts`` that every scorer has a score of."""
+    """Failure cases, the largest spread first, and counts by group, over the ``texts`` that every scorer has a score of."""
 
     cases: tuple[FailureCase, ...]
     groups: tuple[FailureGroup, ...]

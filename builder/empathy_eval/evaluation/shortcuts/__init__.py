@@ -1,1 +1,1 @@
-"""The shortcut audit: how far classifiers get that understand nothing."""
+"""The shortcut audit: how well classifiers that understand nothing separate the stances."""

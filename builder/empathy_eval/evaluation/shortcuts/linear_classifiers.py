@@ -1,4 +1,4 @@
-"""Counts of words, characters, length and marks, and closed forms that learn from them which of two texts is the kind one."""
+"""Features (words, characters, length, marks), and closed-form linear classifiers of the empathetic text of a pair."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from empathy_eval.base.text import ENGLISH, tokens_of, words
 from empathy_eval.design.word_list import UNIT as UNIT
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import wins
 
 Counts = NDArray[np.int64]
 # Runs are hashed into so many bits: two of them may share a place.
@@ -27,7 +27,7 @@ MARKS = (".", ",", "?", "!", ";", ":", "—", "…", "'’", '"“”„«»')
 
 @dataclass(frozen=True)
 class TokenizedTexts:
-    """Texts, and end to end the places of their words in a lexicon: those of text ``i`` begin at ``starts[i]``."""
+    """Texts with the indices of their words in a lexicon, end to end: those of text ``i`` begin at ``starts[i]``."""
 
     texts: Sequence[str]
     codes: NDArray[np.int32]
@@ -35,11 +35,11 @@ class TokenizedTexts:
 
     @property
     def lengths(self) -> Counts:
-        """How many words each text has."""
+        """The number of words of each text."""
         return np.diff(self.starts)
 
     def take(self, rows: Counts) -> TokenizedTexts:
-        """The texts of those rows."""
+        """Returns the texts of those rows."""
         lengths = self.lengths[rows]
         starts = np.concatenate([[0], np.cumsum(lengths)])
         at = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
@@ -47,7 +47,7 @@ class TokenizedTexts:
 
 
 class Lexicon:
-    """The words of all texts that were read, each with its place; ``tokens`` is what a signature calls them."""
+    """The words of all texts that were read, with their indices; ``tokens`` is their name in signatures."""
 
     def __init__(self, language: str = ENGLISH) -> None:
         self.language, self.tokens = language, tokens_of(language)
@@ -58,11 +58,11 @@ class Lexicon:
 
     @property
     def words(self) -> list[str]:
-        """All words, by place."""
+        """All words, by index."""
         return list(self._places)
 
     def read(self, texts: Sequence[str]) -> TokenizedTexts:
-        """The texts with the places of their words; new words are taken in."""
+        """Returns the texts with the indices of their words; new words are added."""
         places, codes, starts = self._places, array("i"), array("q", [0])
         for text in texts:
             codes.extend([places.setdefault(word, len(places)) for word in words(text, self.language)])
@@ -70,30 +70,30 @@ class Lexicon:
         return TokenizedTexts(texts, np.frombuffer(codes, dtype=np.int32), np.frombuffer(starts, dtype=np.int64))
 
     def known(self, text: str) -> set[int]:
-        """The places of those words of a text that were read before."""
+        """Returns the indices of the known words of a text."""
         return {place for word in words(text, self.language) if (place := self._places.get(word)) is not None}
 
 
 class Bag(NamedTuple):
-    """Counts of some texts: ``counts[i]`` times the feature ``places[i]`` in text ``rows[i]``; a feature may come again."""
+    """Counts of some texts: ``counts[i]`` of the feature ``places[i]`` in text ``rows[i]``; a feature may be repeated."""
 
     rows: Counts
     places: Counts
     counts: Counts
 
     def scores(self, weights: Counts, texts: int) -> Counts:
-        """By text the sum of its counts, each times the weight of its feature."""
+        """Returns by text the sum of its counts times the weights of their features."""
         return np.bincount(self.rows, weights[self.places] * self.counts, texts).astype(np.int64)
 
 
 class Features:
-    """What is counted in a text: so many features, and the bag of some texts."""
+    """A set of features: their number, and their counts in texts."""
 
     signature: str
     size: int = 2**BITS
 
     def bag(self, texts: TokenizedTexts) -> Bag:
-        """What is counted in these texts."""
+        """Returns the counts in these texts."""
         raise NotImplementedError
 
 
@@ -128,20 +128,20 @@ class WordPairFeatures(Features):
 
 
 def hashes_of(lexicon: Lexicon) -> NDArray[np.uint64]:
-    """The CRC-32 of each word of a lexicon, by place."""
+    """Returns the CRC-32 of each word of a lexicon, by index."""
     return np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
 
 
 class CharacterFeatures(Features):
-    """Runs of three to five characters of the casefolded text, hashed; signs and spaces are characters too."""
+    """Runs of three to five characters of the casefolded text, hashed; punctuation and spaces are included."""
 
     signature = f"characters-3-to-5,casefolded,hash=multiply-shift,{BITS}-bits"
 
     def bag(self, texts: TokenizedTexts) -> Bag:
         """One count a run of characters."""
-        folded = [one.casefold() for one in texts.texts]
+        folded = [text.casefold() for text in texts.texts]
         symbols = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
-        return _runs(symbols, np.array([len(one) for one in folded], dtype=np.int64), (3, 4, 5))
+        return _runs(symbols, np.array([len(text) for text in folded], dtype=np.int64), (3, 4, 5))
 
 
 class LengthFeatures(Features):
@@ -153,13 +153,13 @@ class LengthFeatures(Features):
     def bag(self, texts: TokenizedTexts) -> Bag:
         """A count a feature."""
         own = zip(texts.texts, texts.lengths.tolist(), strict=True)
-        found = [[length, len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, length in own]
-        rows = np.repeat(np.arange(len(found)), self.size)
-        return Bag(rows, np.tile(np.arange(self.size), len(found)), np.array(found, dtype=np.int64).reshape(-1))
+        rows_of_counts = [[length, len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, length in own]
+        rows = np.repeat(np.arange(len(rows_of_counts)), self.size)
+        return Bag(rows, np.tile(np.arange(self.size), len(rows_of_counts)), np.array(rows_of_counts, dtype=np.int64).reshape(-1))
 
 
 def _runs(symbols: NDArray[np.uint64], lengths: Counts, orders: Sequence[int]) -> Bag:
-    """The hashed runs of so many symbols within each text, of texts that stand end to end."""
+    """Returns the hashed runs of symbols within each text; texts lie end to end."""
     owners = np.repeat(np.arange(len(lengths)), lengths)
     left = np.repeat(np.cumsum(lengths), lengths) - np.arange(len(symbols))
     rows, places = [], []
@@ -171,8 +171,8 @@ def _runs(symbols: NDArray[np.uint64], lengths: Counts, orders: Sequence[int]) -
             value ^= value >> np.uint64(32)
         rows.append(owners[starts])
         places.append((value & np.uint64(2**BITS - 1)).astype(np.int64))
-    found = np.concatenate(places)
-    return Bag(np.concatenate(rows), found, np.ones(len(found), dtype=np.int64))
+    all_places = np.concatenate(places)
+    return Bag(np.concatenate(rows), all_places, np.ones(len(all_places), dtype=np.int64))
 
 
 ALPHA = 1
@@ -188,7 +188,7 @@ FEW, MANY = 2000, 2**16
 
 @dataclass(frozen=True)
 class TrainingSums:
-    """What the forms learn from: by feature its counts in the kind and in the cold texts and the sum of squared differences of pairs.
+    """Sums that classifiers learn from: by feature the counts in empathetic and apathetic texts, and squared differences of pairs.
 
     There are no squares where no form asks for them: they take longer than all the rest.
     """
@@ -200,15 +200,15 @@ class TrainingSums:
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Counts, Bag, Bag]], size: int, *, paired: bool) -> TrainingSums:
-        """Of some pairs at a time, the kind and the cold text of each in one row."""
+        """Returns the sums over parts of pairs, the empathetic and the apathetic text of each pair in one row."""
         kind, cold, squares = (np.zeros(length, dtype=np.int64) for length in (size, size, size if paired else 0))
         pairs = 0
-        for rows, one, other in parts:
+        for rows, kind_bag, cold_bag in parts:
             pairs += len(rows)
-            for total, bag in ((kind, one), (cold, other)):
+            for total, bag in ((kind, kind_bag), (cold, cold_bag)):
                 total += _counted(bag.places, bag.counts, size)
             if paired:
-                squares += _squares(one, other, size)
+                squares += _squares(kind_bag, cold_bag, size)
         # Plain counts stay below 2^31, and there are sums for every fold.
         return cls(kind, cold, squares, pairs) if paired else cls(kind.astype(np.int32), cold.astype(np.int32), squares, pairs)
 
@@ -234,33 +234,33 @@ def _counted(places: Counts, counts: Counts, size: int) -> Counts:
 
 
 def log_odds(sums: TrainingSums) -> Counts:
-    """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
-    seen = (sums.kind + sums.cold) > 0
-    kind, cold = ((one + ALPHA) / max(one.sum(dtype=np.int64) + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
-    return _rounded(np.where(seen, np.log(kind / cold), 0.0))
+    """Returns the log of a feature's share in empathetic texts over that in apathetic ones, add-one smoothed; 0 where it never occurs."""
+    occurs = (sums.kind + sums.cold) > 0
+    kind, cold = ((counts + ALPHA) / max(counts.sum(dtype=np.int64) + ALPHA * occurs.sum(), 1) for counts in (sums.kind, sums.cold))
+    return _rounded(np.where(occurs, np.log(kind / cold), 0.0))
 
 
 def mean_over_spread(sums: TrainingSums) -> Counts:
-    """The mean difference of a feature's counts, kind minus cold, over its standard deviation and a hundredth; 0 where it never was."""
+    """Returns the mean difference of a feature's counts over its standard deviation plus a hundredth; 0 where it never occurs."""
     total, spread = _difference(sums)
     return _rounded(total / spread)
 
 
 def mean_over_variance(sums: TrainingSums) -> Counts:
-    """The mean difference of a feature's counts over its variance and a twentieth: a discriminant that takes features as independent."""
+    """Returns the mean difference of a feature's counts over its variance plus a twentieth: naive linear discriminant."""
     difference = (sums.kind - sums.cold) / max(sums.pairs, 1)
     variance = np.maximum(sums.squares / max(sums.pairs, 1) - difference**2, 0.0)
     return _rounded(difference / (variance + LEAST_VARIANCE))
 
 
 def standardised(sums: TrainingSums) -> Counts:
-    """The same of counts in units of their spread, for features of different units."""
+    """Returns the mean over the spread for counts in units of their spread, for features of different units."""
     total, spread = _difference(sums)
     return _rounded(sums.pairs * total / spread**2)
 
 
 def _difference(sums: TrainingSums) -> tuple[Array, Array]:
-    """By feature the sum of its differences, and the number of pairs times their standard deviation and a hundredth."""
+    """Returns by feature the sum of differences, and the number of pairs times their standard deviation plus a hundredth."""
     total, squares = (sums.kind - sums.cold).astype(np.float64), sums.squares.astype(np.float64)
     return total, np.sqrt(np.maximum(sums.pairs * squares - total * total, 0.0)) + LEAST_SPREAD * sums.pairs
 
@@ -270,7 +270,7 @@ def _rounded(weights: Array) -> Counts:
 
 
 class LinearClassifier(NamedTuple):
-    """A closed form: its signature, what weights it gives features, and whether it asks for squared differences."""
+    """A closed form: its signature, its weights of features, and whether it needs squared differences."""
 
     signature: str
     weights: Callable[[TrainingSums], Counts]
@@ -287,7 +287,7 @@ FORMS: Mapping[str, LinearClassifier] = {
 
 @dataclass(frozen=True)
 class PairSides:
-    """The kind and the cold text of pairs, and the fold of each pair."""
+    """The empathetic and the apathetic text of pairs, and the fold of each pair."""
 
     kind: TokenizedTexts
     cold: TokenizedTexts
@@ -295,11 +295,11 @@ class PairSides:
 
     @property
     def number(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return int(self.folds.max(initial=-1)) + 1
 
     def parts(self, features: Features, fold: int) -> Iterator[tuple[Counts, Bag, Bag]]:
-        """Some pairs of a fold at a time: their rows, and what is counted in their texts."""
+        """Yields some pairs of a fold at a time: their rows, and the counts in their texts."""
         rows = np.flatnonzero(self.folds == fold)
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
@@ -308,24 +308,24 @@ class PairSides:
 
 
 class OccurringFeatures(Features):
-    """Those features alone, by their places in rising order, that occur in some texts: all others count nothing and weigh nothing."""
+    """The features that occur in some texts, in rising order; all others have no counts and no weight."""
 
     def __init__(self, features: Features, sides: PairSides) -> None:
-        """Those of the texts of all pairs."""
+        """Finds the features of the texts of all pairs."""
         self.features, self.signature = features, features.signature
         bags = (bag for fold in range(sides.number) for _, *both in sides.parts(features, fold) for bag in both)
         self.places = np.unique(np.concatenate([bag.places for bag in bags]))
         self.size = len(self.places)
 
     def bag(self, texts: TokenizedTexts) -> Bag:
-        """What is counted in such texts."""
+        """Returns the counts in such texts."""
         bag = self.features.bag(texts)
         return bag._replace(places=np.searchsorted(self.places, bag.places))
 
 
 @dataclass(frozen=True)
 class FittedClassifier:
-    """What was learned: by pair the margin of the kind text, out of fold and in millionths; the sums of all pairs; and the form.
+    """A fitted classifier: margins by pair, out of fold and in millionths; sums of all pairs; and the closed form.
 
     Of few pairs the sums of hashed features are those of the features that occur.
     """
@@ -341,19 +341,19 @@ class FittedClassifier:
 
     @property
     def weights(self) -> Counts:
-        """The weights of features, in millionths, as all pairs teach them."""
+        """The weights of features, in millionths, learned from all pairs."""
         return FORMS[self.form].weights(self.whole)
 
 
 @dataclass(frozen=True)
 class FeatureClassifier:
-    """What is counted, and the forms of which the one that is more often right out of fold is taken, the first of equals."""
+    """Features, and closed forms of which the most accurate one out of fold is used, the first of equals."""
 
     features: Features
     forms: Sequence[str]
 
     def learn(self, sides: PairSides) -> FittedClassifier:
-        """Scores each pair by weights of the other folds alone."""
+        """Scores each pair by weights learned from the other folds."""
         paired = any(FORMS[name].paired for name in self.forms)
         sparse = self.features.size > MANY and 0 < len(sides.folds) <= FEW
         features: Features = OccurringFeatures(self.features, sides) if sparse else self.features
@@ -363,6 +363,6 @@ class FeatureClassifier:
         for fold, sums in enumerate(own):
             weights = {name: FORMS[name].weights(whole - sums) for name in self.forms}
             for rows, kind, cold in sides.parts(features, fold):
-                for name, one in weights.items():
-                    margins[name][rows] = kind.scores(one, len(rows)) - cold.scores(one, len(rows))
-        return max((FittedClassifier(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))
+                for name, weight in weights.items():
+                    margins[name][rows] = kind.scores(weight, len(rows)) - cold.scores(weight, len(rows))
+        return max((FittedClassifier(margins[name], whole, name) for name in self.forms), key=lambda fitted: float(fitted.won.sum()))

@@ -1,4 +1,4 @@
-"""The shortcut audit: how often something that understands nothing tells the kind text of a pair from the cold one."""
+"""The shortcut audit: how often shortcuts, which understand nothing, identify the empathetic text of a pair."""
 
 from __future__ import annotations
 
@@ -51,54 +51,54 @@ from empathy_eval.evaluation.shortcuts.texts import (
     AuditInput,
     Embedding,
     TokenizedPairs,
-    by_voice,
     counted_texts,
-    directions,
     embedding_of,
-    margins_of,
+    feature_directions,
     read_texts,
+    ridge_margins,
+    voice_wins,
 )
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import wins
 
 
-def first_samples(held: AuditInput) -> AuditInput | None:
-    """What is held with the first accepted candidate in the place of each chosen one; None where nothing was chosen.
+def first_samples(inputs: AuditInput) -> AuditInput | None:
+    """Returns the inputs with the first accepted candidate in place of each chosen one; None where nothing was chosen.
 
     Raises:
         InputError: if the candidates of the release are none.
     """
-    path = held.folder / "candidates.parquet"
+    path = inputs.folder / "candidates.parquet"
     batches = table_batches(path, ["reasons"]) if path.is_file() else ()
     if not any([NOT_CHOSEN] in batch.column(0).to_pylist() for batch in batches):
         return None
-    first = _firsts(held.folder)
+    first = _firsts(inputs.folder)
 
     def with_first(corpus: Corpus) -> Corpus:
         texts = {name: zip(corpus.pair_ids, some, strict=True) for name, some in corpus.variants.items()}
         return replace(corpus, variants={name: [first.get((pair, name), text) for pair, text in some] for name, some in texts.items()})
 
-    return replace(held, pairs=with_first(held.pairs), controls=with_first(held.controls), known={})
+    return replace(inputs, pairs=with_first(inputs.pairs), controls=with_first(inputs.controls), known={})
 
 
-def others(one: Corpus, other: Corpus, variants: Sequence[str]) -> int:
-    """In how many pairs two corpora of the same pairs differ in one of these variants."""
-    columns = [zip(one.variants[name], other.variants[name], strict=True) for name in variants if name in one.variants]
+def count_differing(corpus: Corpus, other: Corpus, variants: Sequence[str]) -> int:
+    """Returns in how many pairs two corpora of the same pairs differ in one of these variants."""
+    columns = [zip(corpus.variants[name], other.variants[name], strict=True) for name in variants if name in corpus.variants]
     return sum(any(a != b for a, b in row) for row in zip(*columns, strict=True))
 
 
 def _firsts(release_dir: Path) -> dict[tuple[str, str], str]:
-    """By pair and variant the first accepted text, where that is not the released one: that one's number is none of the others'."""
-    found = dict[tuple[str, str], str]()
+    """Returns by pair and variant the first accepted text, where another one was released."""
+    first_texts = dict[tuple[str, str], str]()
     for place, rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
         for number, row in enumerate(rows, 1):
             if row["attempt"] != number:
                 break
             if row["reasons"] == [NOT_CHOSEN]:
-                found[place] = row["text"]
+                first_texts[place] = row["text"]
                 break
-    return found
+    return first_texts
 
 
 FOLDS, TELLTALE, EXTREMES = 5, 20, 5
@@ -128,90 +128,90 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     configuration = manifest["configuration"]
     embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
     chance = ResamplingSettings(configuration["report"]["bootstrap"], 0, configuration["seed"])
-    held = AuditInput.of(release_dir, language_of(configuration))
-    found = audited(held, chance, by=by, embedding=embedding, scoring=scoring)
-    counts = len(held.pairs), len(held.controls)
+    texts = AuditInput.of(release_dir, language_of(configuration))
+    result = audit_texts(texts, chance, by=by, embedding=embedding, scoring=scoring)
+    counts = len(texts.pairs), len(texts.controls)
     settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
-    return found.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
+    return result.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
 
 
-def audited(
-    held: AuditInput, chance: ResamplingSettings, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN
+def audit_texts(
+    inputs: AuditInput, chance: ResamplingSettings, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN
 ) -> ShortcutAudit:
-    """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
+    """Audits the given pairs, such as those of a report; known scores are not computed again."""
     stage("reading texts for the shortcut audit")
-    lexicon = Lexicon(held.pairs.language)
-    texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
+    lexicon = Lexicon(inputs.pairs.language)
+    texts = read_texts(inputs, lexicon, scoring, embedding, chance.seed)
     learners = {
         WORDS_ALONE: words_alone(lexicon),
         "words and pairs of words": FeatureClassifier(WordPairFeatures(lexicon), ("log-odds",)),
         "characters": FeatureClassifier(CharacterFeatures(), ("log-odds",)),
         "length and punctuation": FeatureClassifier(LengthFeatures(), ("standardised",)),
     }
-    found, known = dict[str, ContrastAudit](), lexicon.words
+    audits, known = dict[str, ContrastAudit](), lexicon.words
     won, word_margins = dict[str, dict[str, _ShortcutResult]](), dict[str, float]()
     stage("shortcut audit", len(AUDITED), "contrasts")
     for name, config, kind, cold in AUDITED:
-        one = _ContrastPairs(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
-        won[name], learned = one.won(learners, embedding)
-        rows = one.judged(won[name], chance)
+        pairs = _ContrastPairs(texts[config], kind, cold, assign_folds(fold_units(texts[config].corpus, by), chance.seed), by)
+        won[name], learned = pairs.won(learners, embedding)
+        rows = pairs.judged(won[name], chance)
         advance()
-        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows, directions=one.directions(chance))
+        audits[name] = ContrastAudit(name, config, kind, cold, *pairs.counts, rows, directions=pairs.directions(chance))
         if learned:
-            found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)
+            audits[name] = _explained(audits[name], pairs.texts.corpus.pair_ids, learned, known)
             if name == RAW:
                 margins = (learned.margins / UNIT).tolist()
-                word_margins = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
-    near, far = found[STANCE_NEAR], found[STANCE_FAR]
-    both = _ContrastPairs(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
+                word_margins = dict(zip(pairs.texts.corpus.pair_ids, margins, strict=True))
+    near, far = audits[STANCE_NEAR], audits[STANCE_FAR]
+    both = _ContrastPairs(texts["controls"], "", "", assign_folds(fold_units(texts["controls"].corpus, by), chance.seed), by)
     sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
     rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
     stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
-    return ShortcutAudit(by, (*found.values(), stance), word_margins, tuple(_first(held, chance, by)))
+    return ShortcutAudit(by, (*audits.values(), stance), word_margins, tuple(_first(inputs, chance, by)))
 
 
-def _first(held: AuditInput, chance: ResamplingSettings, by: str) -> Iterator[FirstSamples]:
-    """What words alone reach over first samples, contrast by contrast, learned and dealt as over the chosen ones."""
-    if (first := first_samples(held)) is None:
+def _first(inputs: AuditInput, chance: ResamplingSettings, by: str) -> Iterator[FirstSamples]:
+    """Yields the accuracy of words alone over first samples by contrast, trained and folded as over the chosen ones."""
+    if (first := first_samples(inputs)) is None:
         return
     lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _ShortcutResult]]()
     texts, learners = counted_texts(first, lexicon), {FIRST_SAMPLES: words_alone(lexicon)}
     for name, config, kind, cold in (*AUDITED, (STANCE, "controls", "", "")):
-        one = _ContrastPairs(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
-        won[name] = _at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]) if name == STANCE else one.won(learners, None)[0]
-        (row,) = one.judged(won[name], chance)
-        yield FirstSamples(name, others(getattr(held, config), one.texts.corpus, (kind, cold) if kind else CELLS), row)
+        pairs = _ContrastPairs(texts[config], kind, cold, assign_folds(fold_units(texts[config].corpus, by), chance.seed), by)
+        won[name] = _at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]) if name == STANCE else pairs.won(learners, None)[0]
+        (row,) = pairs.judged(won[name], chance)
+        yield FirstSamples(name, count_differing(getattr(inputs, config), pairs.texts.corpus, (kind, cold) if kind else CELLS), row)
 
 
 def words_alone(lexicon: Lexicon) -> FeatureClassifier:
-    """The shortcut that knows nothing but which words a text has."""
+    """Returns the shortcut that reads only which words a text has."""
     return FeatureClassifier(WordFeatures(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
 
 
-def audit_of(stand: Evaluation, embedding: Embedding | None = None) -> ShortcutAudit:
-    """The audit of a stand, over its pairs."""
-    held = AuditInput(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
-    return audited(held, stand.chance, embedding=embedding, scoring=stand.scoring)
+def audit_evaluation(evaluation: Evaluation, embedding: Embedding | None = None) -> ShortcutAudit:
+    """Audits the pairs of an evaluation."""
+    inputs = AuditInput(evaluation.folder, evaluation.pairs, evaluation.controls, evaluation.splits, evaluation.known)
+    return audit_texts(inputs, evaluation.chance, embedding=embedding, scoring=evaluation.scoring)
 
 
-def units_of(corpus: Corpus, by: str) -> Sequence[str]:
-    """Of each pair what folds are made of."""
-    return corpus.dialogues if by == "dialogue" else [str(one) for one in corpus.scenario_ids]
+def fold_units(corpus: Corpus, by: str) -> Sequence[str]:
+    """Returns the unit of folds of each pair."""
+    return corpus.dialogues if by == "dialogue" else [str(scenario) for scenario in corpus.scenario_ids]
 
 
-def folds_of(units: Sequence[str], seed: int) -> Counts:
-    """The fold of each pair, from the dialogue (or scenario) that it is of: these are dealt out in the order of their SHA-256.
+def assign_folds(units: Sequence[str], seed: int) -> Counts:
+    """Returns the fold of each pair, by its dialogue (or scenario); these are dealt in the order of their SHA-256.
 
     There are ``FOLDS`` folds, and fewer where there are fewer dialogues.
     """
-    order = sorted(set(units), key=lambda one: digest_bytes(f"{seed}:{one}".encode()))
+    order = sorted(set(units), key=lambda unit: digest_bytes(f"{seed}:{unit}".encode()))
     fold = {unit: number % FOLDS for number, unit in enumerate(order)}
-    return np.array([fold[one] for one in units], dtype=np.int64)
+    return np.array([fold[unit] for unit in units], dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class _ShortcutResult:
-    """What a shortcut won of each pair, or of the pairs of a sample; None where that is not defined. And its settings."""
+    """Wins of a shortcut by pair, or by pair of a sample (None where not defined), and its settings."""
 
     signature: str
     trained: bool
@@ -220,19 +220,19 @@ class _ShortcutResult:
 
 
 def _at_equal_closeness(near: Mapping[str, _ShortcutResult], far: Mapping[str, _ShortcutResult]) -> dict[str, _ShortcutResult]:
-    """By pair the mean of what each shortcut won near and far."""
+    """Returns by pair the mean of the wins of each shortcut near and far."""
 
-    def mean(one: _ShortcutResult, other: _ShortcutResult) -> _ShortcutResult:
-        both = [one.signature] if one.signature == other.signature else [f"near({one.signature})", f"far({other.signature})"]
-        won = None if one.won is None or other.won is None else (one.won + other.won) / 2
-        return replace(one, signature="|".join(["mean:near,far", *both]), won=won)
+    def mean(first: _ShortcutResult, second: _ShortcutResult) -> _ShortcutResult:
+        both = [first.signature] if first.signature == second.signature else [f"near({first.signature})", f"far({second.signature})"]
+        won = None if first.won is None or second.won is None else (first.won + second.won) / 2
+        return replace(first, signature="|".join(["mean:near,far", *both]), won=won)
 
-    return {name: mean(one, far[name]) for name, one in near.items()}
+    return {name: mean(result, far[name]) for name, result in near.items()}
 
 
 @dataclass(frozen=True)
 class _ContrastPairs:
-    """Two variants of all pairs of a config, and the fold of each pair."""
+    """Two variants of all pairs of a config, with the fold of each pair."""
 
     texts: TokenizedPairs
     kind: str
@@ -242,67 +242,67 @@ class _ContrastPairs:
 
     @property
     def number(self) -> int:
-        """How many folds there are."""
+        """The number of folds."""
         return int(self.folds.max(initial=-1)) + 1
 
     @property
     def counts(self) -> tuple[int, int, int]:
-        """How many pairs, dialogues and folds there are."""
+        """The numbers of pairs, dialogues and folds."""
         return len(self.texts.corpus), len(self.texts.corpus.clusters), self.number
 
     def directions(self, chance: ResamplingSettings) -> tuple[FeatureDirection, ...]:
-        """The direction of each plain feature; empty without pairs and in another language than English."""
+        """Returns the direction of each plain feature; empty without pairs, and in another language than English."""
         shares, clusters = self.texts.shares, self.texts.corpus.clusters
-        return directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
+        return feature_directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
 
     def won(
         self, learners: Mapping[str, FeatureClassifier], embedding: Embedding | None
     ) -> tuple[dict[str, _ShortcutResult], FittedClassifier | None]:
-        """What each shortcut won, those that learn first; and what words alone learned."""
-        texts, found, of_words = self.texts, dict[str, _ShortcutResult](), None
+        """Returns the wins of each shortcut, trained ones first; and the fitted classifier of words alone."""
+        texts, results, of_words = self.texts, dict[str, _ShortcutResult](), None
         sides = PairSides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
         for name, learner in learners.items():
             learned = learner.learn(sides) if self.number > 1 else None
             of_words = learned if name == WORDS_ALONE else of_words
             form = FORMS[learned.form].signature if learned else "none"
             how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms))
-            found[name] = _ShortcutResult(f"{how}|{self._dealt()}", True, learned.won if learned else None)
+            results[name] = _ShortcutResult(f"{how}|{self._dealt()}", True, learned.won if learned else None)
         for name, (how, scores) in texts.untrained.items():
             won = wins(scores[self.kind], scores[self.cold]) if len(texts.corpus) else None
-            found[name] = _ShortcutResult(f"{how}|right:more-is-kind", False, won)
+            results[name] = _ShortcutResult(f"{how}|right:more-is-kind", False, won)
         if texts.untrained and self.number > 1 and (voices := texts.voices(self.kind, self.cold)):
-            found[VOICE] = _ShortcutResult(f"one-hot|log-odds:+1|{self._dealt()}", True, by_voice(voices[0], voices[1], self.folds))
+            results[VOICE] = _ShortcutResult(f"one-hot|log-odds:+1|{self._dealt()}", True, voice_wins(voices[0], voices[1], self.folds))
         if embedding:
             some = None
             if self.number > 1:
-                margins = margins_of(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
+                margins = ridge_margins(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
                 some = wins(margins, np.zeros(len(margins)))
-            found[EMBEDDING] = _ShortcutResult(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
-        return found, of_words
+            results[EMBEDDING] = _ShortcutResult(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
+        return results, of_words
 
     def _dealt(self) -> str:
         return signature_line(scored="out-of-fold", folds=self.number, by=self.by, dealt="sha256")
 
     def judged(self, won: Mapping[str, _ShortcutResult], chance: ResamplingSettings) -> tuple[Shortcut, ...]:
-        """How often each shortcut is right."""
+        """Returns the accuracy of each shortcut."""
         corpus = self.texts.corpus
-        whole = {name: one.won for name, one in won.items() if one.won is not None and one.sample is None}
+        whole = {name: result.won for name, result in won.items() if result.won is not None and result.sample is None}
         right = dict(zip(whole, accuracies(list(whole.values()), corpus.clusters, chance), strict=True)) if whole else {}
         few = f"all pairs are of one {self.by}: there is no other to learn from" if len(corpus) else "there are no pairs"
-        found = list[Shortcut]()
-        for name, one in won.items():
+        rows = list[Shortcut]()
+        for name, result in won.items():
             pairs, clusters = len(corpus), corpus.clusters
-            if one.sample is not None:
-                pairs, clusters = len(one.sample), clusters.take(np.isin(np.arange(pairs), one.sample))
-                if one.won is not None:
-                    right |= {name: accuracies([one.won], clusters, chance)[0]}
-            signature = f"{one.signature}|{chance.of_intervals(clusters)}"
-            found.append(Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature))
-        return tuple(found)
+            if result.sample is not None:
+                pairs, clusters = len(result.sample), clusters.take(np.isin(np.arange(pairs), result.sample))
+                if result.won is not None:
+                    right |= {name: accuracies([result.won], clusters, chance)[0]}
+            signature = f"{result.signature}|{chance.of_intervals(clusters)}"
+            rows.append(Shortcut(name, result.trained, pairs, right.get(name), None if name in right else few, signature))
+        return tuple(rows)
 
 
-def _explained(found: ContrastAudit, ids: Sequence[str], learned: FittedClassifier, known: Sequence[str]) -> ContrastAudit:
-    """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
+def _explained(contrast_audit: ContrastAudit, ids: Sequence[str], learned: FittedClassifier, known: Sequence[str]) -> ContrastAudit:
+    """Returns the audit with indicative words of both stances, and the easiest and the hardest pairs."""
     weights, whole, margins = learned.weights, learned.whole, learned.margins
 
     def telltale(sign: int) -> tuple[IndicativeWord, ...]:
@@ -313,15 +313,15 @@ def _explained(found: ContrastAudit, ids: Sequence[str], learned: FittedClassifi
         rows = sorted(range(len(ids)), key=lambda row: (-sign * margins[row], ids[row]))[:EXTREMES]
         return tuple(WordMargin(ids[row], float(margins[row]) / UNIT) for row in rows)
 
-    return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))
+    return replace(contrast_audit, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))
 
 
 # The contrasts by which variants are told.
 TOLD = {RAW, *TOLD_BY.values()}
 
 
-def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
-    """The weights of *words alone* by contrast, learned from all pairs of a release, as the telltale words of its audit are.
+def learn_word_list(release_dir: Path, *, by: str = "dialogue") -> WordList:
+    """Learns the weights of *words alone* by contrast from all pairs of a release, as for the indicative words of its audit.
 
     ``by`` says what folds are made of, by which the better of two forms is found. A contrast without pairs is not in the list.
 
@@ -329,18 +329,18 @@ def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
         InputError: if the folder is no release, or all its pairs are of one dialogue (or scenario).
     """
     manifest = read_manifest(release_dir)
-    held = AuditInput.of(release_dir, language_of(manifest["configuration"]))
-    found = dict(_learned(held, manifest["configuration"]["seed"], by))
-    if RAW not in found:
+    inputs = AuditInput.of(release_dir, language_of(manifest["configuration"]))
+    weights = dict(_learned(inputs, manifest["configuration"]["seed"], by))
+    if RAW not in weights:
         raise input_error(release_dir, f"has no pairs of two different {by}s, so no word list can be learned", "name a larger release")
     release = {name: str(manifest[name]) for name in ("name", "version", "seal")}
-    return WordList(release, held.pairs.language, found)
+    return WordList(release, inputs.pairs.language, weights)
 
 
-def _learned(held: AuditInput, seed: int, by: str) -> Iterator[tuple[str, ContrastWeights]]:
+def _learned(inputs: AuditInput, seed: int, by: str) -> Iterator[tuple[str, ContrastWeights]]:
     for name, config, kind, cold in AUDITED:
-        corpus, lexicon = getattr(held, config), Lexicon(held.pairs.language)
-        folds = folds_of(units_of(corpus, by), seed)
+        corpus, lexicon = getattr(inputs, config), Lexicon(inputs.pairs.language)
+        folds = assign_folds(fold_units(corpus, by), seed)
         if name not in TOLD or folds.max(initial=0) < 1:
             continue
         learner = words_alone(lexicon)

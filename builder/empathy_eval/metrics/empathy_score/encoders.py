@@ -18,8 +18,8 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value
 from empathy_eval.metrics.bertscore import AT_HAND, FILE, PACKAGED, PLACES, Embedder, at_hand, codeless, folder_of, label_of
-from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
-from empathy_eval.metrics.empathy_score.plain import UNIT, Shares, feature_shares, last_seeker_text, linear_model_of
+from empathy_eval.metrics.empathy_score.model import ModelFolder, linear_model_of
+from empathy_eval.metrics.lexical import UNIT, Shares, feature_shares, last_seeker_text
 from empathy_eval.metrics.protocol import Array, Segments
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"

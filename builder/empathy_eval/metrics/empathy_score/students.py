@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from empathy_eval.base.array_files import Arrays
 from empathy_eval.base.errors import input_error, missing_package
 from empathy_eval.metrics.bertscore import TOKENS, batches, device, places_of
 from empathy_eval.metrics.empathy_score.encoders import shape_of
-from empathy_eval.metrics.empathy_score.model_folder import ENCODER, FIX_MODEL, OF_STUDENTS, TOKENIZER, Arrays, ModelFolder
+from empathy_eval.metrics.empathy_score.model import ENCODER, FIX_MODEL, OF_STUDENTS, TOKENIZER, ModelFolder
 from empathy_eval.metrics.protocol import Array, Context, Segments
 
 if TYPE_CHECKING:

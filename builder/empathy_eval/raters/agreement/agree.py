@@ -16,9 +16,8 @@ from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, Experts, RaterAgainstMedian, benchmark
 from empathy_eval.raters.agreement.table import RatingTable
-from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
+from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, ItemBootstrap, fleiss_kappa, krippendorff_alpha
 from empathy_eval.statistics.estimate import Codes, Estimate, Floats
-from empathy_eval.statistics.resampling import ItemBootstrap
 
 # Column of tags found wrong without a better strategy.
 NOT_SAID = "not said"
@@ -238,7 +237,7 @@ def _criterion(table: RatingTable, name: str, judges: Sequence[str], weights: st
     listed = (experts if len(experts) <= PANEL else []) + named
     return CriterionAgreement(
         name, ratings.items, len(ratings.step), tuple(ratings.scale.tolist()), sample.signature,
-        alpha(panel.counts, ratings.scale, sample), fleiss(panel.counts, sample), benchmark(panel, named, weights),
+        krippendorff_alpha(panel.counts, ratings.scale, sample), fleiss_kappa(panel.counts, sample), benchmark(panel, named, weights),
         tuple(RaterAgainstMedian(panel, rater).figures for rater in listed),
     )  # fmt: skip
 

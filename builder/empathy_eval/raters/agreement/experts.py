@@ -15,9 +15,8 @@ from empathy_eval.design.rubrics import Scale
 from empathy_eval.raters.agreement.columns import MISSING
 from empathy_eval.raters.agreement.panel import Crowd
 from empathy_eval.raters.agreement.table import STEPS, CriterionRatings
-from empathy_eval.statistics.agreement import WEIGHTS, interval_alpha, kappa_measures, kappa_sums, kappas
+from empathy_eval.statistics.agreement import WEIGHTS, ItemBootstrap, cohen_kappas, interval_alpha, kappa_estimates, kappa_sums, ratio
 from empathy_eval.statistics.estimate import Codes, Estimate, Floats
-from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # Signature of the median.
 MEDIAN = signature_line(median="of-other-experts")
@@ -120,17 +119,17 @@ class RaterAgainstMedian:
         both = sample.tally(twice, np.minimum(given, median), steps, halves)
         same = given == median
         equal = sample.tally(twice[same], given[same], steps, halves[same])
-        return sample.resampled(np.hstack([kappa_sums(twice, given, median, self.ratings.scale, sample, halves), equal, both]))
+        return sample.resample(np.hstack([kappa_sums(twice, given, median, self.ratings.scale, sample, halves), equal, both]))
 
     @cached_property
     def kappas(self) -> Floats:
         """Kappa by weights, over the table and each resample, shape (3, 1 + resamples)."""
-        return kappas(self._sums, self.ratings.scale)
+        return cohen_kappas(self._sums, self.ratings.scale)
 
     @cached_property
     def kappa(self) -> dict[str, Estimate]:
         """Kappa by weights."""
-        return kappa_measures(self.kappas, len(self.items), self._settings)
+        return kappa_estimates(self.kappas, len(self.items), self._settings)
 
     @cached_property
     def _counted(self) -> Floats:
@@ -286,10 +285,10 @@ def pairwise_kappas(
     for index, pair in enumerate(pairs):
         first, second = map(ratings.of_rater, pair)
         items = np.flatnonzero((first != MISSING) & (second != MISSING))
-        sums = sample.resampled(kappa_sums(items, first[items], second[items], ratings.scale, sample))
-        values = kappas(sums, ratings.scale)
+        sums = sample.resample(kappa_sums(items, first[items], second[items], ratings.scale, sample))
+        values = cohen_kappas(sums, ratings.scale)
         names = (ratings.raters[pair[0]], ratings.raters[pair[1]])
-        found.append(RaterPair(names, kappa_measures(values, len(items), sample.signature)))
+        found.append(RaterPair(names, kappa_estimates(values, len(items), sample.signature)))
         # One item in common defines no kappa: see Estimate.of_resamples.
         chosen[index] = values[WEIGHTS.index(weights)] if len(items) > 1 else np.nan
     return tuple(found), chosen

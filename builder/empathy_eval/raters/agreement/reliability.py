@@ -18,9 +18,8 @@ from empathy_eval.raters.agreement.experts import F1, MEDIAN, PANEL, Experts, Ra
 from empathy_eval.raters.agreement.overall import CriterionKappas, Overall, Styles, at_least, distribution, overall, styles
 from empathy_eval.raters.agreement.panel import CROWD, Crowd, Framework, ItemValues, Panel, crowd_ratings, item_values
 from empathy_eval.raters.agreement.table import CriterionRatings, RatingTable
-from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, share
+from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, ItemBootstrap, krippendorff_alpha, ratio, wilson_proportion
 from empathy_eval.statistics.estimate import Estimate, Floats
-from empathy_eval.statistics.resampling import ItemBootstrap, ratio
 
 # A variance inflation factor is low up to the first, and high from the second.
 BANDS = (4, 10)
@@ -161,7 +160,7 @@ def _against_benchmark(on: RowInputs, beside: RaterAgainstMedian, pairs: Floats 
 
 def _of_judges(on: RowInputs, judges: Sequence[int], level: str) -> Estimate:
     """Alpha of the judges' first samples."""
-    agreement = alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
+    agreement = krippendorff_alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
     if len(judges) < 2:
         return Estimate.undefined(f"there is {'only one judge' if judges else 'no judge'}", agreement.signature)
     return agreement
@@ -229,7 +228,7 @@ def contradictions(table: RatingTable, panel: Panel, framework: Framework) -> tu
                 hit = high_median & (values > high.above)
                 worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
                 count, of, examples = int(hit.sum()), int(high_median.sum()), tuple(table.items[index] for index in item[hit][worst])
-                part = share(count, of, none, **settings, **how)
+                part = wilson_proportion(count, of, none, **settings, **how)
                 rows.append(Contradiction(framework.name, high, opposite_high, rater, kind, count, of, part, examples))
     return tuple(rows)
 
@@ -302,8 +301,8 @@ def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sampl
         kappa = Estimate.of_resamples(expert_figures.median_of_pairs(kappas), ratings.items, "rated", "no pair has a kappa", line)
     ranges = ratio(*sample.totals(items, [apart, np.ones(len(items))]).T)
     measures = [
-        share(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", **how),
-        alpha(ratings.counts(places), ratings.scale, sample)[level],
+        wilson_proportion(int(np.sum(apart == 0)), len(items), NONE, share="all-alike", **how),
+        krippendorff_alpha(ratings.counts(places), ratings.scale, sample)[level],
         kappa,
         Estimate.of_resamples(ranges, len(items), "that all samples rate", none, sample.line(range="mean", **how)),
     ]

@@ -15,8 +15,8 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
-from empathy_eval.evaluation.attacks.registry import Attacks, Reply, find_attacks, others
-from empathy_eval.evaluation.fairness.names import GivenNames, exchanged_names, load_names
+from empathy_eval.evaluation.attacks.registry import Attacks, Reply, assign_other_replies, find_attacks
+from empathy_eval.evaluation.fairness.names import GivenNames, exchange_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.generation.outcomes import BUILD, read_build
@@ -68,7 +68,7 @@ def attacking(job: AnnotationJob, folder: Path, selection: AttackSelection) -> t
         )
     replies = _whole_replies(source, cases, language, seed) if rubric.unit == "dialogue" else _replies(source, cases, language, seed)
     attacked_texts = AttackedTexts.of(attacks.some, replies, seed)
-    notes, signatures = list(attacks.told), dict(attacked_texts.signatures)
+    notes, signatures = list(attacks.notes), dict(attacked_texts.signatures)
     attacked = [_under(case, attacked_texts) for case in cases]
     if not selection.names or THROUGHOUT in selection.names:
         names = load_names(language, selection.rules)
@@ -96,7 +96,7 @@ def named(attack: str, variant: str) -> str:
 def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """Texts to attack, each with one of another dialogue: drawn from all turns, so that a larger sample changes none."""
     turns = [turn.name for turn in source.turns()]
-    beside = dict(zip(turns, others([parts_of(name)[0] for name in turns], turns, seed), strict=True))
+    beside = dict(zip(turns, assign_other_replies([parts_of(name)[0] for name in turns], turns, seed), strict=True))
     other_of = {case.pair_id: None if (row := beside[str(case.pair_id)]) is None else turns[row] for case in cases}
     texts: dict[str, dict[str, str]] = {}
     for name, _, texts_of in source.texts({name for name in other_of.values() if name}, PAIR_VARIANTS):
@@ -114,7 +114,7 @@ def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) ->
 def _whole_replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """All helper turns of dialogues, each beside the helper turn of another dialogue that comes as late in it."""
     names = [dialogue.name for dialogue in source.dialogues() if dialogue.variants]
-    beside = dict(zip(names, others(names, names, seed), strict=True))
+    beside = dict(zip(names, assign_other_replies(names, names, seed), strict=True))
     other_of = {case.dialogue_id: None if (row := beside[case.dialogue_id]) is None else names[row] for case in cases}
     texts: dict[tuple[str, str], list[str]] = {}
     for name, variant, turns in source.conversations({other for other in other_of.values() if other}, PAIR_VARIANTS):
@@ -158,7 +158,7 @@ def _renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
         return _all_renamed(case, plain, names, seed)
     texts = {variant: plain.texts[variant] for variant in PAIR_VARIANTS if variant in plain.texts}
     lines = [text for _, text in plain.conversation]
-    renamed = exchanged_names([*lines, *texts.values()], derived_random(seed, "attack", THROUGHOUT, plain.pair_id), names)
+    renamed = exchange_names([*lines, *texts.values()], derived_random(seed, "attack", THROUGHOUT, plain.pair_id), names)
     if renamed is None:
         return case
     conversation: Conversation = tuple((role, text) for (role, _), text in zip(plain.conversation, renamed, strict=False))
@@ -170,7 +170,7 @@ def _all_renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
     """A dialogue in both variants with other names throughout, the same ones in both."""
     wholes = {variant: plain.conversations[variant] for variant in PAIR_VARIANTS if variant in plain.conversations}
     said = [text for turns in wholes.values() for _, text in turns]
-    made = exchanged_names(said, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
+    made = exchange_names(said, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
     if made is None:
         return case
     new = iter(made)
@@ -231,7 +231,7 @@ class AttackedJudges:
 
         It counts the replies of its own rows, or of the first judge's if it has none.
         """
-        rows, notes = list(table.rows), list(table.told)
+        rows, notes = list(table.rows), list(table.notes)
         for judge_table in self.tables:
             judge_rows = [row for row in judge_table.rows if row.metric in names]
             if judge_rows and not rows:
@@ -241,7 +241,7 @@ class AttackedJudges:
             notes = [line for line in notes if not line.startswith(tuple(f"{name}: not attacked" for name in names_of))]
             over = f"over the {judge_table.replies} replies that annotate --attacks asked it about, of all splits"
             notes += [f"{name}: {over}" for name in names_of]
-        return replace(table, rows=tuple(rows), told=(*notes, *self.notes))
+        return replace(table, rows=tuple(rows), notes=(*notes, *self.notes))
 
 
 def _rows(

@@ -18,7 +18,7 @@ from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.canary import canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
-from empathy_eval.evaluation.crossed.crossed import CELLS
+from empathy_eval.evaluation.external.score_file import CROSSED_CELLS
 from empathy_eval.generation.outcomes import BUILD, CONFIGURATION, Dialogue, Pair, accepted_outcomes, contrasted, read_build
 
 # In place of the seal, what annotations of replies say of the release that was replied to.
@@ -132,8 +132,8 @@ def crossed_text(context: int, reply: int) -> str:
 
 def _crossed_case(row: Mapping[str, Any]) -> Case:
     contexts = {number: _conversation(row[f"context_{number}"]) for number in (1, 2)}
-    texts = {crossed_text(*cell): row[f"reply_{cell[1]}"] for cell in CELLS}
-    conversations = {crossed_text(*cell): contexts[cell[0]] for cell in CELLS}
+    texts = {crossed_text(*cell): row[f"reply_{cell[1]}"] for cell in CROSSED_CELLS}
+    conversations = {crossed_text(*cell): contexts[cell[0]] for cell in CROSSED_CELLS}
     return Case(row["dialogue_id"], row["turn"], row["crossed_id"], contexts[1], texts, conversations)
 
 

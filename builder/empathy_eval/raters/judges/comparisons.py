@@ -20,8 +20,8 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus, read_dialogues
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.shortcuts.linear_classifiers import Lexicon, PairSides, WordFeatures
-from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, words_alone
-from empathy_eval.metrics.length import Length
+from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, assign_folds, words_alone
+from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement import Estimate
 from empathy_eval.raters.judges.annotations import (
@@ -38,7 +38,7 @@ from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
 from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.raters.review.sheets import text_hash
-from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.estimate import wins
 
 JUDGE, LENGTH = "judge", "length"
 # (pair, empathetic variant): a comparison with the equally close apathetic variant.
@@ -75,7 +75,7 @@ class Shortcuts:
     def _won(self, corpus: Corpus) -> dict[str, dict[StancePair, float]]:
         lexicon = Lexicon(self.language)
         readings = {name: lexicon.read(texts) for name, texts in corpus.variants.items()}
-        folds = folds_of(corpus.dialogues, self.seed)
+        folds = assign_folds(corpus.dialogues, self.seed)
         by_shortcut: dict[str, dict[StancePair, float]] = {LENGTH: {}, WORDS_ALONE: {}}
         for empathetic, apathetic in (NEAR, FAR):
             sides = PairSides(readings[empathetic], readings[apathetic], folds)

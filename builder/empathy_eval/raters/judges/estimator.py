@@ -13,10 +13,9 @@ from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, accuracies
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder, TextKey, dialogue_of
-from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
+from empathy_eval.statistics.agreement import ItemBootstrap, cohen_kappas, interval_alpha, kappa_estimates, kappa_sums, ratio
 from empathy_eval.statistics.correlations import midranks
-from empathy_eval.statistics.estimate import Codes, Estimate
-from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
+from empathy_eval.statistics.estimate import Clusters, Codes, Estimate
 
 # A smaller spread is the rounding error of equal values.
 LEAST = 1e-9
@@ -68,8 +67,8 @@ class Estimator:
         if not items:
             return Estimate.undefined("no item in common", self.line(0, **settings))
         sample, values = self._drawn(names), np.array(scale, dtype=np.float64)
-        sums = sample.resampled(kappa_sums(np.arange(items), *columns, values, sample))
-        kappa = kappa_measures(kappas(sums, values), items, sample.signature)[weights]
+        sums = sample.resample(kappa_sums(np.arange(items), *columns, values, sample))
+        kappa = kappa_estimates(cohen_kappas(sums, values), items, sample.signature)[weights]
         return replace(kappa, signature=f"{self.line(items, **settings)}|{kappa.signature}")
 
     def as_planned(

@@ -16,8 +16,8 @@ from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.table_text import aligned
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.evaluation.crossed.crossed import CELLS, crossed_of, read_crossed_scores, read_items
-from empathy_eval.evaluation.crossed.crossed import COLUMNS as CROSSED_COLUMNS
+from empathy_eval.evaluation.crossed_items import crossed_table, read_items, scorer_of_file
+from empathy_eval.evaluation.external.score_file import CROSSED_CELLS, CROSSED_COLUMNS, read_crossed_scores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.rows import CrossedTable
 from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
@@ -167,15 +167,15 @@ def crossed_quality(annotations: Path, release_dir: Path) -> CrossedTable:
     items, scorers = read_items(release_dir), []
     for criterion in criterion_scores(folder):
         values = criterion.means if folder.kind == "reward" else criterion.merits
-        rows = [[(name, *cell, values.get((name, crossed_text(*cell)))) for cell in CELLS] for name in names]
+        rows = [[(name, *cell, values.get((name, crossed_text(*cell)))) for cell in CROSSED_CELLS] for name in names]
         whole = [row for four in rows if not any(row[-1] is None for row in four) for row in four]
         path = annotations / "scores" / f"{criterion.name}.csv"
         path.parent.mkdir(exist_ok=True)
         write_whole(path, "".join(",".join(map(str, row)) + "\n" for row in [CROSSED_COLUMNS, *whole]))
-        scorers += [read_crossed_scores(path, names).asked(items)] if whole and items else []
+        scorers += [scorer_of_file(read_crossed_scores(path, names), items)] if whole and items else []
     if not items:
         raise input_error(release_dir, "holds no crossed items", "name the release that was annotated")
-    return crossed_of(items, scorers, (), chance_of(read_manifest(release_dir)))
+    return crossed_table(items, scorers, (), chance_of(read_manifest(release_dir)))
 
 
 @dataclass(frozen=True)

@@ -20,14 +20,22 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.evaluation.inversion.rows import Failures
 from empathy_eval.metrics.faults import MetricFault
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy, oriented, text_of
-from empathy_eval.statistics.correlations import BY_RATER, FORMS, IN_CONTEXT, NAMES, RatedScores, of_means, resampled, varies
-from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate
-from empathy_eval.statistics.ranking import holm_corrected
-from empathy_eval.statistics.resampling import Pigeonhole, student_p, studentised
+from empathy_eval.statistics.correlations import (
+    BY_RATER,
+    FORMS,
+    IN_CONTEXT,
+    NAMES,
+    Pigeonhole,
+    RatedScores,
+    correlations_of_means,
+    resampled_correlations,
+    varies,
+)
+from empathy_eval.statistics.estimate import SIGNED, TESTED, Codes, Estimate, holm_corrected, student_interval, student_p
 
 # Reason for a missing interval if nothing can be resampled.
 NOTHING_TO_DRAW = "no interval: there is one rater, and all that was rated hangs together"
@@ -52,7 +60,7 @@ class CorrelationRow:
 class CorrelationDifference:
     """The figure of one row minus that of another, on the same ratings and resamples."""
 
-    one: str
+    first: str = field(metadata={"name": "one"})
     other: str
     form: str
     figure: str
@@ -129,7 +137,7 @@ class AgainstPeople(LongForm):
                 for figure, measure in row.figures.items():
                     yield _record("figures", measure, criterion=criterion.criterion, form=row.form, metric=row.metric, figure=figure)
             for gap in criterion.gaps:
-                about = {"form": gap.form, "metric": gap.one, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
+                about = {"form": gap.form, "metric": gap.first, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
                 yield _record("differences", gap.difference, criterion=criterion.criterion, **about)
             for name, figures in criterion.systems.figures.items() if criterion.systems else ():
                 note = criterion.systems.told if criterion.systems else ""
@@ -185,7 +193,7 @@ def correlate_with_people(
     names = [column.metric.name for column in scores.columns]
     if twice := [name for index, name in enumerate(names) if name in names[:index]]:
         raise input_error("scores", f'there are two rows with the name "{twice[0]}"', "give a file of scores a name of its own")
-    everywhere = np.all([column.there for column in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
+    everywhere = np.all([column.scored for column in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
     text = text_of(scores.texts, table)
     kept = everywhere[text]
     if not kept.any():
@@ -195,7 +203,7 @@ def correlate_with_people(
         if (of_criterion := kept & (table.criterion == number)).any():
             columns = replace(scores, columns=(*scores.columns, *beside.get(name, ())))
             criteria.append(_criterion(name, columns, _rated(scores.texts, table, text, of_criterion), chance, unit))
-    lacking = {column.metric.name: int((~column.there[text]).sum()) for column in scores.columns if not column.there[text].all()}
+    lacking = {column.metric.name: int((~column.scored[text]).sum()) for column in scores.columns if not column.scored[text].all()}
     return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
 
 
@@ -216,7 +224,7 @@ def _criterion(name: str, scores: CustomScores, rated: RatedScores, chance: Resa
     columns = [np.where(np.isnan(own := oriented(column.scores, column.metric.higher_is_better)), 0.0, own) for column in scores.columns]
     length = Length(scores.texts.language)
     lengths = np.array([length.score(text) for text in scores.texts.replies])
-    values_of = resampled(rated, columns, lengths, draws)
+    values_of = resampled_correlations(rated, columns, lengths, draws)
     rows, gaps, names = list[CorrelationRow](), list[CorrelationDifference](), [column.metric.name for column in scores.columns]
     texts = len(np.unique(rated.text))
     for form in FORMS:
@@ -251,7 +259,7 @@ def _why(form: str, rated: RatedScores, scores: Array, lengths: Array) -> str:
 
 def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[CorrelationDifference]:
     """Differences of every two rows, on the same resamples; p-values are corrected over all of them, each coefficient by itself."""
-    line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.freedom}|{how[1]}"
+    line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.degrees_of_freedom}|{how[1]}"
     gaps = list[CorrelationDifference]()
     for number, which in enumerate(NAMES):
         twos = [(first, other, values[first, :, number] - values[other, :, number]) for first, other in combinations(range(len(names)), 2)]
@@ -266,11 +274,11 @@ def _differences(form: str, names: Sequence[str], values: Array, draws: Pigeonho
 def _tested(values: Array, draws: Pigeonhole) -> Estimate:
     """A difference with its interval and p-value from the spread of its resamples and Student's distribution."""
     value, drawn = round(float(values[0]), PLACES) + 0.0, values[1:][np.isfinite(values[1:])]
-    if draws.freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
+    if draws.degrees_of_freedom < 1 or len(drawn) < max(2, 0.95 * (len(values) - 1)):
         return Estimate(value)
     error = float(drawn.std(ddof=1))
-    low, high = (end + 0.0 for end in studentised(value, drawn, draws.freedom, PLACES))
-    p = student_p(value / error, draws.freedom) if error > 0 else float(value == 0)
+    low, high = (end + 0.0 for end in student_interval(value, drawn, draws.degrees_of_freedom, PLACES))
+    p = student_p(value / error, draws.degrees_of_freedom) if error > 0 else float(value == 0)
     return Estimate(value, low, high, round(p, PLACES))
 
 
@@ -287,7 +295,7 @@ def _systems(scores: CustomScores, rated: RatedScores, columns: Sequence[Array])
     # The correlation of two points is always 1 or -1.
     few = len(names) < 3
     why = ("only one system" if len(names) < 2 else "only two systems") if few else "all means are alike"
-    coefficients = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
+    coefficients = correlations_of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
 
     def measure(value: float, metric: Metric) -> Estimate:
         signature = f"{metric.signature}|{line}"

@@ -25,10 +25,8 @@ from empathy_eval.metrics.protocol import Array, Metric, with_count
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import Scoring, statistics_of
 from empathy_eval.raters.agreement.table import RatingTable
-from empathy_eval.statistics.correlations import of_means
-from empathy_eval.statistics.estimate import PLACES, Codes, Estimate
-from empathy_eval.statistics.ranking import PairwiseComparisons
-from empathy_eval.statistics.resampling import Clusters
+from empathy_eval.statistics.correlations import correlations_of_means
+from empathy_eval.statistics.estimate import PLACES, Clusters, Codes, Estimate, PairwiseComparisons
 
 _, FITTED_ON, MEASURED_ON = SPLITS
 # Fewer texts define no order.
@@ -178,7 +176,7 @@ def _fit(request: EnsembleRequest, criterion: str, scores: CustomScores, table: 
     texts = np.unique(text)
     fit = {name: scores_of[texts] for name, scores_of in values.items()}
     _refuse_unfit(where, ratings, fit)
-    correlations = of_means(ratings, [scores_of[text] for scores_of in values.values()])[:, 0]
+    correlations = correlations_of_means(ratings, [scores_of[text] for scores_of in values.values()])[:, 0]
     worth = {name: round(float(r), PLACES) for name, r in zip(values, correlations, strict=True)}
     order = sorted(request.rows, key=lambda name: (worth[name], name))
     tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(values.values()))[1])

@@ -14,29 +14,27 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.corpus.pairs import PAIR
-from empathy_eval.evaluation.external.custom_means import CHANCE, CustomTextResults, own_measured
+from empathy_eval.evaluation.external.custom_means import CHANCE, CustomTextResults, compare_systems
 from empathy_eval.evaluation.external.custom_texts import (
     CustomScores,
     CustomTexts,
     MetricColumn,
     read_own_scores,
     read_texts,
-    scored,
+    score_custom_texts,
     texts_of_release,
     write_own_items,
 )
 from empathy_eval.evaluation.external.failures import Truth
-from empathy_eval.evaluation.external.judges import ReleaseAnnotations, judged
+from empathy_eval.evaluation.external.judges import ReleaseAnnotations, read_judges
 from empathy_eval.evaluation.external.score_file import VARIANTS, PrecomputedScores
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.evaluation.inversion.text_scores import check_items
-from empathy_eval.evaluation.measure import given_in, named_apart, splits_measured
+from empathy_eval.evaluation.measure import check_items, check_names, choose_splits, read_pair_scores
 from empathy_eval.generation.outcomes import BUILD
-from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.lexical import Echo, Length, PositiveShare, Vader
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import MetricSelection, find
 from empathy_eval.metrics.scoring import Scoring
-from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.panel import item_values
 from empathy_eval.raters.agreement.table import RatingTable
@@ -176,8 +174,7 @@ def score_texts(
         InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts lack, and for
             ensembles that cannot be fitted.
     """
-    if items:
-        check_items(items)
+    check_items(items)
     replied = read_replied(path) if path.is_dir() else None
     texts = field_of([replied]).texts if replied else read_texts(path)
     selection = find(names, {}, language=texts.language) if names else MetricSelection((), (), texts.language)
@@ -188,11 +185,11 @@ def score_texts(
         refuse_unknown_items(table, texts.items, str(ratings))
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
-    named_apart([metric.name for metric in selection.metrics], files)
+    check_names([metric.name for metric in selection.metrics], files)
     given = [read_own_scores(file, known, higher_is_better=not lower_is_better) for file in files]
     given += _judge_scores(annotations, replied)
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
-    scores = scored(texts, selection, given, scoring)
+    scores = score_custom_texts(texts, selection, given, scoring)
     fits = fit_ensembles(requests, scores, table) if table is not None and requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
@@ -201,7 +198,7 @@ def score_texts(
         files=map(file_of, sources), metrics=[metric.name for metric in selection.metrics],
         lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(CHANCE),
     )  # fmt: skip
-    return (own_measured(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
+    return (compare_systems(scores) if table is None else correlate(fits, scores, table, CHANCE)).of(provenance)
 
 
 def _judge_scores(annotations: Sequence[Path], replied: Replied | None) -> list[PrecomputedScores]:
@@ -219,7 +216,7 @@ def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelectio
 
 def _judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None) -> tuple[list[PrecomputedScores], list[str]]:
     """The judges of replies, and what is told of those of whole dialogues, which people did not rate."""
-    found = judged(release_dir, names, annotations)
+    found = read_judges(release_dir, names, annotations)
     told = [f"{one.name}: left out, as it rates whole dialogues and people rated replies" for one in found if one.whole]
     return [one for one in found if not one.whole], told
 
@@ -236,21 +233,20 @@ def score_rated(
     Raises:
         InputError: if it is no release, a name is unknown, a file of scores or ratings is faulty, or an ensemble cannot be fitted.
     """
-    if items:
-        check_items(items)
+    check_items(items)
     manifest = read_manifest(release_dir)
     language = language_of(report := manifest["configuration"])
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
     judge_scores, wholes = _judges(release_dir, judges, annotations)
-    named_apart([metric.name for metric in (*selection.metrics, *judge_scores)], files)
-    given: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
+    check_names([metric.name for metric in (*selection.metrics, *judge_scores)], files)
+    given: list[PrecomputedScores] = [*read_pair_scores(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
     requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
     # Rated texts are a sample with possibly few of one split: by default all splits are used, with a warning.
-    splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
+    splits, notes = choose_splits(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
     texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if requests else splits)
     if requests:
         texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
-    scores = scored(replace(texts, language=language), selection, given, scoring)
+    scores = score_custom_texts(replace(texts, language=language), selection, given, scoring)
     fits = fit_ensembles(requests, scores, table) if requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))

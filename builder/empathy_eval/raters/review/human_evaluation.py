@@ -22,8 +22,7 @@ from empathy_eval.raters.review import record as records
 from empathy_eval.raters.review.record import CRITERIA, Judgement, rater_count
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN
 from empathy_eval.raters.study.by_rater import jackknife_variance
-from empathy_eval.statistics.estimate import CONFIDENCE, TAILS
-from empathy_eval.statistics.resampling import student
+from empathy_eval.statistics.estimate import CONFIDENCE, TAILS, student_quantile
 
 # Rated variants of each sample.
 RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
@@ -184,7 +183,7 @@ def mean_by_rater(ratings: Sequence[tuple[str, float]]) -> dict[str, Any]:
     mean, low, high = total / number, None, None
     if len(sums) > 1:
         error = float(np.sqrt(jackknife_variance((sums[:, 0] - mean * sums[:, 1]) / (number - sums[:, 1]))))
-        reach = student(len(sums) - 1) * error
+        reach = student_quantile(len(sums) - 1) * error
         low, high = (round(float(np.clip(end, LEAST, MOST)), PLACES) for end in (mean - reach, mean + reach))
     return {"mean": round(float(mean), PLACES), "low": low, "high": high}
 

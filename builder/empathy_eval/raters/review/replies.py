@@ -15,7 +15,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import headed_rows, json_rows
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
-from empathy_eval.evaluation.external.score_file import meant, raise_at_most
+from empathy_eval.evaluation.external.score_file import nearest_known, raise_at_most
 from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.raters.systems.replies import read_replied
 
@@ -93,7 +93,7 @@ def _problems(where: str, row: Mapping[str, Any], known: Collection[str], proble
     if wrong:
         return
     if row["pair_id"] not in known:
-        fix = f"name the release whose contexts were replied to{meant(row['pair_id'], known, problems)}"
+        fix = f"name the release whose contexts were replied to{nearest_known(row['pair_id'], known, problems)}"
         yield Problem(where, f'"{row["pair_id"]}" is not a pair of this release', fix)
     if re.sub(r"[\W_]+", "_", row["system"]).strip("_").lower() in TAKEN:
         yield Problem(where, f'"{row["system"]}" is the name of a text of the release', "give the system a name of its own")

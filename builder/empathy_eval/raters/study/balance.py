@@ -18,9 +18,15 @@ from empathy_eval.raters.study.by_rater import TableSelection, permutation_p_val
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import StudyTable
 from empathy_eval.raters.study.results import AttentionChecks, Balance, ColumnBalance, Groups, StudyReport
-from empathy_eval.statistics.chi_square import LEAST_EXPECTED, ChiSquaredTest, CountTable, figure, pearson, tested
-from empathy_eval.statistics.estimate import Codes, Floats
-from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.chi_square import (
+    LEAST_EXPECTED,
+    ChiSquaredTest,
+    CountTable,
+    chi_square_statistic,
+    chi_square_test,
+    round_figure,
+)
+from empathy_eval.statistics.estimate import Codes, Floats, holm
 
 # A cell with fewer raters is neither published nor deducible.
 MINIMUM_CELL = 5
@@ -158,7 +164,7 @@ def balance(table: RatersTable, study: StudyTable, permutations: int = 2000, see
             columns.append(_of_values(name, disclosed[name], study, (permutations, seed)))
     p = {index: value for index, column in enumerate(columns) if column.test and (value := column.test.reported_p) is not None}
     for index, value in zip(p, holm(list(p.values())), strict=True):
-        columns[index] = replace(columns[index], holm=figure(value), family=len(p))
+        columns[index] = replace(columns[index], holm=round_figure(value), family=len(p))
     signature = signature_line(balance="raters", fewest=MINIMUM_CELL, pooled="rarest-first", few_numbers=FEW_NUMBERS, corrected="holm")
     return Balance(group_sizes(study), tuple(columns), table.absent, table.unknown, tuple(_notes(table, columns)), signature)
 
@@ -198,7 +204,7 @@ def _of_values(name: str, disclosed: ClassCounts | None, study: StudyTable, chan
         return ColumnBalance(name, "values", why=NO_VALUES)
     classes, counts = disclosed
     line = signature_line(permutations=chance[0], unit="rater", within="study", seed=chance[1], numpy=np.__version__)
-    test = tested(CountTable(study.groups, classes.names, counts), permutation_p(counts, *chance, name), line)
+    test = chi_square_test(CountTable(study.groups, classes.names, counts), permutation_p(counts, *chance, name), line)
     return ColumnBalance(name, "values", classes.names, tuple(map(tuple, counts.tolist())), test=replace(test, n=None))
 
 
@@ -213,8 +219,8 @@ def permutation_p(counts: Counts, permutations: int, seed: int, *name: str) -> f
 
     rng = np.random.default_rng(derived_random(seed, "study-raters", *name).getrandbits(64))
     tables = random_table(counts.sum(axis=1), counts.sum(axis=0)).rvs(permutations, method="patefield", random_state=rng)
-    seen = pearson(counts) * (1 - ROUNDING)
-    return (1 + sum(pearson(table) >= seen for table in tables)) / (1 + permutations)
+    seen = chi_square_statistic(counts) * (1 - ROUNDING)
+    return (1 + sum(chi_square_statistic(table) >= seen for table in tables)) / (1 + permutations)
 
 
 def _of_numbers(name: str, numbers: Floats, study: StudyTable) -> ColumnBalance:
@@ -229,7 +235,7 @@ def _of_numbers(name: str, numbers: Floats, study: StudyTable) -> ColumnBalance:
 
     result = kruskal(*enough)
     why = None if len(enough) == len(groups) else f"groups with fewer than {MINIMUM_CELL} known numbers are left out"
-    statistic, p = figure(float(result.statistic), DIGITS), figure(float(result.pvalue), DIGITS)
+    statistic, p = round_figure(float(result.statistic), DIGITS), round_figure(float(result.pvalue), DIGITS)
     test = ChiSquaredTest(statistic, len(enough) - 1, p, None, None, None, None, "kruskal-wallis", why, signature)
     return ColumnBalance(name, "numbers", quartiles=quartiles, test=test)
 
@@ -266,7 +272,7 @@ def quartile(ascending: Floats, part: float) -> float | None:
     beyond = min(int(near.argmax()), int(near[::-1].argmax())) if near.any() else 0
     if near.sum() < MINIMUM_CELL or beyond < QUARTER[part]:
         return None
-    return figure(ascending[near].mean(), DIGITS + 1)
+    return round_figure(ascending[near].mean(), DIGITS + 1)
 
 
 def _notes(table: RatersTable, columns: list[ColumnBalance]) -> Iterator[str]:
@@ -321,13 +327,15 @@ def _without(
     fewer = without_raters(study, left_out)
     drawn = permutation_p_values(fewer, [TableSelection()], *chance)[0] if whole.permutation is not None else math.nan
     settings = whole.signature.partition("|permutations:")[2]
-    test = tested(CountTable(study.groups, study.labels, fewer.counts()), None if math.isnan(drawn) else drawn, f"permutations:{settings}")
+    test = chi_square_test(
+        CountTable(study.groups, study.labels, fewer.counts()), None if math.isnan(drawn) else drawn, f"permutations:{settings}"
+    )
     p, known = _p(test), _p(whole)
     # A lost group or category would reveal whose it was.
     if test.statistic is None or test.p is None or test.v is None or test.df != whole.df or p is None or known is None:
         return None, None
     signature = f"{test.signature}|digits:{DIGITS}"
-    statistic, chi_square, v = (figure(value, DIGITS) for value in (test.statistic, test.p, test.v))
+    statistic, chi_square, v = (round_figure(value, DIGITS) for value in (test.statistic, test.p, test.v))
     compared = replace(test, statistic=statistic, p=chi_square, v=v, n=None, least_expected=None, why=None, signature=signature)
     return compared, (p < alpha) == (known < alpha)
 

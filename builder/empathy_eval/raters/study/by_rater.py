@@ -19,7 +19,7 @@ from empathy_eval.base.hashing import derived_random, signature_line
 from empathy_eval.raters.study.power import design_effect
 from empathy_eval.raters.study.ratings import Mask, StudyTable
 from empathy_eval.raters.study.results import IntraclassCorrelation
-from empathy_eval.statistics.chi_square import one_and_rest
+from empathy_eval.statistics.chi_square import split_category
 from empathy_eval.statistics.estimate import CONFIDENCE, PLACES, Codes, Floats
 
 
@@ -374,7 +374,7 @@ def _drawn(study: StudyTable, tables: Sequence[TableSelection], permutations: in
             for batch in exchanged.counts(counts, permutations, seed):
                 for kept, (at, category) in zip(ratios, slices, strict=True):
                     table = batch[:, :, at : at + number]
-                    kept.append(_ratio(table if category == "all" else one_and_rest(table, category)))
+                    kept.append(_ratio(table if category == "all" else split_category(table, category)))
             yield places, [np.concatenate(kept) for kept in ratios]
 
 

@@ -27,9 +27,8 @@ from empathy_eval.raters.study.results import (
     StudyPart,
     StudyReport,
 )
-from empathy_eval.statistics.chi_square import ChiSquaredTest, CountTable, figure, tested
-from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
-from empathy_eval.statistics.ranking import benjamini_hochberg, holm
+from empathy_eval.statistics.chi_square import ChiSquaredTest, CountTable, chi_square_test, round_figure
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats, benjamini_hochberg, holm
 
 # The category of a test over all categories.
 ALL = -1
@@ -97,7 +96,10 @@ def parts(strata: Sequence[Stratum], by_raters: Iterator[float], settings: str) 
     """
     plan = list(planned_tests(strata[0].study))
     results = [
-        {planned: tested(stratum.counted(planned), _defined(next(by_raters)), settings, yates=planned.kind == "gain") for planned in plan}
+        {
+            planned: chi_square_test(stratum.counted(planned), _defined(next(by_raters)), settings, yates=planned.kind == "gain")
+            for planned in plan
+        }
         for stratum in strata
     ]
     corrected = [dict[PlannedTest, Corrected]() for _ in strata]
@@ -136,7 +138,7 @@ def gain(study: StudyTable, group: int, category: int, test: ChiSquaredTest, cor
     if why is None and not counts[0, category]:
         why = f'"{names[0]}" was never given "{label}" here, so no gain over it can be computed'
     if why is None:
-        value = figure(100 * (share / before - 1))
+        value = round_figure(100 * (share / before - 1))
         interval = by_rater.gain_interval(study, group, category)
         if isinstance(interval, str):
             why = interval
@@ -156,7 +158,7 @@ def shares_of(counts: Codes) -> Floats:
 
 
 def _defined(value: float) -> float | None:
-    return None if math.isnan(value) else figure(value)
+    return None if math.isnan(value) else round_figure(value)
 
 
 def _corrected_family(tests: Sequence[ChiSquaredTest]) -> list[Corrected]:
@@ -167,7 +169,7 @@ def _corrected_family(tests: Sequence[ChiSquaredTest]) -> list[Corrected]:
         for name, corrected_by in (("holm", holm), ("benjamini_hochberg", benjamini_hochberg)):
             corrected_values = iter(corrected_by(known))
             for row, value in zip(corrected, values, strict=True):
-                row[name + end] = None if value is None else figure(next(corrected_values))
+                row[name + end] = None if value is None else round_figure(next(corrected_values))
     return [Corrected(**row) for row in corrected]
 
 
@@ -223,7 +225,7 @@ def study(ratings: StudyTable, options: StudyOptions) -> StudyReport:
     cells = product(range(len(ratings.groups)), range(len(ratings.labels)))
     spreads = tuple(by_rater.intraclass_correlation(ratings, group, category) for group, category in cells)
     # The 1 - alpha quantile of the omnibus statistic if groups do not differ and ratings are independent.
-    if_independent = None if whole.omnibus.df is None else figure(float(chdtri(whole.omnibus.df, options.alpha)))
+    if_independent = None if whole.omnibus.df is None else round_figure(float(chdtri(whole.omnibus.df, options.alpha)))
     groups, baseline, how = _groups(ratings), ratings.groups[0], {**asdict(options), "by": by}
     notes = [*_notes(ratings, groups), *_too_few_permutations([whole, *chain(*parts_of.values())], options)]
     return StudyReport(
@@ -277,9 +279,9 @@ def _power_analysis(ratings: StudyTable, spreads: Sequence[IntraclassCorrelation
     if mean is None:
         why = "no design effect is known: " + (next((spread.why for spread in spreads if spread.why), None) or "no ratings")
         return PowerAnalysis(*settings, None, None, None, None, signature, why)
-    reached = figure(power_reached(total / mean, options.effect, df, options.alpha))
-    smallest = figure(smallest_effect(total / mean, df, options.alpha, options.power))
-    return PowerAnalysis(*settings, figure(total / mean), reached, smallest, figure(mean), signature)
+    reached = round_figure(power_reached(total / mean, options.effect, df, options.alpha))
+    smallest = round_figure(smallest_effect(total / mean, df, options.alpha, options.power))
+    return PowerAnalysis(*settings, round_figure(total / mean), reached, smallest, round_figure(mean), signature)
 
 
 def _too_few_permutations(parts: Sequence[StudyPart], options: StudyOptions) -> list[str]:

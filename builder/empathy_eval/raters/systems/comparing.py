@@ -11,13 +11,21 @@ import numpy as np
 
 from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, tested
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder
 from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS, Field, FigureColumn
-from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
-from empathy_eval.statistics.ranking import HALF_A_WIN, bradley_terry, connected, holm_corrected
-from empathy_eval.statistics.resampling import Clusters, studentised
+from empathy_eval.statistics.estimate import (
+    HALF_A_WIN,
+    SIGNED,
+    TESTED,
+    Clusters,
+    Estimate,
+    bradley_terry,
+    connected,
+    holm_corrected,
+    student_interval,
+)
 
 PLACES = 6
 # What the parts of contexts are, by name and attribute.
@@ -210,8 +218,8 @@ class Grid:
         """By system the mean and the mean at equal length, None where there is no value; and the slope of ``WORDS`` words."""
         totals = self.clusters.totals(self.sums())
         count = self.values.shape[1]
-        freedom = self.clusters.freedom
-        drawn = _figures(self.clusters.bootstrapped(totals, chance.resamples, chance.seed), count) if freedom > 0 else None
+        freedom = self.clusters.degrees_of_freedom
+        drawn = _figures(self.clusters.bootstrap(totals, chance.resamples, chance.seed), count) if freedom > 0 else None
         found = [_estimate(value, None if drawn is None else drawn[:, place], freedom) for place, value in enumerate(_whole(totals, count))]
         return found[:count], found[count:-1], found[-1]
 
@@ -235,7 +243,7 @@ def _estimate(value: float, drawn: Array | None, freedom: int) -> Estimate | Non
         return None
     if drawn is None or not np.isfinite(drawn).all() or drawn.std() < 1e-12:  # what never varies has no interval of its own
         return Estimate(round(value, PLACES) + 0.0)
-    low, high = studentised(value, drawn, freedom, PLACES)
+    low, high = student_interval(value, drawn, freedom, PLACES)
     return Estimate(round(value, PLACES) + 0.0, low, high)
 
 
@@ -271,10 +279,10 @@ def gaps_of(column: FigureColumn, field: Field, chance: ResamplingSettings) -> I
             whole, chances = totals.sum(axis=0, keepdims=True), None
             value = float(whole[0, 0] / whole[0, 1])
             if len(clusters) > 1:
-                drawn = clusters.bootstrapped(totals, chance.resamples, chance.seed)
-                swapped = whole + clusters.exchanged(totals * [-2.0, 0.0], chance.exchanges, chance.seed)
+                drawn = clusters.bootstrap(totals, chance.resamples, chance.seed)
+                swapped = whole + clusters.permute(totals * [-2.0, 0.0], chance.exchanges, chance.seed)
                 chances = drawn[:, 0] / drawn[:, 1], swapped[:, 0] / swapped[:, 1], value
-            difference = tested(value, chances, clusters.freedom)
+            difference = estimate_difference(value, chances, clusters.degrees_of_freedom)
         settings = _settings(chance, clusters, p="exchange-within-dialogue,two-sided", exchanges=chance.exchanges)
         line = f"{column.signature}|difference:paired-by-context|{settings}"
         yield SystemDifference(column.name, field.systems[one], field.systems[other], int(both.sum()), left_out, difference, line)
@@ -318,11 +326,11 @@ def strengths_of(folder: AnnotationFolder, field: Field, chance: ResamplingSetti
     scores: list[Estimate | None] = [None] * count
     if not why:
         values, drawn = bradley_terry(whole[:, there][:, :, there])[0], None
-        if clusters.freedom > 0:
-            sums = clusters.bootstrapped(totals, chance.resamples, chance.seed).reshape(-1, count, count)
+        if clusters.degrees_of_freedom > 0:
+            sums = clusters.bootstrap(totals, chance.resamples, chance.seed).reshape(-1, count, count)
             drawn = bradley_terry(sums[:, there][:, :, there])
         for number, system in enumerate(there):
-            scores[system] = _estimate(float(values[number]), None if drawn is None else drawn[:, number], clusters.freedom)
+            scores[system] = _estimate(float(values[number]), None if drawn is None else drawn[:, number], clusters.degrees_of_freedom)
     line = f"score:bradley-terry,log-odds,mean-0|ties:half|added:{HALF_A_WIN}|rubric_hash:{folder.header['configuration']['rubric_hash']}"
     line += f"|{_settings(chance, clusters)}"
     for number, name in enumerate(field.systems):

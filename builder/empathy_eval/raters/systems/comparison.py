@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from empathy_eval.base.text import counted, listed
 from empathy_eval.design.provenance import File, Provenance, file_of
 from empathy_eval.evaluation.inversion.inversion import EXCHANGES, ResamplingSettings
-from empathy_eval.evaluation.wording import counted, listed
 from empathy_eval.generation.outcomes import BUILD
 from empathy_eval.metrics.ngrams import Dist
 from empathy_eval.metrics.registry import MetricSelection

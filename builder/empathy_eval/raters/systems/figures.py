@@ -9,9 +9,9 @@ from pathlib import Path
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file, signature_line
-from empathy_eval.evaluation.external.custom_texts import REPLY, CustomScores, CustomTexts, scored
+from empathy_eval.evaluation.external.custom_texts import REPLY, CustomScores, CustomTexts
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.raters.agreement import read_table
@@ -172,14 +172,14 @@ def of_people(path: Path, field: Field) -> Iterator[FigureColumn]:
 
 def of_metrics(field: Field, found: MetricSelection, scoring: Scoring) -> tuple[list[FigureColumn], CustomScores]:
     """What metrics give each reply, and all that is to be said of that scoring."""
-    made = scored(field.texts, found, (), scoring)
+    made = score_custom_texts(field.texts, found, (), scoring)
     return list(_scores(made)), made
 
 
 def _scores(made: CustomScores) -> Iterable[FigureColumn]:
     for one in made.columns:
         values: dict[str, dict[str, float]] = defaultdict(dict)
-        for there, score, system, pair in zip(one.there, one.scores, made.texts.systems, made.texts.contexts_of, strict=True):
+        for there, score, system, pair in zip(one.scored, one.scores, made.texts.systems, made.texts.contexts_of, strict=True):
             if there:
                 values[system][pair] = float(score)
         yield FigureColumn(one.metric.name, METRIC, one.metric.higher_is_better, dict(values), one.metric.signature)

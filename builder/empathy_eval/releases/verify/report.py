@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 
 from empathy_eval.base.errors import Finding, InputError, faults_of
 from empathy_eval.base.tabular import check_group_sizes, parquet_errors
-from empathy_eval.evaluation.crossed.shortcuts import LAST, WHOLE
+from empathy_eval.evaluation.crossed_items import LAST, WHOLE_CONTEXT
 from empathy_eval.evaluation.inversion.rows import FIGURES
-from empathy_eval.evaluation.inversion.text_scores import NAMED, WORD_MARGIN, TextScores
+from empathy_eval.evaluation.measure import NAMED, WORD_MARGIN, TextScores
 
 # A number may differ by this much from its recomputation; BERTScore's embeddings vary with the machine, and a figure that counts
 # ranks or exchanges jumps by a whole text where two scores are all but equal: by 0.005, and a share of few texts by one of those that the
@@ -23,7 +23,7 @@ from empathy_eval.evaluation.inversion.text_scores import NAMED, WORD_MARGIN, Te
 EXACT = 1e-6
 TOLERANCE = dict.fromkeys(("BERTScore F1", "BERTScore F1, last turn"), 1e-4)
 # Of crossed items there are few, and a cosine that decides one otherwise is a jump by it.
-COSINES = dict.fromkeys((LAST, WHOLE), 2e-2)
+COSINES = dict.fromkeys((LAST, WHOLE_CONTEXT), 2e-2)
 SHORTCUTS = {"embedding": 2e-3}
 SHARES = ("accuracy", "ties", "own_ties", "rises", "falls", *FIGURES)
 COUNTED = ("p", "holm", "auc", "effect", "in_effects", *SHARES)

@@ -17,7 +17,7 @@ from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import check_group_sizes
 from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, file_of, provenance_columns, read_tables
-from empathy_eval.evaluation.inversion.text_scores import ITEMS
+from empathy_eval.evaluation.measure import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.releases.assemble.manifest import format_mismatch, manifest_text, seal_manifest
 from empathy_eval.releases.assemble.read_back import numbered_rows

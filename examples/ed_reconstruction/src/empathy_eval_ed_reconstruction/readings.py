@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from importlib import metadata
 from typing import Protocol
 
+from empathy_eval.metrics.lexical import Vader
 from empathy_eval.metrics.protocol import Context
-from empathy_eval.metrics.vader import Vader
 
 EMOTIONS = ("anger", "disgust", "fear", "joy", "neutral", "sadness", "surprise")
 POLARITIES = ("NEG", "NEU", "POS")

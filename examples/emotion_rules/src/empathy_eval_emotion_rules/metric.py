@@ -10,8 +10,8 @@ import numpy as np
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.metrics.bertscore import PACKAGED
+from empathy_eval.metrics.lexical import Vader
 from empathy_eval.metrics.protocol import Array, Context, MeanMetric, Segments
-from empathy_eval.metrics.vader import Vader
 
 from empathy_eval_emotion_rules import emotions as of_emotions
 from empathy_eval_emotion_rules import likelihood as of_likelihood

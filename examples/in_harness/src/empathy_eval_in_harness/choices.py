@@ -12,7 +12,7 @@ import empathy_eval as ee
 import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.design.dataset import parts_of
-from empathy_eval.statistics.resampling import Clusters, interval
+from empathy_eval.statistics.estimate import Clusters, percentile_interval
 
 CONFIGS = ("preferences_near", "preferences_far", "crossed")
 SEEKERS, LETTERS = ("user", "seeker"), ("A", "B")
@@ -61,9 +61,9 @@ def share_right(asked: Sequence[tuple[str, str, float]]) -> dict[str, float]:
     clusters = Clusters.of(dialogues, [numbers[one] for one in scenarios])
     sums = clusters.totals(np.column_stack([right, np.ones(len(right))]))
     share, low, high = float(sums[:, 0].sum() / sums[:, 1].sum()), math.nan, math.nan
-    if clusters.freedom:
-        drawn = clusters.bootstrapped(sums, RESAMPLES, SEED)
-        low, high = interval(drawn[:, 0] / drawn[:, 1], PLACES)
+    if clusters.degrees_of_freedom:
+        drawn = clusters.bootstrap(sums, RESAMPLES, SEED)
+        low, high = percentile_interval(drawn[:, 0] / drawn[:, 1], PLACES)
     return {"right": share, "low": low, "high": high}
 
 

@@ -11,7 +11,7 @@ from empathy_eval.commands.shortcuts import shortcuts
 from empathy_eval.design.contrasts import RAW, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.word_list import UNIT, read_word_list
-from empathy_eval.evaluation.shortcuts.shortcuts import TELLTALE, frozen
+from empathy_eval.evaluation.shortcuts.shortcuts import TELLTALE, learn_word_list
 
 from tests.evaluation.test_shortcuts import changed
 
@@ -32,23 +32,23 @@ def test_the_heaviest_words_are_the_telltale_words_of_the_audit_with_their_weigh
 
 
 def test_the_same_release_gives_the_same_bytes_and_what_is_read_is_what_was_written(light: Path, tmp_path: Path) -> None:
-    words = frozen(light)
+    words = learn_word_list(light)
     (tmp_path / "words.json").write_text(words.text)
     again = read_word_list(tmp_path / "words.json")
-    assert (again, again.digest, again.text) == (words, words.digest, frozen(light).text)
+    assert (again, again.digest, again.text) == (words, words.digest, learn_word_list(light).text)
     assert all(isinstance(weight, int) for one in json.loads(words.text)["contrasts"].values() for weight in one["words"].values())
 
 
 def test_a_release_without_controls_tells_every_variant_by_its_pairs(light: Path, tmp_path: Path) -> None:
     bare = changed(light, tmp_path / "bare", lambda row: None if "near_empathetic" in row else row)
-    words = frozen(bare)
+    words = learn_word_list(bare)
     assert list(words.contrasts) == [RAW]
     assert {words.contrast_of(name) for name in ("apathetic", "near_empathetic", "empathetic", "far_apathetic")} == {RAW}
-    both = frozen(light)
+    both = learn_word_list(light)
     assert [both.contrast_of(name) for name in ("apathetic", "far_apathetic")] == [STANCE_NEAR, STANCE_FAR]
 
 
 def test_a_single_dialogue_teaches_no_words(light: Path, tmp_path: Path) -> None:
     one = changed(light, tmp_path / "one", lambda row: row if row["scenario_id"] == 3 else None)
     with pytest.raises(InputError, match="has no pairs of two different dialogues"):
-        frozen(one)
+        learn_word_list(one)

@@ -1,4 +1,4 @@
-"""The plain model: a weighted sum of standardised features, through the logistic function.
+"""Lexical metrics and features: length, edit ratio, echo, ROUGE-L, VADER, Sentlink, and shares of words and phrases by word lists.
 
 Features are shares, so that repeating a text changes none. Their word lists are data in ``empathyscore/features.yaml``, identified by hash.
 """
@@ -9,22 +9,157 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import groupby
+from importlib import metadata
+from itertools import dropwhile, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
-from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.hashing import digest, digest_file, signature_line
 from empathy_eval.base.schemas import read_yaml
-from empathy_eval.base.text import WORD
-from empathy_eval.metrics.empathy_score.model_folder import FIX_MODEL, ModelFolder
-from empathy_eval.metrics.protocol import Array, Context, Segments, last_turns
-from empathy_eval.metrics.vader import lexicon
+from empathy_eval.base.text import ENGLISH, UNICODE_WORDS, WORD, edit_ratio, overlap, words
+from empathy_eval.metrics.protocol import Context, LanguageMetric, MeanMetric, Segments, last_turns
+
+
+class Length(LanguageMetric, MeanMetric):
+    """Mean number of words: not a measure of quality, shown because others follow it."""
+
+    name = "length"
+    reads = ()
+    higher_is_better: bool | None = None
+    form = signature_line(unit="word", tok="{}")
+
+    def score(self, text: str) -> float:
+        """The number of words."""
+        if self.language != ENGLISH:
+            return len(words(text, self.language))
+        return sum(1 for _ in WORD.finditer(text))
+
+
+class EditRatio(LanguageMetric, MeanMetric):
+    """Mean word-level Levenshtein distance / words of the longer text: not a measure of quality, but of closeness."""
+
+    name = "edit ratio"
+    higher_is_better = None
+    share = True
+    form = signature_line(unit="word", over="longer", tok="{}")
+
+    def score(self, text: str, reference: str) -> float:
+        """The edit ratio, 0 to 1."""
+        return edit_ratio(reference, text, self.language)
+
+
+class Echo(LanguageMetric, MeanMetric):
+    """Mean share of a reply's words that the seeker used before, in [0, 1]: not a measure of quality, but a shortcut."""
+
+    name = "echo"
+    reads = ("context",)
+    higher_is_better = None
+    form = signature_line(share="words-of-the-reply-that-the-seeker-said-before", tok="{}", version=1)
+
+    def score(self, text: str, context: Context) -> float:
+        """The share; 0 for a text without words."""
+        seeker_words = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], self.language)}
+        own = words(text, self.language)
+        return sum(word in seeker_words for word in own) / len(own) if own else 0.0
+
+
+class RougeL(LanguageMetric, MeanMetric):
+    """Mean sentence-level ROUGE-L F1 (Lin 2004) as in rouge-score; outside English over Unicode words."""
+
+    name = "ROUGE-L"
+    share = True
+    form = signature_line(measure="f1", level="sentence", stemmer="no", tok="{}")
+    tokens = ("rouge-score", UNICODE_WORDS)
+
+    def score(self, text: str, reference: str) -> float:
+        """F1 in [0, 1]."""
+        return overlap(reference, text, self.language)
+
+
+NEGATIVE, NEUTRAL, POSITIVE = "negative", "neutral", "positive"
+# Compound scores beyond these are negative or positive; these themselves are neutral.
+BOUND = 0.1
+# What VADER alone leaves open.
+OPEN = 0.5
+# (query, reply): the score.
+CELLS = {
+    (NEGATIVE, NEGATIVE): OPEN, (NEGATIVE, NEUTRAL): OPEN, (NEGATIVE, POSITIVE): 1.0,
+    (NEUTRAL, NEGATIVE): 0.0, (NEUTRAL, NEUTRAL): OPEN, (NEUTRAL, POSITIVE): 1.0,
+    (POSITIVE, NEGATIVE): 0.0, (POSITIVE, NEUTRAL): OPEN, (POSITIVE, POSITIVE): 1.0,
+}  # fmt: skip
+
+
+class Vader(MeanMetric):
+    """Mean compound sentiment in [-1, 1] (Hutto and Gilbert 2014); reads the text alone."""
+
+    name = "VADER"
+    reads = ()
+    share = True
+    part = "compound"
+    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
+
+    def score(self, text: str) -> float:
+        """This part of the polarity."""
+        return float(_analyzer().polarity_scores(text)[self.part])
+
+
+class PositiveShare(Vader):
+    """Mean positive share of a text by VADER, in [0, 1]; reads the text alone."""
+
+    name = "VADER positive share"
+    part = "pos"
+    signature = signature_line(score=part, level="text", version=metadata.version("vaderSentiment"))
+
+
+def lexicon() -> dict[str, float]:
+    """VADER's lexicon: words with their valence."""
+    words: dict[str, float] = _analyzer().lexicon
+    return words
+
+
+@cache
+def _analyzer() -> Any:
+    return SentimentIntensityAnalyzer()
+
+
+class Sentlink(MeanMetric):
+    """The sentiment part of "Performance Evaluation Metrics for Empathetic LLMs" (Hong, Ku and Ko 2025), in {0, 0.5, 1}; English only.
+
+    Query and reply are each negative, neutral or positive by VADER's compound score, cut at -0.1 and 0.1: nine cells. The paper gives a
+    positive reply 1. A neutral reply is decided by an emotion classifier, a negative reply to a negative query by a BART model; its
+    sections disagree whether that model also decides other negative replies, and other replies to a negative query. Here VADER decides
+    alone: cells of another model are 0.5, and a negative reply to a query that is not negative is 0. The paper does not define the query of
+    several turns either: here it is all seeker text since the helper spoke.
+    """
+
+    name = "Sentlink"
+    reads = ("context",)
+    share = True
+    signature = signature_line(query="seeker-since-helper", bound=BOUND, open=OPEN, vader=Vader.signature.rpartition(":")[2], version=1)
+
+    def score(self, text: str, context: Context) -> float:
+        """The score of the cell."""
+        compound = Vader().score
+        return CELLS[sentiment(compound(query(context))), sentiment(compound(text))]
+
+
+def query(context: Context) -> str:
+    """The seeker's last messages, after a helper or from the start; empty if no seeker spoke."""
+    return " ".join(last_turns(list(dropwhile(lambda turn: turn["role"] != "seeker", reversed(context)))[::-1]))
+
+
+def sentiment(compound: float) -> str:
+    """The class of a compound score."""
+    if compound < -BOUND:
+        return NEGATIVE
+    return POSITIVE if compound > BOUND else NEUTRAL
+
 
 Phrase = tuple[str, ...]
 # Shares are whole numbers of millionths: their sums are the same in any order and on any machine.
@@ -136,11 +271,11 @@ class FeatureCounter:
     def _listed(self, own: Sequence[Sentence]) -> list[int]:
         """The words in phrases of each feature; phrases do not overlap, and stay within a sentence."""
         counts = [0] * len(self.lists.features)
-        for words, _ in own:
+        for sentence, _ in own:
             until = dict[int, int]()
-            for at, word in enumerate(words):
+            for at, word in enumerate(sentence):
                 for index, phrases in self._first.get(word, ()):
-                    if until.get(index, 0) <= at and (length := _longest(words, at, phrases)):
+                    if until.get(index, 0) <= at and (length := _longest(sentence, at, phrases)):
                         counts[index] += length
                         until[index] = at + length
         return counts
@@ -151,10 +286,10 @@ class FeatureCounter:
             return sum(signs.get(word) == feature.sign for words, _ in own for word in words)
         if feature.of == "exclaimed":
             return sum("!" in marks for _, marks in own)
-        wanted = [words for words, marks in own if feature.of == "openings" or "?" in marks]
+        chosen = [words for words, marks in own if feature.of == "openings" or "?" in marks]
         if not feature.phrases:
-            return len(wanted)
-        return sum(bool(_longest(words, 0, feature.phrases.get(words[0], ()))) for words in wanted)
+            return len(chosen)
+        return sum(bool(_longest(words, 0, feature.phrases.get(words[0], ()))) for words in chosen)
 
     def _echo(self, own: Sequence[Sentence], last_message: str) -> int:
         fillers = self.lists.fillers
@@ -171,73 +306,6 @@ def _longest(words: Sequence[str], at: int, phrases: Sequence[tuple[str, ...]]) 
 def _share(count: int, whole: int) -> int:
     """A share in millionths, rounded half up; 0 if the whole is 0."""
     return (2 * UNIT * count + whole) // (2 * whole) if whole else 0
-
-
-@dataclass(frozen=True)
-class LinearModel:
-    """The learned plain model: mean, spread and weight of each feature over the training texts; the spread of weighted sums.
-
-    All have six decimal places. A feature is clipped at ``clip`` spreads from its mean.
-    """
-
-    means: Array
-    spreads: Array
-    weights: Array
-    scale: float
-    clip: float
-
-    def sums(self, shares: Shares) -> Array:
-        """The weighted sum of each row, shape (texts,), added feature by feature, so in the same order on every machine."""
-        total = np.zeros(len(shares))
-        for index, (mean, spread, weight) in enumerate(zip(self.means, self.spreads, self.weights, strict=True)):
-            if weight and spread:
-                total += weight * np.clip((shares[:, index] / UNIT - mean) / spread, -self.clip, self.clip)
-        return total
-
-    def scores(self, shares: Shares) -> Array:
-        """The scores of rows in [0, 1]: 1 / (1 + exp(-sum / scale)); one half is the middle of the training texts."""
-        result: Array = 1 / (1 + np.exp(-self.sums(shares) / (self.scale or 1.0)))
-        return result
-
-
-class PlainScorer:
-    """The scorer of a plain model; reads the reply and the seeker's last message."""
-
-    keep, share, places = False, True, 6
-
-    def __init__(self, folder: ModelFolder) -> None:
-        """Loads the weights of a folder.
-
-        Raises:
-            InputError: if it was trained with other word lists, or its arrays do not fit them.
-        """
-        self.direction = linear_model_of(folder)
-
-    def parts(self, segments: Segments) -> dict[str, Array]:
-        """How empathetic each text is; a plain model has no other part."""
-        return {"content": self.direction.scores(feature_shares(segments))}
-
-
-def linear_model_of(folder: ModelFolder, more: int = 0) -> LinearModel:
-    """The linear model in a folder, over the features of the word lists and ``more`` others.
-
-    Raises:
-        InputError: if it was trained with other word lists, or its arrays do not fit them.
-    """
-    lists, trained = word_lists(), folder.config["features"]
-    names = lists.names
-    if trained is None or (trained["names"], trained["sha256"], trained["vader"]) != (names, lists.sha256, lists.vader):
-        what = "was trained with other word lists than this version has (empathyscore/features.yaml, and the lexicon of vaderSentiment)"
-        raise input_error(folder.path, what, "train it again, or use the version that trained it")
-    shapes = {name: array.shape for name, array in folder.arrays.items()}
-    wanted = dict.fromkeys(("means", "spreads", "weights"), (len(names) + more,)) | {"scale": (1,)}
-    clip = folder.config["settings"].get("clip")
-    if shapes != wanted or not isinstance(clip, int | float):
-        raise input_error(folder.path, f"does not hold the arrays and settings of a model of the kind {folder.config['kind']}", FIX_MODEL)
-    values = {name: np.asarray(array, dtype=np.float64) for name, array in folder.arrays.items()}
-    if not all(np.isfinite(array).all() for array in values.values()):
-        raise input_error(folder.path, "has weights that are not numbers", FIX_MODEL)
-    return LinearModel(values["means"], values["spreads"], values["weights"], float(values["scale"][0]), clip)
 
 
 def feature_shares(segments: Segments) -> Shares:

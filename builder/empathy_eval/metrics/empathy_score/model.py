@@ -1,4 +1,6 @@
-"""EmpathyScore of a model, and its two parts by themselves.
+"""EmpathyScore: model folders, the plain model, and the metric with its two parts.
+
+A folder holds settings, weights, quality, a card, and a hash of each file.
 
 "EmpathyScore", Eq. 1: ``alpha * S_flow + (1 - alpha) * S_content``, both parts in [0, 1].
 """
@@ -7,23 +9,209 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
+from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Protocol
 
 import numpy as np
 
-from empathy_eval.base.errors import input_error
-from empathy_eval.base.hashing import signature_line
-from empathy_eval.metrics.empathy_score.model_folder import ModelFolder, read_model
-from empathy_eval.metrics.empathy_score.plain import UNIT, feature_shares, sentences, word_lists
+from empathy_eval.base.array_files import Arrays, parse_arrays
+from empathy_eval.base.errors import InputError, Problem, input_error, refuse
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest_bytes, signature_line
+from empathy_eval.base.parsing import ParseError, json_value
+from empathy_eval.base.schemas import check
+from empathy_eval.metrics.lexical import UNIT, Shares, feature_shares, sentences, word_lists
 from empathy_eval.metrics.protocol import SEEDS, Array, MeanMetric, Segments
+
+CONFIG, WEIGHTS, METRICS, CARD, CHECKSUMS = "config.json", "model.safetensors", "metrics.json", "README.md", "checksums.txt"
+HASHED = (CARD, CONFIG, METRICS, WEIGHTS)
+# What students have beside these: the shape of their encoder, and its tokenizer.
+ENCODER, TOKENIZER = "encoder.json", "tokenizer.json"
+OF_STUDENTS = (ENCODER, TOKENIZER)
+# Models that are packaged, each a folder of ``empathyscore/``.
+PACKAGED = ("plain",)
+# Keys of a configuration that tell it from those of other models.
+OWN = {"kind", "contrasts", "training_range"}
+FIX_MODEL = "fetch or train the model again"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """A folder with verified hashes: its name, settings, arrays, the hash of everything that scores, and files of some kinds.
+
+    That hash covers what can change a score, so neither ``metrics.json`` nor the card changes it.
+    """
+
+    name: str
+    path: Path
+    config: Mapping[str, Any]
+    arrays: Arrays
+    sha256: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+def folder_of(model: str) -> Path:
+    """The folder of a model: a packaged one by name, or a path."""
+    return data_folder("empathyscore") / model if model in PACKAGED else Path(model)
+
+
+def read_model(model: str) -> ModelFolder:
+    """The model of that name or folder; none of its code is run.
+
+    Raises:
+        InputError: if it is not a model, or files are missing or were changed; all at once.
+    """
+    path = folder_of(model)
+    if not (path / CHECKSUMS).is_file():
+        fix = f"name the folder of a trained model, or a packaged one: {', '.join(PACKAGED)}"
+        raise input_error(f"model {path}", f"is not a model of EmpathyScore (no {CHECKSUMS} in it)", fix)
+    sums = (path / CHECKSUMS).read_bytes()
+    checksums = _read_checksums(path, sums)
+    contents, problems = dict[str, bytes](), list[Problem]()
+    for name in checksums:
+        if not (path / name).is_file():
+            problems.append(Problem(str(path / name), "is not there", FIX_MODEL))
+            continue
+        contents[name] = (path / name).read_bytes()
+        if (actual := digest_bytes(contents[name])) != checksums[name]:
+            what = f"was changed: its SHA-256 is {actual[:12]}…, {CHECKSUMS} says {checksums[name][:12]}…"
+            problems.append(Problem(str(path / name), what, FIX_MODEL))
+    refuse(problems)
+    config = _json(contents[CONFIG], path / CONFIG)
+    check(config, "empathyscore_config", path / CONFIG)
+    name = model if model in PACKAGED else path.resolve().name
+    files = {file: contents[file] for file in OF_STUDENTS if file in contents}
+    arrays = parse_arrays(contents[WEIGHTS], path / WEIGHTS)
+    return ModelFolder(name, path, config, arrays, identity(contents[CONFIG], contents[WEIGHTS], *files.values()), files)
+
+
+def is_packaged(model: str) -> bool:
+    """Whether a model is packaged, so that everybody has it under its name."""
+    return model in PACKAGED
+
+
+def published_model(model: str) -> str:
+    """The name of a model in a manifest: a packaged name, or ``label@sha256:…``, so that no path is published.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    if model in PACKAGED:
+        return model
+    read = read_model(model)
+    return f"{read.name}@sha256:{read.sha256}"
+
+
+def identity(config: bytes, weights: bytes, *files: bytes) -> str:
+    """The hash of everything that scores: settings, weights and other files of its kind."""
+    return digest_bytes(" ".join(map(digest_bytes, (config, weights, *files))).encode())
+
+
+def checksums_text(files: Mapping[str, bytes]) -> str:
+    """``checksums.txt`` of these files, in the format of ``sha256sum``."""
+    return "".join(f"{digest_bytes(files[name])}  {name}\n" for name in sorted(files))
+
+
+def is_model(path: Path) -> bool:
+    """Whether a folder is a model of EmpathyScore, complete or not."""
+    try:
+        return set(_json((path / CONFIG).read_bytes(), path)) >= OWN and (path / CHECKSUMS).is_file()
+    except (OSError, InputError):
+        return False
+
+
+def _read_checksums(path: Path, sums: bytes) -> dict[str, str]:
+    lines = [line.split("  ", 1) for line in sums.decode(errors="replace").splitlines()]
+    checksums = {parts[1]: parts[0] for parts in lines if len(parts) == 2}
+    if set(checksums) not in (set(HASHED), {*HASHED, *OF_STUDENTS}) or len(lines) != len(checksums):
+        raise input_error(path / CHECKSUMS, f"does not name {', '.join(HASHED)}, each once and nothing else", FIX_MODEL)
+    return checksums
+
+
+def _json(data: bytes, where: Path) -> dict[str, Any]:
+    try:
+        value = json_value(data.decode())
+    except (UnicodeDecodeError, ParseError) as error:
+        raise input_error(where, f"is not JSON: {error}", FIX_MODEL) from error
+    if not isinstance(value, dict):
+        raise input_error(where, "holds no JSON object", FIX_MODEL)
+    return value
+
+
+@dataclass(frozen=True)
+class LinearModel:
+    """The learned plain model: mean, spread and weight of each feature over the training texts; the spread of weighted sums.
+
+    All have six decimal places. A feature is clipped at ``clip`` spreads from its mean.
+    """
+
+    means: Array
+    spreads: Array
+    weights: Array
+    scale: float
+    clip: float
+
+    def sums(self, shares: Shares) -> Array:
+        """The weighted sum of each row, shape (texts,), added feature by feature, so in the same order on every machine."""
+        total = np.zeros(len(shares))
+        for index, (mean, spread, weight) in enumerate(zip(self.means, self.spreads, self.weights, strict=True)):
+            if weight and spread:
+                total += weight * np.clip((shares[:, index] / UNIT - mean) / spread, -self.clip, self.clip)
+        return total
+
+    def scores(self, shares: Shares) -> Array:
+        """The scores of rows in [0, 1]: 1 / (1 + exp(-sum / scale)); one half is the middle of the training texts."""
+        result: Array = 1 / (1 + np.exp(-self.sums(shares) / (self.scale or 1.0)))
+        return result
+
+
+class PlainScorer:
+    """The scorer of a plain model; reads the reply and the seeker's last message."""
+
+    keep, share, places = False, True, 6
+
+    def __init__(self, folder: ModelFolder) -> None:
+        """Loads the weights of a folder.
+
+        Raises:
+            InputError: if it was trained with other word lists, or its arrays do not fit them.
+        """
+        self.direction = linear_model_of(folder)
+
+    def parts(self, segments: Segments) -> dict[str, Array]:
+        """How empathetic each text is; a plain model has no other part."""
+        return {"content": self.direction.scores(feature_shares(segments))}
+
+
+def linear_model_of(folder: ModelFolder, more: int = 0) -> LinearModel:
+    """The linear model in a folder, over the features of the word lists and ``more`` others.
+
+    Raises:
+        InputError: if it was trained with other word lists, or its arrays do not fit them.
+    """
+    lists, trained = word_lists(), folder.config["features"]
+    names = lists.names
+    if trained is None or (trained["names"], trained["sha256"], trained["vader"]) != (names, lists.sha256, lists.vader):
+        what = "was trained with other word lists than this version has (empathyscore/features.yaml, and the lexicon of vaderSentiment)"
+        raise input_error(folder.path, what, "train it again, or use the version that trained it")
+    shapes = {name: array.shape for name, array in folder.arrays.items()}
+    expected = dict.fromkeys(("means", "spreads", "weights"), (len(names) + more,)) | {"scale": (1,)}
+    clip = folder.config["settings"].get("clip")
+    if shapes != expected or not isinstance(clip, int | float):
+        raise input_error(folder.path, f"does not hold the arrays and settings of a model of the kind {folder.config['kind']}", FIX_MODEL)
+    values = {name: np.asarray(array, dtype=np.float64) for name, array in folder.arrays.items()}
+    if not all(np.isfinite(array).all() for array in values.values()):
+        raise input_error(folder.path, "has weights that are not numbers", FIX_MODEL)
+    return LinearModel(values["means"], values["spreads"], values["weights"], float(values["scale"][0]), clip)
+
 
 # Kind: the class that scores with it, made from a ModelFolder. It is imported when a model of the kind is loaded. What trains one is a row
 # of ``training/task``.
 KINDS = {
-    "plain": "empathy_eval.metrics.empathy_score.plain:PlainScorer",
+    "plain": "empathy_eval.metrics.empathy_score.model:PlainScorer",
     "encoder": "empathy_eval.metrics.empathy_score.encoders:EncoderScorer",
     "students": "empathy_eval.metrics.empathy_score.students:StudentScorer",
 }

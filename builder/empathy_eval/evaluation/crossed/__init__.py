@@ -1,1 +1,0 @@
-"""Crossed items: whether a scorer prefers the reply that fits the context."""
