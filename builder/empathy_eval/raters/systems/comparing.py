@@ -11,7 +11,7 @@ import numpy as np
 
 from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
-from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, estimate_difference
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder
 from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS, Field, FigureColumn

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file, signature_line
-from empathy_eval.evaluation.external.custom_texts import REPLY, CustomScores, CustomTexts
+from empathy_eval.evaluation.external.custom_texts import REPLY, CustomScores, CustomTexts, score_custom_texts
 from empathy_eval.evaluation.external.score_file import PrecomputedScores
 from empathy_eval.metrics.lexical import Length
 from empathy_eval.metrics.registry import MetricSelection
