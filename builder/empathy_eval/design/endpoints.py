@@ -110,16 +110,17 @@ def model_of(raw: Mapping[str, Any]) -> ModelConfig:
 
 def model_faults(models: Mapping[str, ModelConfig], where: str) -> Iterator[Problem]:
     """What no schema can say of models together: addresses, two prices of one model, two deliveries of one endpoint."""
-    for role, one in models.items():
-        faults = url_faults(one.base_url) if one.base_url else ()
+    for role, config in models.items():
+        faults = url_faults(config.base_url) if config.base_url else ()
         yield from (Problem(f"{where}: {role}: base_url", what, fix) for what, fix in faults)
-    for model in sorted({one.model for one in models.values()}):
-        if len({one.prices for one in models.values() if one.model == model and one.prices}) > 1:
+    for model in sorted({config.model for config in models.values()}):
+        if len({config.prices for config in models.values() if config.model == model and config.prices}) > 1:
             what = f'"{model}" has two prices, and a ledger tells answers apart by the model alone'
             yield Problem(where, what, "give it one price, the higher one, everywhere")
-    for label in sorted({one.endpoint for one in models.values()}):
-        ways = {canonical_json([getattr(one, name) for name in SHARED_DELIVERY]) for one in models.values() if one.endpoint == label}
-        if len(ways) > 1:
+    for label in sorted({config.endpoint for config in models.values()}):
+        sharing = [config for config in models.values() if config.endpoint == label]
+        deliveries = {canonical_json([getattr(config, name) for name in SHARED_DELIVERY]) for config in sharing}
+        if len(deliveries) > 1:
             what = f'the models on endpoint "{label}" are delivered in different ways'
             yield Problem(where, what, f"give them the same {', '.join(SHARED_DELIVERY)}, or labels of their own")
 
