@@ -27,7 +27,6 @@ from empathy_eval.commands.command import (
     whole_number,
     write_page,
 )
-from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.power import StudyPlan
@@ -248,12 +247,9 @@ def _run(options: Namespace) -> int:
         what = "no ratings are named" if not options.table else "no baseline is named"
         raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
     result = study(**COMMAND.arguments(options))
-    if options.json:
-        print(json_text(result.to_json()))
-    else:
-        print(score_csv(result)) if options.csv else printed(result, latex=options.latex, markdown=options.markdown)
-        if options.page and not (options.csv or options.latex or options.markdown):
-            print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
+    printed(result, options.json, options.latex, options.markdown, options.csv)
+    if options.page and not (options.json or options.csv or options.latex or options.markdown):
+        print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0
 
 
