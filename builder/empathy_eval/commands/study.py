@@ -190,27 +190,24 @@ def study(
     JobError
         If the page cannot be written.
     """
+    from empathy_eval.raters.study import study as studying
     from empathy_eval.raters.study.balance import with_raters
     from empathy_eval.raters.study.raters_table import read_raters
     from empathy_eval.raters.study.ratings import ReadOptions, read_study
-    from empathy_eval.raters.study.study import StudyOptions
-    from empathy_eval.raters.study.study import study as studied_of
 
     call = StudyCall()
     tables, later = call.paths("table", table), call.paths("add", add)
     if not tables:
         call.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
-    # At most one table of raters and one page.
     people, pages = ([] if file is None else [call.path(name, file)] for name, file in (("raters", raters), ("page", page)))
     names, chosen = call.texts("labels", labels or (), commas=True), None if criterion is None else call.text("criterion", criterion)
     reading = ReadOptions(call.text("baseline", baseline), names, chosen)
-    options = StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
+    options = studying.StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
     refuse(call.problems)
     out = page_path(pages[0], [*tables, *later, *people]) if pages else None
     ratings = read_study(tables, reading, later)
     known = read_raters(people[0], ratings) if people else None  # before the study, which may take long
-    result = studied_of(ratings, options)
-    result = with_raters(result, ratings, known) if known else result
+    result = with_raters(studying.study(ratings, options), ratings, known) if known else studying.study(ratings, options)
     if out:
         from empathy_eval.reports.study_page import page as page_of
 
