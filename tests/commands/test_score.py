@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands.score_tables import score_csv, score_table
+from empathy_eval.commands.score_tables import score_table
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.evaluation.inversion.results import NUMBERS
 from empathy_eval.evaluation.measure import score
@@ -26,9 +26,9 @@ def test_text_json_and_csv_say_the_same(light: Path, capsys: pytest.CaptureFixtu
     assert main(base) == main([*base, "--json"]) == main([*base, "--csv"]) == 0
     said = capsys.readouterr().out
     measured = score(light, ["rouge-l"])
-    assert score_table(measured) in said and score_csv(measured) in said
+    assert score_table(measured) in said and measured.to_csv() in said
     assert json.dumps({**measured.to_json(), "canary": []}, indent=2, ensure_ascii=False) in said
-    lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
+    lines = list(csv.DictReader(io.StringIO(measured.to_csv())))
     (one,) = (line for line in lines if line["table"] == "pairs")
     assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
 
@@ -41,7 +41,7 @@ def test_the_csv_is_the_data_frame(light: Path, tmp_path: Path) -> None:
     judge.write_text("pair_id,variant,score\n" + "".join(f"{one},{name},{len(name)}\n" for one in ids[:3] for name in PAIR_VARIANTS))
     measured = score(light, ["length", "dist-1"], [judge])
     frame = measured.to_pandas()
-    read = pd.read_csv(io.StringIO(score_csv(measured)), keep_default_na=False, na_values={name: [""] for name in NUMBERS})
+    read = pd.read_csv(io.StringIO(measured.to_csv()), keep_default_na=False, na_values={name: [""] for name in NUMBERS})
     pd.testing.assert_frame_equal(frame, read, check_dtype=False)
     raw = frame[(frame.table == "pairs") & (frame.contrast == "empathetic - apathetic")].set_index("metric")
     assert [raw[name]["judge"] for name in ("pairs", "of", "left_out")] == [3, pairs, pairs - 3]
@@ -55,7 +55,7 @@ def test_the_csv_carries_every_number_and_word_of_the_json(light: Path, tmp_path
     judge = tmp_path / "judge.csv"
     judge.write_text("pair_id,variant,score\n" + "".join(f"{one},{name},{len(name)}\n" for one in ids[:3] for name in PAIR_VARIANTS))
     measured = score(light, ["length", "rouge-l", "dist-1"], [judge])
-    lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
+    lines = list(csv.DictReader(io.StringIO(measured.to_csv())))
     cells = {cell for line in lines for cell in line.values()}
     told = " ".join(cells)
     numbers = {float(cell) for cell in cells if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", cell)}

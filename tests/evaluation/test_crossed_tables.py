@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
-from empathy_eval.commands.score_tables import score_csv, score_table
+from empathy_eval.commands.score_tables import score_table
 from empathy_eval.design.dataset import SPLITS, files_of, read_manifest, read_tables
 from empathy_eval.evaluation.crossed_items import OF_BOTH, WHOLE_SETS, read_items
 from empathy_eval.evaluation.external.score_file import of_crossed, read_crossed_scores
@@ -156,7 +156,7 @@ def test_the_command_prints_one_table_and_gives_json_and_csv(light: Path, capsys
     told = measured.to_json()["crossed"]
     rows = {row["metric"]: row for row in told["metrics"]}
     assert rows["length"]["fitting"]["value"] == 0.5 and rows["length"]["both_right"]["value"] == 0 and rows["ROUGE-L"]["fitting"] is None
-    lines = [one for one in csv.DictReader(io.StringIO(score_csv(measured))) if one["table"] == "crossed"]
+    lines = [one for one in csv.DictReader(io.StringIO(measured.to_csv())) if one["table"] == "crossed"]
     assert [(one["metric"], one["contrast"]) for one in lines][:4] == [*(("length", name) for name in FIGURES), ("ROUGE-L", "")]
     assert lines[0]["group"] == "metrics" and lines[0]["accuracy"] == "0.5" and "a reference is read" in lines[3]["told"]
     assert {one["metric"] for one in lines if one["group"] == "shortcuts"} == {row["metric"] for row in told["shortcuts"]}

@@ -22,7 +22,7 @@ from empathy_eval.base.errors import InputError, has_faults
 from empathy_eval.base.text import words
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.commands.score import score
-from empathy_eval.commands.score_tables import score_csv, score_table
+from empathy_eval.commands.score_tables import score_table
 from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.design.contrasts import CELLS, FAR, NEAR, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest, read_tables
@@ -225,7 +225,7 @@ def test_the_terminal_and_the_table_have_rows_of_dialogues_and_headline_equal_cl
     lines = str(score_table(measured)).splitlines()
     head = next(number for number, line in enumerate(lines) if "whole dialogues" in line)
     assert "at equal closeness" in lines[head + 1] and any("ruled/lend-an-ear:validating_emotions" in line for line in lines[head:])
-    tables = {one["table"] for one in csv.DictReader(io.StringIO(score_csv(measured)))}
+    tables = {one["table"] for one in csv.DictReader(io.StringIO(measured.to_csv()))}
     assert {"whole dialogues, pairs", "whole dialogues, 2x2"} <= tables
 
 

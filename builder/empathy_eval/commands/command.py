@@ -218,9 +218,12 @@ TYPES: dict[str, Callable[[str], Any]] = {"Path": Path, "int": whole_number, "fl
 ROW = re.compile(r"(?:(\w+)=)?((?:-\w, )?--[\w-]+)? ?(?:\{(.+)\}|(.*))")
 
 
-def printed(result: Any, json: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    """Prints a result as a table, LaTeX, Markdown or JSON; returns the exit status."""
-    print(json_text(result.to_json()) if json else result.to_latex() if latex else result.to_markdown() if markdown else result)
+def printed(result: Any, json: bool = False, latex: bool = False, markdown: bool = False, csv: bool = False) -> int:
+    """Prints a result as a table, LaTeX, Markdown, CSV or JSON; returns the exit status."""
+    if json:
+        print(json_text(result.to_json()))
+    else:
+        print(result.to_csv() if csv else result.to_latex() if latex else result.to_markdown() if markdown else result)
     return 0
 
 

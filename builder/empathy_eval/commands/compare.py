@@ -26,7 +26,6 @@ from empathy_eval.commands.command import (
     scoring_session,
     write_page,
 )
-from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
     from empathy_eval.metrics.registry import MetricSelection
@@ -174,7 +173,7 @@ def _run(options: Namespace) -> int:
     if options.json:
         print(json_text(comparison.to_json()))
     else:
-        print(score_csv(comparison)) if options.csv else printed(comparison, latex=options.latex, markdown=options.markdown)
+        printed(comparison, latex=options.latex, markdown=options.markdown, csv=options.csv)
         if options.page and not (options.csv or options.latex or options.markdown):
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 1 if comparison.faults else 0

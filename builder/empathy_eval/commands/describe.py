@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import TableText, aligned, table_text
-from empathy_eval.commands.command import A_RELEASE, ONE_OF, PAPER, Command, Option, printed
+from empathy_eval.commands.command import A_RELEASE, ONE_OF, PAPER, Command, Option
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.corpus.data_sets import Described
@@ -42,16 +42,6 @@ def describe(data: str | Path | Sequence[str | Path]) -> Described:
     return describe([Path(path) if Path(path).suffix.lower() in FILES else release_folder(path) for path in given])
 
 
-def shown(result: Described, json: bool = False, csv: bool = False, latex: bool = False, markdown: bool = False) -> int:
-    """Prints what was found, in one of its forms; returns the exit status."""
-    from empathy_eval.commands.score_tables import score_csv
-
-    if csv:
-        print(score_csv(result))
-        return 0
-    return printed(result, json, latex, markdown)
-
-
 def description_table(result: Described) -> TableText:
     """A figure a row, a data set a column; empty where nothing is known."""
     from empathy_eval.evaluation.corpus.data_sets import figures_of
@@ -77,6 +67,5 @@ COMMAND = Command(
         **PAPER,
     },
     EXAMPLES,
-    shown,
     staged=True,
 )

@@ -30,7 +30,6 @@ from empathy_eval.commands.command import (
     scoring_session,
 )
 from empathy_eval.commands.progress import display_stages
-from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
@@ -276,7 +275,7 @@ def _run(options: Namespace) -> int:
     if options.json:
         print(json_text({**measured.to_json(), "canary": canary_warnings}))
     else:
-        print(score_csv(measured)) if options.csv else printed(measured, latex=options.latex, markdown=options.markdown)
+        printed(measured, latex=options.latex, markdown=options.markdown, csv=options.csv)
     print_warnings(canary_warnings)
     return report_faults(measured.faults)
 

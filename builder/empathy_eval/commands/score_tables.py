@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -12,14 +10,11 @@ from empathy_eval.base.table_text import INTERVAL, Column, TableText, aligned, f
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.corpus.data_sets import Described
     from empathy_eval.evaluation.external.custom_means import CustomTextResults
     from empathy_eval.evaluation.inversion.results import DialogueTable, MetricComparison, ReleaseTables
     from empathy_eval.evaluation.inversion.rows import AttackTable, CrossedTable, Failures, FairnessTable
     from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
-    from empathy_eval.raters.study.results import StudyReport
-    from empathy_eval.raters.systems.comparing import Compared
 
 
 def _difference_name(row: MetricComparison | CorrelationDifference) -> str:
@@ -102,15 +97,6 @@ def failure_lines(failures: Failures | None) -> Iterator[str]:
 
 
 MOST_GROUPS = 12
-
-
-def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport | Described | Compared) -> str:
-    """Returns all results as CSV, one line per figure, comparison, shortcut, warning or fault."""
-    text = io.StringIO()
-    writer = csv.DictWriter(text, measured.columns, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(measured.records())
-    return text.getvalue()
 
 
 def score_table(measured: ReleaseTables) -> TableText:

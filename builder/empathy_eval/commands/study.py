@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,6 @@ from empathy_eval.commands.command import (
     whole_number,
     write_page,
 )
-from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.power import StudyPlan
@@ -86,13 +85,6 @@ def _flag(name: str) -> str:
 
 def plan_table(plan: StudyPlan) -> TableText:
     """Returns a plan as lines of text."""
-    return table_text(_lines(plan))
-
-
-def _lines(plan: StudyPlan) -> Iterator[str]:
-    yield f"{plan.groups} groups by {plan.categories} categories: to detect an effect of w = {plan.effect:g} with a probability of"
-    yield f"{plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom), the study needs"
-    yield ""
     alike = f"1 + ({plan.per_rater} - 1) x {plan.icc:g}: {plan.per_rater:,} ratings per rater, intraclass correlation {plan.icc:g}"
     rows = [
         ("ratings, if independent", f"{plan.independent:,}", ""),
@@ -101,12 +93,14 @@ def _lines(plan: StudyPlan) -> Iterator[str]:
         ("raters per group", f"{plan.raters_a_group:,}", f"{plan.raters:,} in total, who give {plan.ratings:,} ratings"),
         ("items", f"{plan.items:,}", "each rated once in every group"),
     ]
-    yield from aligned(rows, right=(1,))
+    lines: list[str] = [
+        f"{plan.groups} groups by {plan.categories} categories: to detect an effect of w = {plan.effect:g} with a probability of",
+        f"{plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom), the study needs", "",
+        *aligned(rows, right=(1,)),
+    ]  # fmt: skip
     if plan.low is not None and plan.high is not None:
-        yield f"a gain of 0 % over a share of {plan.share:g} would have the interval [{plan.low:+.1f}, {plan.high:+.1f}] %"
-    if plan.note:
-        yield f"note: {plan.note}"
-    yield plan.signature
+        lines.append(f"a gain of 0 % over a share of {plan.share:g} would have the interval [{plan.low:+.1f}, {plan.high:+.1f}] %")
+    return table_text([*lines, *([f"note: {plan.note}"] if plan.note else []), plan.signature])
 
 
 class StudyCall:
@@ -140,11 +134,6 @@ class StudyCall:
         kind = "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
         self.problems.append(Problem(name, f'"{str(value)[:80]}" is {kind}', f"give {expected}"))
         return ""
-
-    def refuse(self) -> None:
-        """Raises an :class:`InputError` with all problems, if there are any."""
-        if self.problems:
-            raise InputError(self.problems)
 
 
 def _as_list(value: object) -> list[Any]:
@@ -201,43 +190,30 @@ def study(
     JobError
         If the page cannot be written.
     """
-    from empathy_eval.raters.study.ratings import ReadOptions
-    from empathy_eval.raters.study.study import StudyOptions
+    from empathy_eval.raters.study import study as studying
+    from empathy_eval.raters.study.balance import with_raters
+    from empathy_eval.raters.study.raters_table import read_raters
+    from empathy_eval.raters.study.ratings import ReadOptions, read_study
 
     call = StudyCall()
     tables, later = call.paths("table", table), call.paths("add", add)
     if not tables:
         call.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
-    # At most one table of raters and one page.
     people, pages = ([] if file is None else [call.path(name, file)] for name, file in (("raters", raters), ("page", page)))
     names, chosen = call.texts("labels", labels or (), commas=True), None if criterion is None else call.text("criterion", criterion)
     reading = ReadOptions(call.text("baseline", baseline), names, chosen)
-    options = StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
+    options = studying.StudyOptions(None if by is None else call.texts("by", by), permutations, seed, effect, alpha, power)
     refuse(call.problems)
     out = page_path(pages[0], [*tables, *later, *people]) if pages else None
-    result = _studied(tables, later, people, reading, options)
+    ratings = read_study(tables, reading, later)
+    known = read_raters(people[0], ratings) if people else None  # before the study, which may take long
+    result = with_raters(studying.study(ratings, options), ratings, known) if known else studying.study(ratings, options)
     if out:
         from empathy_eval.reports.study_page import page as page_of
 
         command = shell_command(tables, reading, options, {"add": later, "raters": people, "page": pages})
         write_page(page_of(result, command), result.to_json(), out)
     return result
-
-
-def _studied(
-    tables: Sequence[Path], later: Sequence[Path], people: Sequence[Path], reading: ReadOptions, options: StudyOptions
-) -> StudyReport:
-    from empathy_eval.raters.study.ratings import read_study
-    from empathy_eval.raters.study.study import study as studied_of
-
-    ratings = read_study(tables, reading, later)
-    if not people:
-        return studied_of(ratings, options)
-    from empathy_eval.raters.study.balance import with_raters
-    from empathy_eval.raters.study.raters_table import read_raters
-
-    known = read_raters(people[0], ratings)
-    return with_raters(studied_of(ratings, options), ratings, known)
 
 
 def _run(options: Namespace) -> int:
@@ -248,12 +224,9 @@ def _run(options: Namespace) -> int:
         what = "no ratings are named" if not options.table else "no baseline is named"
         raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
     result = study(**COMMAND.arguments(options))
-    if options.json:
-        print(json_text(result.to_json()))
-    else:
-        print(score_csv(result)) if options.csv else printed(result, latex=options.latex, markdown=options.markdown)
-        if options.page and not (options.csv or options.latex or options.markdown):
-            print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
+    printed(result, options.json, options.latex, options.markdown, options.csv)
+    if options.page and not (options.json or options.csv or options.latex or options.markdown):
+        print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0
 
 

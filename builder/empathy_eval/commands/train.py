@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
-from empathy_eval.base.table_text import TableText, aligned, table_text
+from empathy_eval.base.table_text import TableLine, TableText, aligned, table_text
 from empathy_eval.commands.command import ONE_OF, PAPER, RELEASE, Command, Option, OptionGroup
 
 if TYPE_CHECKING:
@@ -172,34 +172,26 @@ COMMAND = Command(
 
 def model_table(model: TrainedModel) -> TableText:
     """Returns the training data and the accuracies of a model as lines of text."""
-    return table_text(_lines(model))
-
-
-def _lines(model: TrainedModel) -> Iterator[str]:
     config, trained = model.config, model.metrics["trained_on"]
     release, single = config["release"], config["settings"].get("singles")
     by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher') or 'labelled data'}"
     learned = f"{trained['pairs']} pairs ({by})" + (f" and {single} single texts" if single else "")
     splits = ", ".join(config["splits"])
-    yield f"model: {model.folder}, {config['kind']}, from {learned} of {release['name']} {release['version']}, {splits}"
+    lines = [f"model: {model.folder}, {config['kind']}, from {learned} of {release['name']} {release['version']}, {splits}"]
     for split, tables in model.metrics["splits"].items():
         for contrast in ("stance", "empathetic - apathetic", *config["contrasts"]):
             if contrast in tables:
-                yield ""
-                yield from _rows(f"{split}, {'at equal closeness' if contrast == 'stance' else contrast}", tables[contrast])
+                title = f"{split}, {'at equal closeness' if contrast == 'stance' else contrast}"
+                lines += ["", *_rows(title, tables[contrast])]
     if not model.metrics["splits"]:
-        yield "no split was held out, so the accuracy on unseen texts is not known"
+        lines.append("no split was held out, so the accuracy on unseen texts is not known")
+    return table_text(lines)
 
 
-def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
+def _rows(head: str, rows: Mapping[str, Any]) -> list[TableLine]:
     bounds = {name: "" if row["low"] is None else f"[{row['low']:.3f}, {row['high']:.3f}]" for name, row in rows.items()}
     cells = [(f"  {name}", f"{row['accuracy']:.3f}", bounds[name]) for name, row in rows.items()]
-    yield from aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))
-
-
-def ablation_table(result: Ablation) -> TableText:
-    """A block of figures each for what students have in common with the teacher, with people, and with the paper."""
-    return table_text(_ablation_lines(result), dict.fromkeys(figure.signature for row in result.rows for figure in row.figures.values()))
+    return aligned([(head, "accuracy", "95 % interval"), *cells], right=(1,))
 
 
 WITH_TEACHER = {"r": "r", "rho": "rho", "mean error": "mean error"}
@@ -216,8 +208,9 @@ BLOCKS: dict[str, dict[str, str]] = {
 }
 
 
-def _ablation_lines(result: Ablation) -> Iterator[str]:
-    yield f"{result.folder}: {result.texts} texts of {result.split} with the teacher's values; intervals over dialogues"
+def ablation_table(result: Ablation) -> TableText:
+    """Returns correlations of students with the teacher and with people, their accuracy, and the paper's figures, a block each."""
+    lines = [f"{result.folder}: {result.texts} texts of {result.split} with the teacher's values; intervals over dialogues"]
     several = len({(row.encoder, row.seed) for row in result.rows if row.encoder}) > 1
     for title, keys in BLOCKS.items():
         rows = [
@@ -228,7 +221,8 @@ def _ablation_lines(result: Ablation) -> Iterator[str]:
         if rows and keys is OF_PEOPLE:
             for row in result.paper:
                 rows.append((f"  paper: {row['row']}", *(f"{row[key]:.3f}" if key in row else "" for key in keys.values())))
-        yield from ("", *aligned([(title, *keys.values()), *rows], len(keys) + 1)) if rows else ()
+        lines += ["", *aligned([(title, *keys.values()), *rows], len(keys) + 1)] if rows else []
+    return table_text(lines, dict.fromkeys(figure.signature for row in result.rows for figure in row.figures.values()))
 
 
 def _figure(estimate: Estimate | None) -> str:

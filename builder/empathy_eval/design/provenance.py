@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -155,6 +157,14 @@ class LongForm(Result):
         """The long form: a record for each figure or note, with the columns ``columns``; missing numbers are None."""
         blank = dict.fromkeys(self.columns[len(KEYS) :], "") | dict.fromkeys(self.numbers)
         return self._stamped(blank | {name: value for name, value in row.items() if name in blank} for row in self._records())
+
+    def to_csv(self) -> str:
+        """The long form as CSV, one line per figure or note."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, self.columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.records())
+        return text.getvalue()
 
     def to_pandas(self) -> pd.DataFrame:
         """The long form as a data frame with the columns ``columns``; missing numbers are NaN.

@@ -70,21 +70,14 @@ def derive_rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator
 
 
 def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> TableRow:
-    return {
-        "dialogue_id": dialogue.dialogue_id,
-        "scenario_id": dialogue.scenario_id,
-        "scenario": scenario,
-        "description": dialogue.description,
-        "turns": [{"role": turn.role, "text": turn.text, **_tag(turn, taxonomy)} for turn in dialogue.turns],
-        "flags": list(dialogue.flags),
-        "source": dialogue.source,
-        "model": dialogue.model,
-        **_voices(dialogue),
-    }
+    turns = [{"role": turn.role, "text": turn.text, **_tag(turn, taxonomy)} for turn in dialogue.turns]
+    return {**_about(dialogue, scenario), "turns": turns, "flags": list(dialogue.flags)}
 
 
-def _voices(dialogue: Dialogue) -> TableRow:
-    return {name: getattr(dialogue, name) for name in VOICES}
+def _about(dialogue: Dialogue, scenario: str) -> TableRow:
+    """Returns the columns that a dialogue has in common with its pairs."""
+    names = ("dialogue_id", "scenario_id", "description", "source", "model", *VOICES)
+    return {"scenario": scenario, **{name: getattr(dialogue, name) for name in names}}
 
 
 def _tag(turn: Turn, taxonomy: Taxonomy) -> TableRow:
@@ -97,14 +90,11 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
     reference = dialogue.turns[pair.turn]
     variants: dict[str, Variant] = {name: getattr(pair, name) for name in PAIR_VARIANTS}
     return {
+        **_about(dialogue, scenario),
+        **_tag(reference, taxonomy),
         "pair_id": pair_id(dialogue.dialogue_id, pair.turn),
-        "dialogue_id": dialogue.dialogue_id,
-        "scenario_id": dialogue.scenario_id,
-        "scenario": scenario,
-        "description": dialogue.description,
         "turn": pair.turn,
         "context": [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: pair.turn]],
-        **_tag(reference, taxonomy),
         "reference": reference.text,
         **{name: variant.text for name, variant in variants.items()},
         "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
@@ -115,21 +105,14 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         "empathetic_overlap": pair.empathetic.overlap,
         "toxicity": {"reference": pair.reference_toxicity, **{name: variant.toxicity for name, variant in variants.items()}},
         "flags": list(pair.flags),
-        "source": dialogue.source,
-        "model": dialogue.model,
         "near_model": pair.apathetic.model,
         "far_model": pair.empathetic.model,
-        **_voices(dialogue),
     }
 
 
 def _control(name: str, variant: Variant) -> TableRow:
-    return {
-        name: variant.text,
-        f"{name}_edit_ratio": variant.edit_ratio,
-        f"{name}_overlap": variant.overlap,
-        f"{name}_toxicity": variant.toxicity,
-    }
+    measures = {f"{name}_{measure}": getattr(variant, measure) for measure in ("edit_ratio", "overlap", "toxicity")}
+    return {name: variant.text, **measures}
 
 
 def _crossed_row(dialogue: Dialogue, item: CrossedOutcome) -> TableRow:
