@@ -162,7 +162,7 @@ def test_an_attack_that_fails_or_gives_no_text_stops_with_its_name_and_the_reply
         apply_attack(Odd(gives), REPLY, KEY, 7)
 
 
-def test_all_that_is_wrong_with_attacks_is_told_at_once() -> None:
+def test_all_that_is_wrong_with_attacks_is_reported_at_once() -> None:
     with pytest.raises(InputError) as found:
         find_attacks(["doubld", Odd, object(), Odd(""), Odd("a")])
     said = str(found.value)

@@ -211,7 +211,7 @@ def test_the_echoes_are_shares_of_the_words_of_a_reply(seeds: Path) -> None:
         assert change.own[1][row] == (np.sign(shares[1][1] - shares[0][1]) + 1) / 2
 
 
-def test_shortcuts_are_the_same_for_items_told_the_other_way_round() -> None:
+def test_shortcuts_are_the_same_for_items_in_reverse_order() -> None:
     rows = [(f"I fear {row} dogs", f"I love {row} dogs", f"That scares {row} people", f"What {row} joy") for row in range(12)]
     items = items_of(rows)
     turned = replace(items, contexts=items.contexts[::-1], replies=items.replies[::-1])

@@ -75,7 +75,7 @@ def test_where_a_sample_is_embedded_its_figures_say_so(released: tuple[Path, Rel
         assert (one.shortcuts[-1].pairs, one.shortcuts[0].pairs) == (min(12, one.pairs), one.pairs)
 
 
-def test_missing_packages_are_told_with_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_packages_are_reported_with_both_ways_out(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("bert_score", "bert_score.utils"):
         monkeypatch.setitem(sys.modules, name, None)
     settings = {"shortcuts": {"embedding": "all-MiniLM-L6-v2"}}

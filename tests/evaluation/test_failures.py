@@ -43,7 +43,7 @@ def test_the_spread_is_that_of_ranks_by_hand(light: Path) -> None:
     assert (found.texts, found.left_out) == (4, 0)
 
 
-def test_people_stand_in_the_place_of_the_stance_and_texts_without_a_score_are_counted(light: Path) -> None:
+def test_people_replace_the_stance_and_texts_without_a_score_are_counted(light: Path) -> None:
     pair = pair_of(light)
     given = {"warm": {(pair, one): value for one, value in WARM.items()}}
     people = Truth("empathy", {(pair, "apathetic"): 3.0, (pair, "empathetic"): 1.0})

@@ -85,7 +85,7 @@ def told(measured: ReleaseTables, contrast: str) -> dict[str, tuple[int, Fractio
         (RAW, {"analysing": (1, Fraction(1, 2)), "hurrying": (2, 1), "made by rules": (1, 0)}),
     ],
 )
-def test_each_comparison_stands_in_the_row_of_its_apathetic_text(
+def test_each_comparison_is_in_the_row_of_its_apathetic_text(
     contrast: str, wanted: Mapping[str, tuple[int, Fraction | int]], measured: ReleaseTables
 ) -> None:
     found = told(measured, contrast)
@@ -105,7 +105,7 @@ def test_near_and_far_texts_of_a_manner_have_no_spread_and_no_curve_in_common(me
     assert both.value == -0.25 and both.auc is None and both.effect is None and near.auc and near.effect
 
 
-def test_manners_stand_in_the_order_of_the_taxonomy_and_texts_without_one_last(measured: ReleaseTables) -> None:
+def test_manners_are_in_the_order_of_the_taxonomy_and_texts_without_one_last(measured: ReleaseTables) -> None:
     # Of the first no pair is scored.
     assert list(measured.groups["manner"]) == ["criticising", "analysing", "hurrying", "advising", "zeal", "made by rules"]
     assert sort_labels(["none planned", "made by rules", "b", "a", "z"], ["z"]) == ["z", "a", "b", "made by rules", "none planned"]

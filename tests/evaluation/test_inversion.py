@@ -216,7 +216,7 @@ def test_holm_is_that_of_statsmodels(multipletests: Any, values: list[float]) ->
     assert holm(values) == pytest.approx(multipletests(values, method="holm")[1].tolist(), abs=1e-12)
 
 
-def test_correction_is_over_all_contrasts_that_stand_together() -> None:
+def test_correction_is_over_all_contrasts_that_are_tested_together() -> None:
     rows = [
         measured([str(n) for n in range(20)], [1] * 20, apathetic=[0.0] * 20, empathetic=list(range(shift, shift + 20)))
         for shift in (3, -10)

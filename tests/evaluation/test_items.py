@@ -21,7 +21,7 @@ score = partial(stand.score, shortcuts=False)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_the_figures_of_a_stand_are_the_means_of_its_items(light: Path, tmp_path: Path, suffix: str) -> None:
+def test_the_figures_of_an_evaluation_are_the_means_of_its_items(light: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"items{suffix}"
     measured = score(light, ["rouge-l", "length"], items=path)
     items = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)

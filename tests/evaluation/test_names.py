@@ -73,7 +73,7 @@ def _one(text: str, names: GivenNames, version: str = OTHER_GROUP) -> str | None
         ("Yes, Grace, with grace", "Yes, Bea, with grace"),
     ],
 )
-def test_a_name_stands_where_the_other_stood_and_all_else_stays(text: str, expected: str, small: GivenNames) -> None:
+def test_a_name_takes_the_position_of_the_other_and_all_else_stays(text: str, expected: str, small: GivenNames) -> None:
     assert _one(text, small) == expected
 
 
@@ -204,7 +204,7 @@ def test_a_text_without_names_is_left_alone(text: str) -> None:
         assert exchange_names([text], Random(0), names) is None
 
 
-def test_a_language_without_names_has_none_and_a_wrong_file_is_told_whole(tmp_path: Path) -> None:
+def test_a_language_without_names_has_none_and_a_wrong_file_is_reported_whole(tmp_path: Path) -> None:
     assert load_names("de") is None
     assert load_names(folder=tmp_path) is None
     (tmp_path / "names.yaml").write_text("groups: [{name: A, told: x, women: [a b], men: [], either: []}]\n", encoding="utf-8")

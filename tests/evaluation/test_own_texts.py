@@ -201,7 +201,7 @@ def test_a_metric_warns_of_texts_outside_of_what_it_was_made_for_by_reason(tmp_p
     assert found.means[0].score and found.means[0].score.value == 1.0
 
 
-def test_a_warning_that_fails_is_a_fault_and_the_scores_stand(tmp_path: Path) -> None:
+def test_a_warning_that_fails_is_a_fault_and_the_scores_are_kept(tmp_path: Path) -> None:
     class Broken(English):
         def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
             return [(99, "nowhere")]

@@ -142,7 +142,7 @@ def test_a_metric_by_module_and_name_is_measured_like_any_other(light: Path, str
     assert sum(rows[0].pairs for rows in measured.groups["phase"].values()) == len(corpus)
 
 
-def test_scores_from_a_file_stand_as_the_metric_that_gave_them(light: Path, strange: Path) -> None:
+def test_scores_from_a_file_are_shown_as_the_metric_that_gave_them(light: Path, strange: Path) -> None:
     rows = letters(light) + letters(light, "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
     given = score(light, (), [write_scores(strange / "judge.csv", rows)])
     own = score(light, ["strange_metrics:Letters"])
@@ -204,7 +204,7 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(light: Path, str
     ("name", "what"),
     [("Raises", 'raised ValueError: "no such text"'), ("Few", "score_all returned 1 number for 2 texts"), ("Nan", "gave nan")],
 )
-def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
+def test_a_metric_that_fails_names_the_pair_and_the_rest_is_kept(
     name: str, what: str, light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", str(light), "--metric", f"strange_metrics:{name}", "--metric", "length"]) == 1
@@ -371,7 +371,7 @@ def test_before_the_contrast_checks_one_split_alone_counts(light: Path, strange:
     assert score(folder, ["strange_metrics:Letters"], split="test").candidates == []
 
 
-def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_are_told(light: Path, strange: Path) -> None:
+def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_are_reported(light: Path, strange: Path) -> None:
     folder = Path(shutil.copytree(light, strange / "release"))
     pair = read_corpus(folder, "pairs", PAIR_VARIANTS).pair_ids[0]
     row = {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
@@ -389,14 +389,14 @@ def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_ar
         ("strange_metrics:Diverse", "too diverse"),
     ],
 )  # fmt: skip
-def test_a_metric_that_fails_and_stands_alone_is_told(
+def test_a_metric_that_fails_and_is_alone_is_reported(
     name: str, what: str, light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", str(light), "--metric", name]) == 1
     assert what in capsys.readouterr().err
 
 
-def test_a_measure_of_whole_sets_can_stand_alone(light: Path) -> None:
+def test_a_measure_of_whole_sets_can_be_alone(light: Path) -> None:
     assert [row.metric for row in score(light, ["dist-1"]).inversion] == ["Dist-1"]
 
 
@@ -419,7 +419,7 @@ def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(light: Path, stra
 
 
 @pytest.mark.e2e
-def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
+def test_pairs_that_a_file_leaves_out_are_reported_first_and_in_every_form(
     light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     rows = letters(light)

@@ -94,7 +94,7 @@ def test_a_table_reads_the_same_long_and_wide_with_commas_with_tabs_and_as_json(
             assert scores.pair_ids == set(table) and scores.name == "judge"
 
 
-def test_what_stands_beside_scores_is_passed_over(tmp_path: Path) -> None:
+def test_what_is_beside_scores_is_passed_over(tmp_path: Path) -> None:
     head = '{"pair_id": "017-00042-t00", "why": {"deep": [1, NaN]}, "model": "x", '.replace("NaN", "2")
     text = head + '"apathetic": 1, "empathetic": 2, "near_empathetic": null}\n\n'
     assert looked_up(read(tmp_path / "a.jsonl", text))["empathetic"][0] == 2
@@ -165,5 +165,5 @@ def test_a_wide_table_that_is_wrong_says_where(tmp_path: Path) -> None:
     )
 
 
-def test_of_very_many_problems_the_first_hundred_are_told(tmp_path: Path) -> None:
+def test_of_very_many_problems_the_first_hundred_are_reported(tmp_path: Path) -> None:
     assert "has 50 more problems" in said(tmp_path / "a.jsonl", "[]\n" * 150)

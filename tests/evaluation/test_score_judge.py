@@ -161,7 +161,7 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(light: Path, t
 
 
 @pytest.mark.e2e
-def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
+def test_a_judge_is_shown_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
     light: Path, ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     controls = {str(one) for one in column(light, "controls", "pair_id")}
@@ -205,7 +205,7 @@ def test_what_is_no_judge_of_a_release_is_said_with_those_that_are(
         assert "Fix: name one of lab/m/teacher (:guidance)" in str(caught.value)
 
 
-def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, ids: list[str], tmp_path: Path) -> None:
+def test_annotations_that_cannot_be_scored_are_refused(light: Path, ids: list[str], tmp_path: Path) -> None:
     rows = rows_of(ids[0], SAID[0])
     cases = {
         "has the same sample of a text twice": [*rows, rows[0]],

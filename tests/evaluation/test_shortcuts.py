@@ -281,7 +281,7 @@ def test_where_stances_are_drawn_at_random_words_alone_is_right_by_chance(seeds:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_drawn_from_the_same_words_is_told_apart_by_chance(seed: int) -> None:
+def test_what_is_drawn_from_the_same_words_is_separated_by_chance(seed: int) -> None:
     rng, lexicon = random.Random(seed), Lexicon()
     known = [f"w{one}" for one in range(200)]
 

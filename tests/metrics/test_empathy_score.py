@@ -187,7 +187,7 @@ def test_a_changed_and_a_missing_file_are_refused(model: Path, name: str) -> Non
         read_model(str(model))
 
 
-def test_all_that_is_wrong_with_a_folder_is_told_at_once(model: Path) -> None:
+def test_all_that_is_wrong_with_a_folder_is_reported_at_once(model: Path) -> None:
     (model / CONFIG).write_text("{}")
     (model / WEIGHTS).unlink()
     with pytest.raises(InputError) as error:

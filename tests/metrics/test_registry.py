@@ -84,7 +84,7 @@ def test_every_built_in_name_is_a_metric_or_a_diversity_with_a_signature() -> No
     assert "synonyms:none" in found.metrics[2].signature
 
 
-def test_bertscore_stands_in_a_report_only_where_its_model_is_configured() -> None:
+def test_bertscore_is_in_a_report_only_where_its_model_is_configured() -> None:
     settings = {"bertscore": {"model": "all-MiniLM-L6-v2", "layer": 5}}
     plain = [name for name in BUILT_IN if not name.startswith(("empathyscore", "sentlink", "nll"))]
     assert default_names(settings) == plain and "bertscore" not in default_names({})

@@ -96,7 +96,7 @@ def raising(text: str) -> float:
         (lambda text: None if text.endswith(" 13") else 1.0, "score returned None; return a number"),
     ],
 )
-def test_a_fault_names_the_metric_and_the_pair_and_the_others_stand(score: Callable[[str], Any], what: str) -> None:
+def test_a_fault_names_the_metric_and_the_pair_and_the_others_are_kept(score: Callable[[str], Any], what: str) -> None:
     found = statistics_of([Judge(score), RougeL()], pairs(20))
     fault = fault_of(found["judge"])
     assert str(fault).startswith("metric judge: 2 of 40 texts, first 017-00001-t13, near: ") and what in fault.what
@@ -129,7 +129,7 @@ def test_too_few_or_too_many_values_are_a_fault() -> None:
         (None, "score_all returned None for 1 text"),
     ],
 )
-def test_what_score_all_returned_is_told_in_its_own_words(given: Any, what: str) -> None:
+def test_what_score_all_returned_is_reported_in_its_own_words(given: Any, what: str) -> None:
     class Odd(Judge):
         def score_all(self, segments: Segments) -> Any:
             return given
@@ -137,7 +137,7 @@ def test_what_score_all_returned_is_told_in_its_own_words(given: Any, what: str)
     assert what in fault_of(statistics_of([Odd()], pairs(2))["judge"]).what
 
 
-def test_statistics_of_another_height_are_told_with_what_is_expected() -> None:
+def test_statistics_of_another_height_are_reported_with_what_is_expected() -> None:
     class Flat(Judge):
         def statistics(self, segments: Segments) -> Array:
             return np.ones((1, 2))
@@ -240,7 +240,7 @@ def test_a_metric_without_any_score_has_no_rows_and_all_its_texts_failed() -> No
         assert found.rows == {} and fault_of(found).texts == fault_of(found).of == 6
 
 
-def test_a_fault_of_the_whole_metric_stands_for_the_texts_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_whole_metric_counts_for_the_texts_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     class Worse(Judge):
         def scores(self, statistics: Array) -> Array:
             return super().scores(statistics) if statistics[0, 0] < 0 else np.zeros(9)

@@ -40,11 +40,11 @@ def reasons(*texts: str, metric: EmpathyScore | None = None) -> list[list[str]]:
         ("", [SHORT]),
     ],
 )
-def test_language_and_length_are_told_by_kind(text: str, said: list[str]) -> None:
+def test_language_and_length_are_reported_by_kind(text: str, said: list[str]) -> None:
     assert [reason for reason in reasons(text)[0] if not reason.startswith(FEATURES)] == said
 
 
-def test_features_beyond_all_training_texts_are_told_with_how_many_are_cut() -> None:
+def test_features_beyond_all_training_texts_are_reported_with_how_many_are_cut() -> None:
     minimising = "At least it is only a job, it is just a job, and at least you still have all that you had before."
     cut = f"{FEATURES}, 1 of them cut by the model"
     assert reasons(INSIDE, minimising) == [[], [cut]]

@@ -164,7 +164,7 @@ def test_contrasts_and_splits_are_taken_once_and_in_their_order(seeds: Path) -> 
     assert found["near_empathetic>apathetic"] == control["apathetic"] and found["empathetic>far_apathetic"] == control["far_apathetic"]
 
 
-def test_what_there_is_not_is_told_at_once(seeds: Path) -> None:
+def test_what_there_is_not_is_reported_at_once(seeds: Path) -> None:
     with pytest.raises(InputError) as error:
         make_task(seeds, ["kind>cold"], ["later"], lambda pairs: None)
     assert len(error.value.problems) == 2 and 'there is no "kind>cold"' in str(error.value)

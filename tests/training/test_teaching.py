@@ -407,7 +407,7 @@ def also(path: Path, *rows: str) -> Path:
     return path
 
 
-def test_further_labels_are_targets_of_content_and_their_sources_are_told(task: TrainingTask, tmp_path: Path) -> None:
+def test_further_labels_are_targets_of_content_and_their_sources_are_reported(task: TrainingTask, tmp_path: Path) -> None:
     path = also(
         tmp_path / "more.csv", '"seeker: now\nhelper: so\nso then\nseeker: off",warm it is,0.75,Ours,CC0', ",cold it is,0,Theirs,CC BY 4.0"
     )
@@ -438,7 +438,7 @@ def test_messages_of_a_chat_are_a_context_of_labelled_data(tmp_path: Path) -> No
         read_labelled([also(tmp_path / "odd.csv", f'"{odd}",warm,1,Ours,CC0')])
 
 
-def test_all_that_is_wrong_with_labels_is_told_at_once(task: TrainingTask, tmp_path: Path) -> None:
+def test_all_that_is_wrong_with_labels_is_reported_at_once(task: TrainingTask, tmp_path: Path) -> None:
     one = also(tmp_path / "one.csv", ",warm,1.5,Ours,CC0", ",warm,much,Ours,CC0", ",,0.5,,CC0", "too,few")
     other = tmp_path / "other.csv"
     other.write_text("reply,label\n")

@@ -19,7 +19,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, RAW, STANCE_FAR, STANCE_NEAR, TWO_BY_TWO
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
-from empathy_eval.evaluation.attacks.attacked import MOST, attack_table
+from empathy_eval.evaluation.attacks.attack_scores import MOST, attack_table
 from empathy_eval.evaluation.attacks.registry import Attacks
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.evaluation.crossed_items import crossed_tables
@@ -127,13 +127,13 @@ COLUMNS = pa.schema([*ABOUT, *((name, pa.float64()) for name in (*SCORES.values(
 SUFFIXES = (".parquet", ".csv")
 
 
-def check_items(path: Path) -> None:
+def check_items(path: Path | None) -> None:
     """Refuses a file of another format than parquet or CSV.
 
     Raises:
         InputError: for it.
     """
-    if path.suffix not in SUFFIXES:
+    if path and path.suffix not in SUFFIXES:
         raise input_error(path, f'"{path.suffix}" is not a format for items', f"use a name that ends in {' or '.join(SUFFIXES)}")
 
 
@@ -246,8 +246,7 @@ def score(
     """
     configuration = (manifest := read_manifest(release_dir))["configuration"]
     chance = ResamplingSettings(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"], limit)
-    if items:
-        check_items(items)
+    check_items(items)
     language = language_of(configuration)
     selection = find(names, configuration["report"], language=language) if names else MetricSelection((), (), language)
     splits, notes = choose_splits(split, selection.metrics, release_dir, manifest["name"])

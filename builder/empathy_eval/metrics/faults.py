@@ -282,10 +282,8 @@ class Repeats:
 
     def same(self, first: int, other: int) -> bool:
         """Whether two positions hold the same text, with everything that is read."""
-        (pairs, variant, row), (other_pairs, its, at) = self.at(first), self.at(other)
-        return [column[row] for column in _read(pairs, variant, self.reads)] == [
-            column[at] for column in _read(other_pairs, its, self.reads)
-        ]
+        (pairs, variant, row), (rest, its, at) = self.at(first), self.at(other)
+        return [column[row] for column in _read(pairs, variant, self.reads)] == [column[at] for column in _read(rest, its, self.reads)]
 
 
 def _read(pairs: Pairs, variant: str, reads: tuple[str, ...]) -> list[Sequence[str]]:

@@ -164,9 +164,7 @@ def consistent_statistics(metrics: Sequence[Metric], sets: Sequence[Pairs], scor
     """
     scored = [(pairs, statistics_of(metrics, pairs, scoring)) for pairs in sets]
     faults = find_contradictions(metrics, [*scored, *(_rescored(metrics, *scored[0], scoring) if scored else ())])
-    return [
-        {name: MetricResult({}, faults[name]) if name in faults else result for name, result in results.items()} for _, results in scored
-    ]
+    return [{name: MetricResult({}, faults[name]) if name in faults else own for name, own in results.items()} for _, results in scored]
 
 
 def _rescored(

@@ -276,10 +276,8 @@ class GroupedRatings:
         weighting = Weighting(whole := raters * units, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
         ratings, *weighted = (variable.weigh(weighting, self._starts) for variable in (self._ratings, *self._scores))
 
-        def correlate(other: WeightedVariable, concordances: Sequence[Concordance]) -> Floats:
-            return np.stack(
-                [coefficients(values, other, pairs.of(weighting)) for values, pairs in zip(weighted, concordances, strict=False)]
-            )
+        def correlate(other: WeightedVariable, counts: Sequence[Concordance]) -> Floats:
+            return np.stack([coefficients(values, other, pairs.of(weighting)) for values, pairs in zip(weighted, counts, strict=False)])
 
         result = correlate(ratings, self._with_ratings)
         if not self._with_length:
@@ -289,11 +287,7 @@ class GroupedRatings:
 
 def resampled_correlations(rated: RatedScores, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
     """Coefficients by form of every row of scores (by text), shape (rows, 1 + resamples, 3): over all ratings, then over each resample."""
-    forms = [
-        GroupedRatings(RAW, rated, scores, lengths),
-        GroupedRatings(BY_RATER, rated, scores),
-        GroupedRatings(IN_CONTEXT, rated, scores),
-    ]
+    forms = [GroupedRatings(RAW, rated, scores, lengths), *(GroupedRatings(form, rated, scores) for form in (BY_RATER, IN_CONTEXT))]
     parts: list[list[Floats]] = [[] for _ in range(len(FORMS))]
     for weights in draws.weights():
         (raw, given_length), (by_rater,), (in_context,) = (form.coefficients(*weights) for form in forms)

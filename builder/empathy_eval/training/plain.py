@@ -75,11 +75,9 @@ def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> Trai
         "context": "the seeker's last turn", "scored": "shares of words and sentences",
     }  # fmt: skip
     features_used = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
-    low, high = (
-        [getattr(np, end)([side[:, place] for side in (winners, losers)]) / UNIT for place in range(len(lists.names))]
-        for end in ("min", "max")
-    )
-    ranges = {name: [float(least), float(most)] for name, least, most in zip(lists.names, low, high, strict=True)}
+    low, high = np.minimum(winners.min(axis=0), losers.min(axis=0)) / UNIT, np.maximum(winners.max(axis=0), losers.max(axis=0)) / UNIT
+    # Features after those of the word lists have no range.
+    ranges = {name: [float(least), float(most)] for name, least, most in zip(lists.names, low, high, strict=False)}
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
     return TrainedArrays(
         arrays, settings, len(winners), reader.data, {"languages": ["en"], "words": bounds, "features": ranges}, features_used,
@@ -89,9 +87,7 @@ def _trained(task: TrainingTask, features: Callable[[Segments], Shares]) -> Trai
 
 def direction(winners: Whole, losers: Whole) -> LinearModel:
     """Returns the linear model of features of winners and losers, in millionths, row by row."""
-    means, spreads = _moments(winners, losers)
-    _, of_winners = _moments(winners)
-    _, of_losers = _moments(losers)
+    (means, spreads), (_, of_winners), (_, of_losers) = _moments(winners, losers), _moments(winners), _moments(losers)
     gained, of_gained = _moments(winners - losers)
     weights = [
         _weight(gain, math.sqrt((winner**2 + loser**2) / 2), spread, len(winners))

@@ -135,10 +135,7 @@ def make_task(release: Path, contrasts: Sequence[str], splits: Sequence[str], pr
         problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
     refuse(problems)
     return TrainingTask(
-        release,
-        tuple(contrast for contrast in CONTRASTS if contrast in names),
-        tuple(split for split in SPLITS if split in splits),
-        progress,
+        release, tuple(key for key in CONTRASTS if key in names), tuple(split for split in SPLITS if split in splits), progress
     )
 
 

@@ -238,9 +238,8 @@ def train(task: TrainingTask, kind: str, out: Path) -> TrainedModel:
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
         shutil.rmtree(checkpoint, ignore_errors=True)
     settings = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
-    return TrainedModel(
-        out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **settings)
-    )
+    provenance = Provenance.of(task.release, task.splits, files=map(file_of, task.also), **settings)
+    return TrainedModel(out, config, metrics, provenance=provenance)
 
 
 def _config(task: TrainingTask, kind: str, learned: TrainedArrays, manifest: Mapping[str, Any]) -> dict[str, Any]:

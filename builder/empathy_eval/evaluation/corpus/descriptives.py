@@ -20,20 +20,7 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, joined, overlap, spaced
 from empathy_eval.design.canary import canary_entry
-from empathy_eval.design.contrasts import (
-    CELLS,
-    CONTROLS,
-    FAR,
-    NEAR,
-    PAIRS,
-    RAW,
-    SIDES,
-    STANCE,
-    STANCE_FAR,
-    STANCE_NEAR,
-    TWO_BY_TWO,
-    Contrast,
-)
+from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, NEAR, PAIRS, SIDES, STANCE, STANCE_FAR, STANCE_NEAR, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS, cells, column, files_of, pair_id
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -241,7 +228,7 @@ AS_RELEASED = ", as released"
 
 
 # By contrast with an apathetic cold side the name of its breakdown by the manner of that text.
-MANNERS = {STANCE: "manner", STANCE_NEAR: "manner, near", STANCE_FAR: "manner, far", RAW: f"manner{AS_RELEASED}"}
+MANNERS = {STANCE: "manner", STANCE_NEAR: "manner, near", STANCE_FAR: "manner, far", PAIRS[0].name: f"manner{AS_RELEASED}"}
 
 
 @dataclass(frozen=True)
@@ -298,7 +285,7 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
         Grouping(MANNERS[STANCE], twice, SIDES, cells, [*near, *far], known, mixed=True),
         Grouping(MANNERS[STANCE_NEAR], controls, of[STANCE_NEAR], cells, near, known),
         Grouping(MANNERS[STANCE_FAR], controls, of[STANCE_FAR], cells, far, known),
-        Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
+        Grouping(MANNERS[raw.name], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
     )
     voices = (Grouping(name, controls, of[key], cells, controls.groups.get(column, [])) for key, (name, column) in BY_VOICE.items())
     yield from (by for by in (*some, *voices) if by.statistics and not APART.issuperset(by.labels))

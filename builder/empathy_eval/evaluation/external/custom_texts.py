@@ -14,13 +14,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Problem, input_error, refuse
-from empathy_eval.base.hashing import digest, digest_file, signature_line
+from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import json_rows, write_rows
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.evaluation.external.score_file import PrecomputedScores, raise_at_most, read_scores_by, row_problems
+from empathy_eval.evaluation.external.score_file import PrecomputedScores, file_signature, raise_at_most, read_scores_by, row_problems
 from empathy_eval.evaluation.inversion.inversion import metric_scores
 from empathy_eval.metrics.faults import MetricFault, attempt
 from empathy_eval.metrics.protocol import Array, Context, Metric, Pairs, RangeAware, Segments, context_of, reply_of, with_count
@@ -254,10 +254,7 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
         path, ("item", "score"), "own_score", set(items), lambda row: ((row["item"], REPLY), ""),
         ("is not an item of the texts", "use the items of the scored file"),
     )  # fmt: skip
-    if not scores and not problems:
-        problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
-    raise_at_most(problems, path)
-    return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+    return PrecomputedScores(path.stem, file_signature(path, scores, problems, "write a line for each item"), scores, higher_is_better)
 
 
 def write_own_items(path: Path, scores: CustomScores) -> None:

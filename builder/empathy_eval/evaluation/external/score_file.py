@@ -54,11 +54,10 @@ class PrecomputedScores(MeanMetric):
 
 
 def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedScores:
-    """The scores of a CSV, TSV or JSONL file, by its suffix: a row a score (``pair_id``, ``variant``, ``score``), or a row a pair
-    (``pair_id`` and a column a variant, empty where there is no score). Other columns are passed over.
+    """Reads scores of a CSV, TSV or JSONL file: one row per score (``pair_id``, ``variant``, ``score``), or one row per pair (``pair_id``
+    and a column per variant, empty without a score). Other columns are ignored.
 
-    A pair may be left out, but one that is there has both its variants, and both controls or none; a score of its reference is its own
-    choice.
+    A pair may be left out; a scored one has both variants, and both controls or none. A score of its reference is optional.
 
     Raises:
         InputError: for another suffix, unknown pairs, missing or unknown variants, scores given twice and words for numbers; all at once.
@@ -81,10 +80,14 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
         # What is wrong with a pair is wrong with all its variants.
         problems += dict.fromkeys(faults)
     problems += _gaps(path, scores)
-    if not scores and not problems:
-        problems.append(Problem(str(path), "holds no scores", "write a line for each variant of each pair"))
-    raise_at_most(problems, path)
-    return PrecomputedScores(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+    signature = file_signature(path, scores, problems, "write a line for each variant of each pair")
+    return PrecomputedScores(path.stem, signature, scores, higher_is_better)
+
+
+def file_signature(path: Path, scores: Collection[object], problems: Sequence[Problem], fix: str) -> str:
+    """Returns the signature of a score file, after raising its problems; ``fix`` is for a file without scores."""
+    raise_at_most(problems if scores or problems else [Problem(str(path), "holds no scores", fix)], path)
+    return signature_line(file=digest_file(path)[:16], reads="unknown")
 
 
 def nearest_known(name: str, known: Collection[str], problems: Sequence[Problem]) -> str:
@@ -188,8 +191,6 @@ def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Probl
 
 CROSSED = "crossed"
 CROSSED_COLUMNS = ("crossed_id", "context", "reply", "score")
-
-
 # A context and a reply, each by its number.
 CROSSED_CELLS = tuple(product((1, 2), repeat=2))
 
@@ -222,8 +223,9 @@ def of_crossed(path: Path) -> bool:
 
 
 def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: bool = True) -> PrecomputedCrossedScores:
-    """The scores of a CSV, TSV or JSONL file by its suffix, with the columns ``crossed_id``, ``context`` and ``reply`` (each 1 or 2) and
-    ``score``; other columns are passed over. An item may be left out, but one that is there has both replies in both contexts.
+    """Reads scores of a CSV, TSV or JSONL file with the columns ``crossed_id``, ``context`` and ``reply`` (each 1 or 2) and ``score``.
+
+    Other columns are ignored. An item may be left out; a scored one has both replies in both contexts.
 
     Raises:
         InputError: for another suffix, unknown items, missing scores, scores given twice and what is no number; all at once.
@@ -238,10 +240,8 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
     for name in dict.fromkeys(name for name, _, _ in scores):
         if lacking := [f"reply {reply} in context {context}" for context, reply in CROSSED_CELLS if (name, context, reply) not in scores]:
             problems.append(Problem(str(path), f'"{name}" has no score of {" and ".join(lacking)}', "score both replies in both contexts"))
-    if not scores and not problems:
-        problems.append(Problem(str(path), "holds no scores", "write a line for each reply in each context"))
-    raise_at_most(problems, path)
-    return PrecomputedCrossedScores(path, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
+    signature = file_signature(path, scores, problems, "write a line for each reply in each context")
+    return PrecomputedCrossedScores(path, signature, scores, higher_is_better)
 
 
 def read_crossed_files(
@@ -250,7 +250,7 @@ def read_crossed_files(
     """Returns the score files of pairs, and the scores of the other files, which are of crossed items.
 
     Raises:
-        InputError: if the release has no such items, or as :func:`empathy_eval.evaluation.crossed_items.read_crossed_scores`.
+        InputError: if the release has no such items, or as :func:`read_crossed_scores`.
     """
     files = [path for path in scores if of_crossed(path)]
     if not files:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -53,9 +54,7 @@ class GivenNames:
         """All names, by the lower-case name."""
         words = frozenset(self.content.get("words", ()))
         groups = [*((group["name"], group) for group in self.content["groups"]), (None, self.content.get("known", {}))]
-        names = [
-            GivenName(text, gender, label, text in words) for label, group in groups for gender in GENDERS for text in group.get(gender, ())
-        ]
+        names = [GivenName(text, gender, of, text in words) for of, group in groups for gender in GENDERS for text in group.get(gender, ())]
         return {name.text.casefold(): name for name in reversed(names)}
 
     @cached_property
@@ -138,9 +137,8 @@ def _instead(texts: Sequence[str], draw: Random, names: GivenNames, present: Seq
     seed, replacements = draw.getrandbits(64), dict[str, str]()
     for name in present:
         gender = OPPOSITE.get(name.gender, EITHER) if version == OTHER_GENDER else name.gender
-        candidates = [
-            other for group in _groups(names, name, version, seed) for other in names.drawn(group, gender, (seed, version, name.text))
-        ]
+        draws = (names.drawn(group, gender, (seed, version, name.text)) for group in _groups(names, name, version, seed))
+        candidates = list(chain.from_iterable(draws))
         vowel = name.text[0] in VOWELS
         chosen = next((text for text in candidates if text.casefold() not in used and (text[0] in VOWELS) == vowel), None)
         if chosen is None:

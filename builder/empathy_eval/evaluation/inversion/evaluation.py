@@ -218,9 +218,8 @@ class Evaluation:
 
     def _corrected(self, rows: Iterable[MetricRow]) -> list[MetricRow]:
         """Returns the rows with p-values corrected over all metrics, and within each score file or judge, whose pairs may differ."""
-        return correct_p_values(
-            rows, {metric.name: metric.family for metric in self.selection.metrics if isinstance(metric, PrecomputedScores)}
-        )
+        precomputed = (metric for metric in self.selection.metrics if isinstance(metric, PrecomputedScores))
+        return correct_p_values(rows, {metric.name: metric.family for metric in precomputed})
 
     def _compared(self, corpus: Corpus, metrics: Sequence[Metric], statistics: StatisticsOf, contrast: Contrast) -> list[MetricComparison]:
         rated = {

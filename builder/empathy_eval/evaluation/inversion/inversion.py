@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, TypeVar
 
 import numpy as np
@@ -78,11 +78,8 @@ def metric_rows(
     """
     if not metrics:
         return []
-    ranked = {
-        (metric.name, contrast.name): compare_pairs(metric, statistics(metric.name), contrast)
-        for metric in metrics
-        for contrast in contrasts
-    }
+    both = list(product(metrics, contrasts))
+    ranked = {(metric.name, contrast.name): compare_pairs(metric, statistics(metric.name), contrast) for metric, contrast in both}
     totals = {(metric.name, name): clusters.totals(values) for metric in metrics for name, values in statistics(metric.name).items()}
     won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
     many = len(clusters) > 1
@@ -135,9 +132,8 @@ def _exchanged(
 ) -> dict[tuple[str, str], Array]:
     """Returns by metric and variant the change of its sums when it is swapped with its mirror in random dialogues."""
     first = [name for name in contrast.weights if name < contrast.mirror[name]]
-    change = {
-        (metric.name, name): totals[metric.name, contrast.mirror[name]] - totals[metric.name, name] for metric in metrics for name in first
-    }
+    keys = [(metric.name, name) for metric in metrics for name in first]
+    change = {(metric, name): totals[metric, contrast.mirror[name]] - totals[metric, name] for metric, name in keys}
     gained = _columnwise(change, lambda stacked: clusters.permute(stacked, chance.exchanges, chance.seed))
     return gained | {(metric, contrast.mirror[name]): -gain for (metric, name), gain in gained.items()}
 
@@ -214,9 +210,8 @@ def diversity_row(
     for contrast in contrasts:
         value = round(sum(weight * scores[name] for name, weight in contrast.weights.items()), PLACES)
         half = NORMAL * jackknife_error(_weighted(contrast, values)) if len(next(iter(values.values()))) > 1 else None
-        differences[contrast.name] = Difference(
-            value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES)))
-        )
+        bounds = (None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES))
+        differences[contrast.name] = Difference(value, *bounds)
     settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
     return MetricRow(measure.name, settings, None, scores, differences, len(dialogues))
 

@@ -217,9 +217,8 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
             )  # fmt: skip
     for row in tables["comparisons"]:
         about = {"other": row["other"], "pairs": row["pairs"], "signature": row["signature"]}
-        yield from (
-            _record("comparisons", name, row["one"], row["contrast"], **about, **_flat(row[name])) for name in ("accuracy", "effect")
-        )
+        for name in ("accuracy", "effect"):
+            yield _record("comparisons", name, row["one"], row["contrast"], **about, **_flat(row[name]))
     for name, row in tables["smallest"].items():
         yield _record("smallest", "", "", name, **row)
     for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
@@ -252,10 +251,8 @@ def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
             about = {"pairs": row["pairs"], "of": row["of"], "signature": row["signature"], "told": row["why"] or ""}
             for name in ("accuracy", "effect"):
                 if gap := row[name]:
-                    figures = {name: gap["here"]}
-                    yield _record(
-                        table, row["name"], row["metric"], row["contrast"], other=name, **about, **_flat(gap["difference"] | figures)
-                    )
+                    figures = _flat(gap["difference"] | {name: gap["here"]})
+                    yield _record(table, row["name"], row["metric"], row["contrast"], other=name, **about, **figures)
 
 
 def _crossed(table: Values) -> Iterator[dict[str, Any]]:

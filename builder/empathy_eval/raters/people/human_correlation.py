@@ -169,8 +169,7 @@ def score_texts(
         InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts lack, and for
             ensembles that cannot be fitted.
     """
-    if items:
-        check_items(items)
+    check_items(items)
     texts, selection = read_texts(path), find(names, {}) if names else MetricSelection((), ())
     known = texts.items
     table = None
@@ -219,8 +218,7 @@ def score_rated(
     Raises:
         InputError: if it is no release, a name is unknown, a file of scores or ratings is faulty, or an ensemble cannot be fitted.
     """
-    if items:
-        check_items(items)
+    check_items(items)
     manifest = read_manifest(release_dir)
     language = language_of(report := manifest["configuration"])
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)

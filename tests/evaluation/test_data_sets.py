@@ -115,7 +115,7 @@ def test_what_is_no_file_of_dialogues_is_refused(tmp_path: Path, name: str, text
         ee.describe(written(tmp_path / name, text))
 
 
-def test_two_of_one_name_and_several_faults_are_told(tmp_path: Path) -> None:
+def test_two_of_one_name_and_several_faults_are_reported(tmp_path: Path) -> None:
     row = '{"turns": [{"role": "seeker", "text": "a b"}]}\n'
     (tmp_path / "b").mkdir()
     with pytest.raises(InputError, match="is the name of two data sets"):

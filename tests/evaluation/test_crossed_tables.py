@@ -105,7 +105,7 @@ def test_what_is_wrong_with_a_file_of_scores_is_said_at_once(tmp_path: Path) -> 
             read_crossed_scores(one, IDS)
 
 
-def test_scores_from_files_stand_in_the_table_of_crossed_items(light: Path, tmp_path: Path) -> None:
+def test_scores_from_files_are_in_the_table_of_crossed_items(light: Path, tmp_path: Path) -> None:
     ids = ids_of(light)
     good, bad = written(tmp_path / "good.csv", ids), written(tmp_path / "bad.jsonl", ids, lambda context, reply: float(context))
     found = crossed(light, good, bad)
@@ -117,7 +117,7 @@ def test_scores_from_files_stand_in_the_table_of_crossed_items(light: Path, tmp_
     assert values(crossed(light, some, strict=True)) == pytest.approx([1 / len(ids)] * 3, abs=1e-6)
 
 
-def test_files_of_crossed_items_are_told_to_be_neither_attacked_nor_asked_and_nothing_is_counted(
+def test_files_of_crossed_items_are_noted_as_neither_attacked_nor_asked_and_nothing_is_counted(
     light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = written(tmp_path / "judge.csv", ids_of(light))

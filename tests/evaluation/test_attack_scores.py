@@ -18,7 +18,7 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, PAIR_VARIANTS, STANCE_OF
 from empathy_eval.design.dataset import column, read_tables
-from empathy_eval.evaluation.attacks.attacked import (
+from empathy_eval.evaluation.attacks.attack_scores import (
     EQUAL,
     RELEASED,
     AttackScores,
@@ -220,7 +220,7 @@ def test_what_cannot_be_attacked_is_left_out_and_said(light: Path, tmp_path: Pat
     assert [one.partition(":")[0] for one in found.attacks.notes] == ["length", "judge", "Dist-1"]
 
 
-def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_stands(light: Path) -> None:
+def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_is_kept(light: Path) -> None:
     held = (read_corpus(light, "pairs", PAIR_VARIANTS), read_corpus(light, "controls", CELLS))
     longest = max(len(text) for corpus in held for some in corpus.variants.values() for text in some)
 
