@@ -19,7 +19,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, RAW, STANCE_FAR, STANCE_NEAR, TWO_BY_TWO
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
-from empathy_eval.evaluation.attacks.attacked import MOST, attack_table
+from empathy_eval.evaluation.attacks.attack_scores import MOST, attack_table
 from empathy_eval.evaluation.attacks.registry import Attacks
 from empathy_eval.evaluation.corpus.pairs import Corpus
 from empathy_eval.evaluation.crossed_items import crossed_tables

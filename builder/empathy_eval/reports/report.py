@@ -22,7 +22,7 @@ from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.kinds import CROSSED
 from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.provenance import Provenance
-from empathy_eval.evaluation.attacks.attacked import report_sample_size
+from empathy_eval.evaluation.attacks.attack_scores import report_sample_size
 from empathy_eval.evaluation.attacks.registry import find_attacks
 from empathy_eval.evaluation.corpus.descriptives import count_manners, examples, length_by_part, lengths, release_summary, strategy_use
 from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, check_rows

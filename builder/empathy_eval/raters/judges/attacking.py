@@ -14,7 +14,7 @@ from empathy_eval.base.hashing import derived_random, digest, signature_line
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import pair_id, parts_of, read_manifest
-from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
+from empathy_eval.evaluation.attacks.attack_scores import EQUAL, RELEASED, AttackedTexts, AttackScores, ReplySample, stance_effects
 from empathy_eval.evaluation.attacks.registry import Attacks, Reply, assign_other_replies, find_attacks
 from empathy_eval.evaluation.fairness.names import GivenNames, exchange_names, load_names
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings

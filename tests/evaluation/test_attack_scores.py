@@ -18,7 +18,7 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, PAIR_VARIANTS, STANCE_OF
 from empathy_eval.design.dataset import column, read_tables
-from empathy_eval.evaluation.attacks.attacked import (
+from empathy_eval.evaluation.attacks.attack_scores import (
     EQUAL,
     RELEASED,
     AttackScores,
