@@ -16,11 +16,12 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.results import corrected
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.systems.comparing import Grid, Worth, gaps_of, holm_together
-from empathy_eval.raters.systems.comparison import Sources, compared
-from empathy_eval.raters.systems.figures import FigureColumn, field_of
+from empathy_eval.raters.systems.comparison import Sources, compare_systems
+from empathy_eval.raters.systems.figures import FigureColumn, join_folders
 from empathy_eval.raters.systems.replies import Replied, read_replied
+from empathy_eval.raters.systems.results import Grid, MetricWorth, paired_differences
 from empathy_eval.reports.systems_page import page
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.ranking import bradley_terry, connected
@@ -45,7 +46,7 @@ def judged(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def found_in(judged: Path, **more: Any) -> Any:
     sources = Sources([judged / "rated", judged / "preferred"], chance=CHANCE, **more)
-    return compared([read_replied(judged / "r")], sources)
+    return compare_systems([read_replied(judged / "r")], sources)
 
 
 def values_of(folder: Path, criterion: str) -> dict[str, dict[str, float]]:
@@ -114,13 +115,13 @@ def test_a_mean_at_equal_length_takes_the_slope_within_contexts_away() -> None:
 
 
 def test_differences_that_are_always_there_are_found_and_noise_is_not(judged: Path) -> None:
-    field = field_of([read_replied(judged / "r")])
+    field = join_folders([read_replied(judged / "r")])
     pairs = [one.pair_id for one in field.contexts]
     values: Mapping[str, Mapping[str, float]] = {
         KIND: dict.fromkeys(pairs, 2.0), COLD: dict.fromkeys(pairs, 1.0),
         BOTH: {pair: 1.0 + (number % 2) * 2 for number, pair in enumerate(pairs)},
     }  # fmt: skip
-    gaps = holm_together([*gaps_of(FigureColumn("x", "judge", True, values, "x"), field, CHANCE)])
+    gaps = corrected(paired_differences(FigureColumn("x", "judge", True, values, "x"), field, CHANCE))
     by_two = {(gap.system, gap.other): gap.difference for gap in gaps}
     first = by_two[KIND, COLD]
     # Three dialogues can be exchanged in 8 ways, two of which are as far from 0 and count half.
@@ -135,7 +136,7 @@ def test_differences_that_are_always_there_are_found_and_noise_is_not(judged: Pa
 def test_a_metric_below_the_shortcut_line_is_greyed_with_the_reason(judged: Path) -> None:
     from empathy_eval.metrics.registry import find
 
-    worth = {"VADER": Worth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
+    worth = {"VADER": MetricWorth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
     found = found_in(judged, metrics=lambda language: find(["vader", "length"], {}, language=language), worth=worth)
     html = page(found)
     assert "VADER is below the shortcut line on this release" in " ".join(found.limits)
@@ -151,7 +152,7 @@ def test_what_is_concluded_is_no_more_than_the_figures_say(judged: Path) -> None
     # Of two alike replies either wins half: of three systems the best has 0.75 or 1, the worst 0 or 0.25.
     assert {part.by for part in found.parts} == {"scenario", "phase", "register"}
     assert all(max(one.values.values()) - min(one.values.values()) == 0.75 for one in found.examples)
-    bare = compared([read_replied(judged / "r")], Sources(chance=CHANCE))
+    bare = compare_systems([read_replied(judged / "r")], Sources(chance=CHANCE))
     assert bare.conclusions == ("Nothing can be concluded on empathy: no person, no judge and no metric has rated these replies.",)
 
 
@@ -162,28 +163,28 @@ def test_peoples_ratings_stand_in_the_same_table(judged: Path, tmp_path: Path) -
         lines += [f"{one.pair_id}::{name},{rater},empathy,{value}" for name, value in ((KIND, 3), (COLD, 1)) for rater in ("a", "b")]
     table = tmp_path / "ratings.csv"
     table.write_text("\n".join([*lines, "999-seed-t01::kind,a,empathy,2"]) + "\n")
-    found = compared([replied], Sources([judged / "rated"], [table], chance=CHANCE))
+    found = compare_systems([replied], Sources([judged / "rated"], [table], chance=CHANCE))
     assert found.main and found.main.name == "people: empathy"
     assert {cell.system: cell.mean and cell.mean.value for cell in found.main.cells} == {KIND: 3.0, COLD: 1.0, BOTH: None}
     table.write_text("item,rater,criterion,rating\nelsewhere::kind,a,empathy,2\n")
     with pytest.raises(InputError, match="rates none of these replies"):
-        compared([replied], Sources([], [table], chance=CHANCE))
+        compare_systems([replied], Sources([], [table], chance=CHANCE))
 
 
 def test_folders_are_compared_over_what_they_share_and_two_replies_of_one_system_are_refused(
     light: Path, judged: Path, tmp_path: Path
 ) -> None:
     ee.respond(light, tmp_path / "more", systems={"new": lambda messages: "I am with you in this."}, contexts=4, **QUICK)
-    both = compared([read_replied(judged / "r"), read_replied(tmp_path / "more")], Sources(chance=CHANCE))
+    both = compare_systems([read_replied(judged / "r"), read_replied(tmp_path / "more")], Sources(chance=CHANCE))
     gap = next(one for one in both.gaps if (one.system, one.other, one.figure) == (KIND, "new", "words"))
     assert gap.contexts == 4 and gap.left_out == both.contexts - 4
     ee.respond(light, tmp_path / "other", systems={KIND: lambda messages: "Another reply of the same name."}, contexts=4, **QUICK)
     with pytest.raises(InputError, match='"kind" replies otherwise than in another folder'):
-        compared([read_replied(judged / "r"), read_replied(tmp_path / "other")], Sources(chance=CHANCE))
+        compare_systems([read_replied(judged / "r"), read_replied(tmp_path / "other")], Sources(chance=CHANCE))
     foreign = read_replied(tmp_path / "other")
     made = {**foreign.configuration, "release": {**foreign.configuration["release"], "seal": "s1-" + "0" * 64}}
     with pytest.raises(InputError, match="replies to another release than"):
-        compared(
+        compare_systems(
             [read_replied(judged / "r"), Replied(foreign.folder, {**foreign.header, "configuration": made}, (), ())], Sources(chance=CHANCE)
         )
 

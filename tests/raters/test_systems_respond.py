@@ -20,8 +20,8 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import split_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.raters.systems.baselines import BASELINES, Search
-from empathy_eval.raters.systems.contexts import Sample, all_turns, drawn
+from empathy_eval.raters.systems.baselines import BASELINES, Search, read_turns
+from empathy_eval.raters.systems.contexts import ContextSample, draw_contexts
 from empathy_eval.raters.systems.replies import read_replied
 from empathy_eval.raters.systems.systems import load_systems
 
@@ -80,7 +80,7 @@ def test_baselines_are_what_they_are_called_and_ask_nobody(light: Path, tmp_path
     ee.respond(light, tmp_path / "r", baselines=True, split="all", contexts=None, **NO_SCORES)
     found = read_replied(tmp_path / "r")
     assert found.systems == BASELINES and not any(row.request_key or row.usage for row in found.rows)
-    corpus, turns = read_corpus(light, "pairs", ("apathetic", "empathetic")), list(all_turns(light))
+    corpus, turns = read_corpus(light, "pairs", ("apathetic", "empathetic")), list(read_turns(light))
     by_pair = {name: row for row, name in enumerate(corpus.pair_ids)}
     for one in found.contexts:
         place, texts = by_pair[one.pair_id], {name: some.get(one.pair_id) for name, some in found.texts.items()}
@@ -104,7 +104,7 @@ def test_bm25_is_the_formula_of_its_source() -> None:
 
 
 def test_the_sample_is_even_over_scenarios_and_another_seed_draws_another(light: Path) -> None:
-    one, same, other = (drawn(light, Sample("all", 6, seed)).contexts for seed in (0, 0, 7))
+    one, same, other = (draw_contexts(light, ContextSample("all", 6, seed)).contexts for seed in (0, 0, 7))
     assert one == same != other
     assert len({context.scenario_id for context in one}) == len({context.phase for context in one}) == 3
     assert all(context.turns[-1][0] == "seeker" and context.register for context in one)

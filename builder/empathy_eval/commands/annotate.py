@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import Command
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
 from empathy_eval.commands.options import A_RELEASE, Option, whole_number
-from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
+from empathy_eval.commands.preview import PREVIEWED, ledger_of_preview, print_preview
 from empathy_eval.commands.score_tables import attack_lines
 
 if TYPE_CHECKING:
@@ -134,8 +134,12 @@ class AnnotateOptions:
         known = replied.systems if replied else TEXTS
         names, fix = self.variants or (), f"use some of these: {', '.join(known)}"
         problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, known)) for name in names if name not in known]
-        problems += _unfit_for(replied is not None, self)
-        for name, count, most in (("--turns", self.turns, MOST_TURNS), ("--samples", self.samples, MOST_SAMPLES)):
+        if replied and self.attacks is not None:
+            problems.append(Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release"))
+        if self.comparisons is not None and not replied:
+            problems.append(Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies"))
+        limits = (("--turns", self.turns, MOST_TURNS), ("--samples", self.samples, MOST_SAMPLES))
+        for name, count, most in (*limits, ("--comparisons", self.comparisons, MOST_TURNS)):
             if count is not None and not 1 <= count <= most:
                 what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
                 problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
@@ -150,16 +154,6 @@ class AnnotateOptions:
         templates = Path(self.templates) if self.templates else None
         material = partial(replies_as_material, replied) if replied else None
         return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
-
-
-def _unfit_for(replies: bool, options: AnnotateOptions) -> Iterator[Problem]:
-    """Options that contradict replies of systems, or texts of a release."""
-    if replies and options.attacks is not None:
-        yield Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release")
-    if options.comparisons is not None and not replies:
-        yield Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies")
-    elif options.comparisons is not None and not 1 <= options.comparisons <= MOST_TURNS:
-        yield Problem("--comparisons", f"{options.comparisons} is out of range", f"name a number from 1 to {MOST_TURNS:,}")
 
 
 @dataclass(frozen=True)
@@ -273,23 +267,12 @@ def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
 
     ledger = ledger_of_preview(options, jobs.first.config)
     first = preview(jobs.first, ledger, options.requests)
-    second = jobs.attacked and preview(jobs.attacked, ledger, 0)
-    if options.json:
-        of_attacks = {"attacks": {"answered": second.answered, "estimates": [asdict(row) for row in second.estimates]}} if second else {}
-        estimates = [asdict(estimate) for estimate in first.estimates]
-        values = {"requests": requests_json(first.requests), "answered": first.answered, "estimates": estimates, **of_attacks}
-        print(json_text(values, ascii_only=True))
-        return 0
-    if first.answered:
-        print(f"--- {first.answered:,} requests are already answered in {ledger}; the remaining ones:")
-    print(estimate_table(first.estimates))
-    if jobs.attacked and second:
-        print(
-            f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {second.answered:,} of their requests are already answered:"
-        )
-        print(estimate_table(second.estimates))
-    print_requests(first.requests)
-    return 0
+    head = f"--- {first.answered:,} requests are already answered in {ledger}; the remaining ones:" if first.answered else ""
+    if jobs.attacked is None:
+        return print_preview(options, first, head)
+    second = preview(jobs.attacked, ledger, 0)
+    counts = f"{jobs.attacked.planned():,} turns; {second.answered:,} of their requests are already answered"
+    return print_preview(options, first, head, second, f"--- also attacked texts of {counts}:")
 
 
 COMMAND = Command(

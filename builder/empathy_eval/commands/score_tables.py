@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.people.correlations import AgainstPeople, CorrelationDifference, CorrelationRow, CriterionCorrelations
     from empathy_eval.raters.people.ensembles import Ensemble, PairAccuracy
     from empathy_eval.raters.study.results import StudyReport
-    from empathy_eval.raters.systems.comparing import Compared
+    from empathy_eval.raters.systems.results import SystemComparison
     from empathy_eval.statistics.estimate import Estimate
 
 
@@ -109,7 +109,7 @@ def failure_lines(failures: Failures | None) -> Iterator[str]:
 MOST_GROUPS = 12
 
 
-def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport | Described | Compared) -> str:
+def score_csv(measured: ReleaseTables | CustomTextResults | AgainstPeople | StudyReport | Described | SystemComparison) -> str:
     """Returns all results as CSV, one line per figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")

@@ -21,7 +21,8 @@ from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, JudgeRater, Panel, frameworks_of, off_scale
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 from empathy_eval.raters.agreement.table import RaterFacts
-from empathy_eval.raters.judges.annotations import AGAIN, AnnotationFolder, ratings_of, read_annotations, sampled
+from empathy_eval.raters.judges.annotations import AnnotationFolder, ratings_of, read_annotations, sampled
+from empathy_eval.raters.judges.cases import AGAIN
 from empathy_eval.raters.judges.tag_audit import audit_of
 from empathy_eval.raters.review.record import TABLE_ROW, rating_rows, read_record
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
 from empathy_eval.base.hashing import canonical_json, digest
@@ -141,28 +141,47 @@ class Annotating:
         return {**json.loads(canonical_json(value)), **attacks, **compared}
 
 
-@dataclass(frozen=True)
-class AnnotationJob:
-    """The job of judging cases by a rubric. ``objects`` hold a custom judge; ``noted`` goes into the header and no request."""
+@dataclass(frozen=True, kw_only=True)
+class ModelJob:
+    """A job that asks the models of its configuration; ``objects`` hold custom models by role."""
 
-    config: Annotating
+    config: Any
     prompts: Prompts
-    asking: JudgePrompts
-    cases: tuple[Case, ...]
     objects: dict[str, Any] = field(default_factory=dict)
-    noted: dict[str, Any] = field(default_factory=dict)
 
-    def configured(self, config: Any) -> AnnotationJob:
-        """The same cases with another share of what the endpoint may be asked at once."""
+    def configured(self, config: Any) -> Self:
+        """The same items with another share of the rate limits."""
         return replace(self, config=config)
 
-    def resolved(self) -> AnnotationJob:
-        """With the judge, if it is one's own."""
+    def resolved(self) -> Self:
+        """The job with its custom models loaded."""
         return replace(self, objects=custom_models(self.config.models, self.objects))
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
-        """The judge."""
+        """The models by role."""
         return asked_models(self.config.models, self.objects, budget, stopped)
+
+    def carried(self) -> dict[str, str]:
+        """No definitions: the header holds the rubric."""
+        return {}
+
+    def shape(self, item: Any) -> tuple[str, ...]:
+        """One shape for all items."""
+        return ()
+
+    def instead(self) -> dict[str, Completion]:
+        """By kind the answer that a dry run assumes if there is none: none."""
+        return {}
+
+
+@dataclass(frozen=True)
+class AnnotationJob(ModelJob):
+    """The job of judging cases by a rubric. ``noted`` goes into the header and into no request."""
+
+    config: Annotating = field(kw_only=True)
+    asking: JudgePrompts
+    cases: tuple[Case, ...]
+    noted: dict[str, Any] = field(default_factory=dict)
 
     def items(self) -> Iterator[Case]:
         """The cases, in the order of the sample."""
@@ -183,10 +202,6 @@ class AnnotationJob:
     def summary(self, total: int, budget: Budget | None) -> Summary:
         """Counts of cases and of what was said of them."""
         return AnnotationSummary(total, budget)
-
-    def carried(self) -> dict[str, str]:
-        """Nothing: the rubric stands in the header."""
-        return {}
 
     def shape(self, item: Case) -> tuple[str, ...]:
         """The variants of a case, equal texts as one of them: what says how many requests there are."""
@@ -286,7 +301,8 @@ def annotations_of(
         raise input_error(folder, "holds nothing to judge", fix)
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
     config = Annotating(judge, rubric, design, judged.named, model_of(judge), *tries)
-    return AnnotationJob(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, judged.noted)
+    objects = {JUDGE: given} if given is not None else {}
+    return AnnotationJob(asking, tuple(cases), judged.noted, config=config, prompts=load_prompts(), objects=objects)
 
 
 def _material(folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:

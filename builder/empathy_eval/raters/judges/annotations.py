@@ -13,9 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from empathy_eval.base.errors import Problem, input_error, refuse
-from empathy_eval.base.hashing import digest_file
-from empathy_eval.base.parsing import ParseError, json_value
-from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
 from empathy_eval.completions.requests import Failure
 from empathy_eval.design.canary import CANARY, canary_warnings, numbered_lines
@@ -26,6 +24,7 @@ from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
 from empathy_eval.evaluation.external.judges import ANNOTATIONS, COLUMNS, FLOW, ReleaseAnnotations
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES, folder_canary_warnings
 from empathy_eval.metrics.protocol import reply_of
+from empathy_eval.raters.judges.cases import AGAIN, finished_lines
 
 
 @dataclass(frozen=True)
@@ -120,7 +119,6 @@ class Annotated:
 
 # Name of the subfolder with annotations of attacked texts, and of the key in its configuration.
 ATTACKS = "attacks"
-AGAIN = "run the same command again: it replays from the ledger"
 
 
 @dataclass(frozen=True)
@@ -199,26 +197,13 @@ def read_annotations(folder: Path, *, attacked: bool = False) -> AnnotationFolde
 def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
     """Cases of a file, each once, with ratings on the scales of the rubric."""
     seen = set[tuple[str, int | None]]()
-    try:
-        if digest_file(path) != digest:
-            raise input_error(path, "was changed after the annotations were made", AGAIN)
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                where = f"{path}: line {number}"
-                value = json_value(line.decode())
-                check(value, "annotated", where)
-                case = Annotated.from_json(value)
-                if (case.dialogue_id, case.turn) in seen:
-                    raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
-                seen.add((case.dialogue_id, case.turn))
-                refuse(Problem(where, what, AGAIN) for what in _rating_problems(case, rubric))
-                yield case
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
-    except UnicodeDecodeError as error:
-        raise input_error(where, "is not UTF-8", AGAIN) from error
-    except ParseError as error:
-        raise input_error(where, str(error), AGAIN) from error
+    for where, value in finished_lines(path, digest, "annotated", "annotations"):
+        case = Annotated.from_json(value)
+        if (case.dialogue_id, case.turn) in seen:
+            raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
+        seen.add((case.dialogue_id, case.turn))
+        refuse(Problem(where, what, AGAIN) for what in _rating_problems(case, rubric))
+        yield case
 
 
 def _rating_problems(case: Annotated, rubric: Rubric) -> Iterator[str]:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.schemas import read_json
+from empathy_eval.base.hashing import digest_bytes, digest_file
+from empathy_eval.base.parsing import ParseError, json_value
+from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.tabular import table_batches
-from empathy_eval.design.canary import canary_entry, release_identity
+from empathy_eval.design.canary import CANARY, canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted_outcomes, read_build
@@ -28,6 +29,7 @@ TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
 Conversation = tuple[tuple[str, str], ...]
 # (id, conversation before, texts by variant) of a turn.
 TurnTexts = tuple[str, Conversation, dict[str, str]]
+AGAIN = "run the same command again: it replays from the ledger"
 
 
 class SourceTurn(NamedTuple):
@@ -293,3 +295,26 @@ def dialogues_of(source: Source | Path, number: int | None, variants: Iterable[s
         wholes[name][variant] = turns
     ordered = {name: {variant: some[variant] for variant in TEXTS if variant in some} for name, some in wholes.items()}
     return [Case(name, None, None, some.pop(REFERENCE, ()), conversations=some) for name, some in ordered.items()]
+
+
+def finished_lines(path: Path, digest: str | None, form: str, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields (place, value) of each line of a finished file, but for that of the canary; values are valid under the schema ``form``.
+
+    Raises:
+        InputError: if the file is not that of the digest, cannot be read, or has a line that is not valid.
+    """
+    where = str(path)
+    try:
+        if digest_file(path) != digest:
+            raise input_error(path, f"was changed after the {what} were made", AGAIN)
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                where = f"{path}: line {number}"
+                value = json_value(line.decode())
+                if not (isinstance(value, dict) and value.keys() == {CANARY}):
+                    check(value, form, where)
+                    yield where, value
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
+    except (UnicodeDecodeError, ParseError) as error:
+        raise input_error(where, str(error) if isinstance(error, ParseError) else "is not UTF-8", AGAIN) from error

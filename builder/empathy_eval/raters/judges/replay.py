@@ -91,14 +91,11 @@ class Replay:
 
 
 class PreviewedJob(Job, Protocol):
-    """A job whose requests can be previewed before they are sent. Items of equal ``shape`` take equally many requests."""
+    """A job with a preview: items of equal ``shape`` take equally many requests, ``written`` is the assumed size of an answer."""
 
     def shape(self, item: Any) -> tuple[str, ...]: ...  # noqa: D102
-    def written(self, kind: str) -> float:
-        """Assumed tokens of an answer of that kind, while none is known."""
-
-    def instead(self) -> dict[str, Completion]:
-        """By kind the answer that a dry run assumes where there is none."""
+    def written(self, kind: str) -> float: ...  # noqa: D102
+    def instead(self) -> dict[str, Completion]: ...  # noqa: D102
 
 
 def dry_run(job: PreviewedJob, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
@@ -130,7 +127,7 @@ def _job(entry: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annot
     design = AnnotationPlan(entry["turns"], tuple(entry["variants"]), entry["samples"])
     tries = entry["tries"]
     config = Annotating(entry["judge"], rubric, design, entry["release"], model_of(entry["judge"]), tries["samples"], tries["repairs"])
-    job = AnnotationJob(config, load_prompts(), judge_prompts(rubric, catalogue), ())
+    job = AnnotationJob(judge_prompts(rubric, catalogue), (), config=config, prompts=load_prompts())
     here = job.header()
     for name in ("templates", "schemas"):
         if others := sorted(key for key in here[name].keys() | entry[name].keys() if here[name].get(key) != entry[name].get(key)):

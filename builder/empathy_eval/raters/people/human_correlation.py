@@ -43,7 +43,7 @@ from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.correlations import AgainstPeople, correlate_with_people, refuse_unknown_items
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fit_ensembles, pair_accuracies, parse_ensembles
 from empathy_eval.raters.review.sheets import text_hash
-from empathy_eval.raters.systems.figures import field_of, given_of_judge, of_judge
+from empathy_eval.raters.systems.figures import join_folders, judge_columns
 from empathy_eval.raters.systems.judging import judged as judged_replies
 from empathy_eval.raters.systems.replies import Replied, read_replied
 
@@ -179,7 +179,7 @@ def score_texts(
     if items:
         check_items(items)
     replied = read_replied(path) if path.is_dir() else None
-    texts = field_of([replied]).texts if replied else read_texts(path)
+    texts = join_folders([replied]).texts if replied else read_texts(path)
     selection = find(names, {}, language=texts.language) if names else MetricSelection((), (), texts.language)
     known = texts.items
     table = None
@@ -207,7 +207,7 @@ def score_texts(
 def _judge_scores(annotations: Sequence[Path], replied: Replied | None) -> list[PrecomputedScores]:
     """Scores of replies by the judges of some annotations of them."""
     folders = judged_replies(annotations, [replied]) if replied else []
-    return [given_of_judge(column) for folder in folders for column in of_judge(folder)]
+    return [column.precomputed for folder in folders for column in judge_columns(folder)]
 
 
 def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelection:

@@ -1,11 +1,10 @@
-"""Replies that need no model: texts of the release, an echo, one sympathy for all, and the nearest helper turn by BM25."""
+"""Replies without a model: texts of the release, an echo, one fixed reply, and the nearest helper turn by BM25."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,71 +15,70 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, words
-from empathy_eval.design.contrasts import PAIR_VARIANTS
+from empathy_eval.design.contrasts import PAIR_VARIANTS, REFERENCE
+from empathy_eval.design.dataset import SPLITS, column
 from empathy_eval.design.language import Language, Rules, load_language
-from empathy_eval.raters.systems.contexts import Drawn, all_turns, controls_of
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.raters.systems.contexts import SampledContexts, rows_of_seekers
 
-REFERENCE, NEAR_EMPATHETIC = "reference", "near_empathetic"
-ECHO, CANNED, BM25 = "echo", "canned", "bm25"
+NEAR_EMPATHETIC, ECHO, CANNED, BM25 = "near_empathetic", "echo", "canned", "bm25"
 BASELINES = (REFERENCE, "empathetic", NEAR_EMPATHETIC, "apathetic", ECHO, CANNED, BM25)
 REPLIES, REFUSALS = "replies", "refusals"
 
 
-@dataclass(frozen=True)
-class ReplyTexts:
-    """The file ``replies.yaml`` of a language: the sympathy for all, and the patterns of refusals beside the other rules."""
-
-    canned: str | None
-    language: Language
-
-
-def reply_texts(code: str, folder: Path | None = None) -> ReplyTexts:
-    """The rules of a language with the patterns of refusals among them; what a language has no file for is not there.
+def load_reply_rules(code: str, folder: Path | None = None) -> tuple[Language, str | None]:
+    """The rules of a language, with the patterns of refusals of its ``replies.yaml``, and the fixed reply in it; None without that file.
 
     Raises:
-        InputError: if the folder is none, or a file in it is not valid.
+        InputError: if the folder does not exist, or a file in it is not valid.
     """
-    language = load_language(code, folder)
-    packaged = data_folder("rules")
+    language, packaged = load_language(code, folder), data_folder("rules")
     path = (folder or (packaged if code == ENGLISH else packaged / code)) / f"{REPLIES}.yaml"
     if not path.is_file():
-        return ReplyTexts(None, language)
-    said: dict[str, Any] = read_yaml(path, "reply_texts")
-    refusals = Rules(digest(said[REFUSALS]), str(path), said[REFUSALS])
-    return ReplyTexts(said["canned"], Language(code, {**language.rules, REFUSALS: refusals}))
+        return language, None
+    rules: dict[str, Any] = read_yaml(path, "reply_texts")
+    refusals = Rules(digest(rules[REFUSALS]), str(path), rules[REFUSALS])
+    return Language(code, {**language.rules, REFUSALS: refusals}), rules["canned"]
 
 
-def baseline_texts(release_dir: Path, found: Drawn, texts: ReplyTexts) -> dict[str, dict[str, str]]:
-    """By baseline and pair what it replies to the contexts that were drawn; a control that a pair has not is not there.
+def baseline_texts(release_dir: Path, sampled: SampledContexts, language: str, canned: str | None) -> dict[str, dict[str, str]]:
+    """By baseline and pair its reply to the contexts; a pair without a control has none.
 
     Raises:
-        InputError: if the language has no sympathy for all.
+        InputError: if the language has no fixed reply.
     """
-    if texts.canned is None:
-        what = f'there is no {REPLIES}.yaml in the language "{texts.language.code}", which holds a sympathy for all contexts'
+    if canned is None:
+        what = f'there is no {REPLIES}.yaml in the language "{language}", which holds a sympathy for all contexts'
         raise input_error("--baselines", what, "write one, have a speaker review it, and name its folder with --rules DIR")
-    near = controls_of(release_dir, NEAR_EMPATHETIC)
-    made = {
-        REFERENCE: {one.pair_id: one.reference for one in found.contexts},
-        **{name: {one.pair_id: found.corpus.variants[name][row] for row, one in found.by_row} for name in PAIR_VARIANTS},
-        NEAR_EMPATHETIC: {one.pair_id: near[one.pair_id] for one in found.contexts if one.pair_id in near},
-        ECHO: {one.pair_id: one.last for one in found.contexts},
-        CANNED: {one.pair_id: texts.canned for one in found.contexts},
-        BM25: dict(_nearest(release_dir, found, texts.language.code)),
+    near = dict(zip(column(release_dir, "controls", "pair_id"), column(release_dir, "controls", NEAR_EMPATHETIC), strict=True))
+    variants = {REFERENCE: sampled.corpus.references, **{name: sampled.corpus.variants[name] for name in PAIR_VARIANTS}}
+    rows = dict(zip([context.pair_id for context in sampled.contexts], sampled.rows, strict=True))
+    return {
+        **{name: {pair: texts[row] for pair, row in rows.items()} for name, texts in variants.items()},
+        NEAR_EMPATHETIC: {pair: near[pair] for pair in rows if pair in near},
+        ECHO: {context.pair_id: context.last for context in sampled.contexts},
+        CANNED: dict.fromkeys(rows, canned),
+        BM25: dict(_nearest(release_dir, sampled, language)),
     }
-    return {name: made[name] for name in BASELINES}
 
 
-def _nearest(release_dir: Path, found: Drawn, language: str) -> Iterator[tuple[str, str]]:
-    """By pair the helper turn of another split whose seeker says what is nearest to the last message."""
-    turns = list(all_turns(release_dir))
+def read_turns(release_dir: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yields (split, dialogue, the seeker's message before, the reply) of every helper turn of a release."""
+    for split in SPLITS:
+        corpus = read_corpus(release_dir, "pairs", (), contexts=True, splits=[split])
+        for row in rows_of_seekers(corpus):
+            yield split, corpus.dialogues[row], corpus.contexts[row][-1]["text"], corpus.references[row]
+
+
+def _nearest(release_dir: Path, sampled: SampledContexts, language: str) -> Iterator[tuple[str, str]]:
+    """By pair the helper turn of another split that answered the message nearest to its last one."""
+    turns = list(read_turns(release_dir))
     search = Search([words(message, language) for _, _, message, _ in turns])
     split, dialogue = (np.array([turn[place] for turn in turns]) for place in (0, 1))
-    for one in found.contexts:
-        allowed = (split != one.split) & (dialogue != one.dialogue_id)
-        place = search.best(words(one.last, language), allowed)
-        if place is not None:
-            yield one.pair_id, turns[place][3]
+    for context in sampled.contexts:
+        allowed = (split != context.split) & (dialogue != context.dialogue_id)
+        if (place := search.best(words(context.last, language), allowed)) is not None:
+            yield context.pair_id, turns[place][3]
 
 
 class Search:
@@ -93,25 +91,24 @@ class Search:
     """
 
     def __init__(self, documents: Sequence[Sequence[str]], k1: float = 1.2, b: float = 0.75) -> None:
-        self._size = len(documents)
-        lengths = np.array([len(one) for one in documents], dtype=np.float64)
+        lengths = np.array([len(document) for document in documents], dtype=np.float64)
+        self._size, self._k1 = len(documents), k1
         self._norm = k1 * (1 - b + b * lengths / max(lengths.mean() if len(lengths) else 1.0, 1e-12))
-        self._k1, postings = k1, defaultdict[str, tuple[list[int], list[int]]](lambda: ([], []))
-        for place, one in enumerate(documents):
-            for word, count in Counter(one).items():
-                postings[word][0].append(place)
-                postings[word][1].append(count)
-        self._postings = {word: (np.array(places), np.array(counts, dtype=np.float64)) for word, (places, counts) in postings.items()}
+        postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for place, document in enumerate(documents):
+            for word, count in Counter(document).items():
+                postings[word].append((place, count))
+        self._postings = {word: np.array(pairs).T for word, pairs in postings.items()}
 
     def scores(self, query: Sequence[str]) -> Any:
         """The score of each document, shape (documents,)."""
-        found = np.zeros(self._size)
+        scores = np.zeros(self._size)
         for word, times in Counter(query).items():
             if word in self._postings:
                 places, tf = self._postings[word]
                 idf = math.log(1 + (self._size - len(places) + 0.5) / (len(places) + 0.5))
-                found[places] += times * idf * tf * (self._k1 + 1) / (tf + self._norm[places])
-        return found
+                scores[places] += times * idf * tf * (self._k1 + 1) / (tf + self._norm[places])
+        return scores
 
     def best(self, query: Sequence[str], allowed: Any) -> int | None:
         """The first of the allowed documents with the highest score; None if none is allowed."""

@@ -1,7 +1,8 @@
-"""Judging replies: systems as the texts of cases, a tournament of every two of them, and what was judged, found again."""
+"""Judging of replies: the cases of systems, a tournament of every two of them, and finished annotations of replies."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -16,14 +17,14 @@ from empathy_eval.raters.judges.cases import REPLIES_TO, Case, Material
 from empathy_eval.raters.systems.replies import Replied
 
 # Two systems, the first by name first.
-Two = tuple[str, str]
+SystemPair = tuple[str, str]
 
 
-def named(replied: Replied) -> dict[str, str]:
-    """What annotations say of replies. It stays the same where systems or contexts are added."""
-    made = replied.configuration
-    release = {name: made["release"][name] for name in ("name", "version")}
-    return {**release, REPLIES_TO: made["release"]["seal"], "split": made["split"], "seed": str(made["seed"])}
+def identify(replied: Replied) -> dict[str, str]:
+    """What annotations name of replies. It stays the same where systems or contexts are added."""
+    config, release = replied.configuration, replied.configuration["release"]
+    source = {"name": release["name"], "version": release["version"], REPLIES_TO: release["seal"]}
+    return {**source, "split": config["split"], "seed": str(config["seed"])}
 
 
 def replies_as_material(replied: Replied, folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
@@ -34,35 +35,38 @@ def replies_as_material(replied: Replied, folder: Path, rubric: Rubric, design: 
     """
     if rubric.unit == "dialogue":
         raise input_error(folder, f'holds replies, but "{rubric.name}" rates whole dialogues', "use a rubric for replies")
-    shown = {one.pair_id for one in rubric.examples}
-    contexts = [one for one in replied.contexts if one.pair_id not in shown][: design.turns]
+    examples, prefers = {example.pair_id for example in rubric.examples}, rubric.kind == "preference"
+    contexts = [context for context in replied.contexts if context.pair_id not in examples][: design.turns]
     texts = {name: replied.texts[name] for name in design.variants}
-    names = [one.pair_id for one in contexts]
-    games = tournament(names, texts, design.comparisons, replied.configuration["seed"]) if rubric.kind == "preference" else {}
-    cases = tuple(
+    pairs, seed = [context.pair_id for context in contexts], replied.configuration["seed"]
+    games = tournament(pairs, texts, design.comparisons, seed) if prefers else {}
+    cases = [
         Case(
-            one.dialogue_id, one.turn, one.pair_id, one.turns,
-            {name: some[one.pair_id] for name, some in texts.items() if one.pair_id in some}, compared=games.get(one.pair_id, ()),
+            context.dialogue_id, context.turn, context.pair_id, context.turns,
+            {name: some[context.pair_id] for name, some in texts.items() if context.pair_id in some},
+            compared=games.get(context.pair_id, ()),
         )
-        for one in contexts
-    )  # fmt: skip
+        for context in contexts
+    ]  # fmt: skip
+    judged = tuple(case for case in cases if (case.compared if prefers else case.texts))
+    hashes = {name: digest({case.pair_id: case.texts[name] for case in judged if name in case.texts}) for name in texts}
     canary = {CANARY: replied.header[CANARY]} if CANARY in replied.header else {}
-    kept = tuple(one for one in cases if (one.compared if rubric.kind == "preference" else one.texts))
-    texts_of = {name: digest({one.pair_id: one.texts[name] for one in kept if name in one.texts}) for name in texts}
-    return Material(named(replied), kept, {**canary, "texts": texts_of})
+    return Material(identify(replied), judged, {**canary, "texts": hashes})
 
 
-def tournament(contexts: Sequence[str], texts: Mapping[str, Mapping[str, str]], most: int | None, seed: int) -> dict[str, tuple[Two, ...]]:
+def tournament(
+    pairs: Sequence[str], texts: Mapping[str, Mapping[str, str]], most: int | None, seed: int
+) -> dict[str, tuple[SystemPair, ...]]:
     """By context which systems are compared: every two over ``most`` contexts (None: all) that both reply to.
 
     For each two the contexts have an order of their own, by a SHA-256: more comparisons, contexts or systems only append to it.
     """
-    found = dict[str, list[Two]]()
-    for one, other in combinations(sorted(texts), 2):
-        both = [name for name in contexts if name in texts[one] and name in texts[other]]
-        for name in sorted(both, key=lambda name: digest_bytes(f"{seed}:{one}:{other}:{name}".encode()))[:most]:
-            found.setdefault(name, []).append((one, other))
-    return {name: tuple(sorted(some)) for name, some in found.items()}
+    games = defaultdict[str, list[SystemPair]](list)
+    for first, second in combinations(sorted(texts), 2):
+        both = [pair for pair in pairs if pair in texts[first] and pair in texts[second]]
+        for pair in sorted(both, key=lambda pair: digest_bytes(f"{seed}:{first}:{second}:{pair}".encode()))[:most]:
+            games[pair].append((first, second))
+    return {pair: tuple(sorted(some)) for pair, some in games.items()}
 
 
 def judged(paths: Iterable[Path], replied: Sequence[Replied]) -> list[AnnotationFolder]:
@@ -73,20 +77,15 @@ def judged(paths: Iterable[Path], replied: Sequence[Replied]) -> list[Annotation
     """
     folders, problems = [read_annotations(path) for path in paths], list[Problem]()
     for folder in folders:
-        of = folder.header["configuration"]["release"]
-        mine = [one for one in replied if named(one) == of]
+        mine = [replies for replies in replied if identify(replies) == folder.header["configuration"]["release"]]
         if not mine:
             problems.append(Problem(str(folder.path), "holds annotations of something else than these replies", "annotate these replies"))
-            continue
         pairs = {case.pair_id for case in folder.cases}
-        for name, known in folder.header.get("texts", {}).items():
-            now = [
-                digest({pair: text for pair, text in sorted(one.texts[name].items()) if pair in pairs}) for one in mine if name in one.texts
-            ]
-            if known not in now:
-                what = (
-                    f'judged other replies of "{name}" than there are now' if now else f'judged "{name}", which is not one of the systems'
-                )
-                problems.append(Problem(str(folder.path), what, "annotate the replies again: what is the same is not asked for again"))
+        for name, known in folder.header.get("texts", {}).items() if mine else ():
+            texts = [{pair: text for pair, text in some.texts[name].items() if pair in pairs} for some in mine if name in some.texts]
+            if known not in map(digest, texts):
+                what = f'other replies of "{name}" than there are now' if texts else f'"{name}", which is not one of the systems'
+                fix = "annotate the replies again: what is the same is not asked for again"
+                problems.append(Problem(str(folder.path), f"judged {what}", fix))
     refuse(problems)
     return folders

@@ -1,17 +1,15 @@
-"""Replies of systems: a row each, what checks say of it, and the finished folder, which is read whole or not at all."""
+"""Replies of systems: their rows, the checks of a reply, and the finished folder, which is read whole or not at all."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.hashing import digest_file
-from empathy_eval.base.parsing import ParseError, json_value
-from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.schemas import read_json
 from empathy_eval.base.text import words
 from empathy_eval.completions.requests import Failure
 from empathy_eval.design.bundled_definitions import DESIGN
@@ -20,16 +18,16 @@ from empathy_eval.design.language import Language
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.generation.checks.built_in import harmless, in_crisis, points_to_help
 from empathy_eval.generation.patterns import load_patterns
+from empathy_eval.raters.judges.cases import AGAIN, finished_lines
 from empathy_eval.raters.systems.baselines import REFUSALS
-from empathy_eval.raters.systems.contexts import Context, contexts_in
+from empathy_eval.raters.systems.contexts import Context
 
 CONTEXTS = "contexts.jsonl"
-AGAIN = "run the same empathy-eval respond again: it replays from the ledger"
 
 
 @dataclass(frozen=True)
-class Checked:
-    """What the checks of helper turns say of a reply: it is reported, and nothing is refused for it. None is what was not looked at."""
+class CheckedReply:
+    """The results of the checks of helper turns on a reply, None for what was not checked. They are reported, and refuse nothing."""
 
     words: int
     toxicity: float | None
@@ -41,18 +39,18 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Checks:
+class ReplyChecks:
     """The checks of a release: the rules of its language, its limit of toxicity, and its canary."""
 
     language: Language
     toxic_above: float | None
     canary: str | None
 
-    def of(self, last: str, text: str, toxicity: float | None) -> Checked:
-        """What they say of a reply to the seeker's last message; English rules find nothing where a language has none."""
+    def check(self, last: str, text: str, toxicity: float | None) -> CheckedReply:
+        """The results for a reply to the seeker's last message; a check whose rules the language lacks finds nothing."""
         rules, known = self.language.rules, self.language
         needed = {"crisis", "pointers"} <= rules.keys() and in_crisis(last, known)
-        return Checked(
+        return CheckedReply(
             len(words(text, known.code)),
             toxicity,
             None if toxicity is None or self.toxic_above is None else toxicity > self.toxic_above,
@@ -65,7 +63,7 @@ class Checks:
 
 @dataclass(frozen=True)
 class SystemReply:
-    """What became of a context and a system. ``failures`` hold the reasons for refused answers; a missing one has no answer yet."""
+    """The result of a system for a context. ``failures`` hold the reasons for refused answers; ``missing`` is the status without one."""
 
     pair_id: str
     dialogue_id: str
@@ -74,7 +72,7 @@ class SystemReply:
     status: str
     reasons: tuple[str, ...] = ()
     text: str | None = None
-    checks: Checked | None = None
+    checks: CheckedReply | None = None
     request_key: str | None = None
     failures: tuple[Failure, ...] = ()
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -85,16 +83,15 @@ class SystemReply:
 
     @classmethod
     def from_json(cls, value: dict[str, Any]) -> SystemReply:
-        """From what :meth:`to_json` gave; the value must be valid under ``reply.schema.json``."""
-        failures = tuple(Failure(**{**one, "reasons": tuple(one["reasons"])}) for one in value["failures"])
-        found = value["checks"]
-        checks = found and Checked(**{**found, "harmful": tuple(found["harmful"])})
+        """From the result of :meth:`to_json`; the value must be valid under ``reply.schema.json``."""
+        failures = tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"])
+        checks = value["checks"] and CheckedReply(**{**value["checks"], "harmful": tuple(value["checks"]["harmful"])})
         return cls(**{**value, "reasons": tuple(value["reasons"]), "failures": failures, "checks": checks})
 
 
 @dataclass(frozen=True)
 class Replied:
-    """Finished replies: the manifest, the contexts in the order of the sample, and the rows."""
+    """A finished folder of replies: the manifest, the contexts in the order of the sample, and the rows."""
 
     folder: Path
     header: Mapping[str, Any]
@@ -103,9 +100,8 @@ class Replied:
 
     @property
     def configuration(self) -> Mapping[str, Any]:
-        """What they were made by."""
-        found: Mapping[str, Any] = self.header["configuration"]
-        return found
+        """The configuration that the replies were made with."""
+        return dict(self.header["configuration"])
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -115,57 +111,43 @@ class Replied:
     @cached_property
     def texts(self) -> dict[str, dict[str, str]]:
         """The replies by system and pair."""
-        found: dict[str, dict[str, str]] = {name: {} for name in self.systems}
+        texts: dict[str, dict[str, str]] = {name: {} for name in self.systems}
         for row in self.rows:
             if row.text is not None:
-                found[row.system][row.pair_id] = row.text
-        return found
+                texts[row.system][row.pair_id] = row.text
+        return texts
 
 
 def is_replies(folder: Path) -> bool:
     """Whether a folder holds finished replies."""
-    if not (folder / BUILD).is_file():
-        return False
-    header = read_json(folder / BUILD, None, AGAIN)
-    return "systems" in header.get("configuration", {})
+    return (folder / BUILD).is_file() and "systems" in read_json(folder / BUILD, None, AGAIN).get("configuration", {})
 
 
 def read_replied(folder: Path) -> Replied:
-    """Replies that were finished, after they were found unchanged.
+    """Finished replies, after checking that they are unchanged.
 
     Raises:
-        InputError: if there are none, they are not valid, or not the ones the manifest was written for.
+        InputError: if there are none, they are not valid, or not those of the manifest.
     """
-    path = folder / BUILD
     if not is_replies(folder):
         raise input_error(folder, "holds no finished replies", f"run empathy-eval respond … --out {folder} to its end")
-    header = read_json(path, "replies", AGAIN)
-    where = folder / DESIGN / CONTEXTS
-    for file, digest in ((where, header["design"].get(CONTEXTS)), (folder / OUTCOMES, header["outcomes"])):
-        if not file.is_file() or digest_file(file) != digest:
-            raise input_error(file, "is missing, or was changed after the replies were made", AGAIN)
-    contexts = contexts_in(where.read_text(encoding="utf-8"), where)
-    rows = tuple(_rows(folder / OUTCOMES))
-    known, systems = {one.pair_id for one in contexts}, {*header["configuration"]["systems"], *header["configuration"]["baselines"]}
-    for row in rows:
-        if row.pair_id not in known or row.system not in systems:
-            what = f'"{row.pair_id}" is not a context' if row.pair_id not in known else f'"{row.system}" is not a system'
-            raise input_error(folder / OUTCOMES, f"{what} of these replies", AGAIN)
-    return Replied(folder, header, contexts, rows)
+    header = read_json(folder / BUILD, "replies", AGAIN)
+    path = folder / DESIGN / CONTEXTS
+    lines = finished_lines(path, header["design"].get(CONTEXTS), "reply_context", "replies")
+    contexts = {value["pair_id"]: Context.from_json(value) for _, value in lines}
+    replied = Replied(folder, header, tuple(contexts.values()), ())
+    return replace(replied, rows=tuple(_rows(folder / OUTCOMES, header["outcomes"], contexts.keys(), replied.systems)))
 
 
-def _rows(path: Path) -> Iterator[SystemReply]:
+def _rows(path: Path, digest: str, pairs: Any, systems: tuple[str, ...]) -> Iterator[SystemReply]:
+    """The rows of a file, each of a known context and system, and once."""
     seen = set[tuple[str, str]]()
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            where = f"{path}: line {number}"
-            try:
-                value = json_value(line.decode())
-            except (ParseError, UnicodeDecodeError) as error:
-                raise input_error(where, f"cannot be read: {error}", AGAIN) from error
-            check(value, "reply", where)
-            row = SystemReply.from_json(value)
-            if (row.pair_id, row.system) in seen:
-                raise input_error(where, f'"{row.system}" replies to "{row.pair_id}" twice', AGAIN)
-            seen.add((row.pair_id, row.system))
-            yield row
+    for where, value in finished_lines(path, digest, "reply", "replies"):
+        row = SystemReply.from_json(value)
+        if row.pair_id not in pairs or row.system not in systems:
+            what = f'"{row.pair_id}" is not a context' if row.pair_id not in pairs else f'"{row.system}" is not a system'
+            raise input_error(where, f"{what} of these replies", AGAIN)
+        if (row.pair_id, row.system) in seen:
+            raise input_error(where, f'"{row.system}" replies to "{row.pair_id}" twice', AGAIN)
+        seen.add((row.pair_id, row.system))
+        yield row

@@ -1,14 +1,14 @@
-"""Systems that are asked for replies: their file, and what a folder of replies is configured by."""
+"""Systems that reply, by name: their file, and the configuration of a folder of replies."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.errors import Problem, refuse
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, with_pinned_defaults
 from empathy_eval.completions.models.custom import TextModel
@@ -18,16 +18,16 @@ from empathy_eval.design.endpoints import ModelConfig, model_faults, model_of, p
 from empathy_eval.design.prompts import Message
 from empathy_eval.raters.judges.cases import describe_source
 from empathy_eval.raters.systems.baselines import BASELINES
-from empathy_eval.raters.systems.contexts import Sample
+from empathy_eval.raters.systems.contexts import ContextSample
 
 # Samples of a reply. A system is not shown its bad answer: a repair would change what is compared.
 SAMPLES, REPAIRS = 2, 0
-TAKEN = {*BASELINES, *CELLS}
+RESERVED = {*BASELINES, *CELLS}
 
 
 @dataclass(frozen=True)
 class System:
-    """A system: its name in tables, the message that stands before the conversation, and its model as it was written."""
+    """A system: its name in tables, the message before the conversation, and its model as it was written."""
 
     name: str
     system_prompt: str
@@ -35,86 +35,81 @@ class System:
 
     @property
     def role(self) -> str:
-        """What its model is for."""
+        """The role of its model."""
         return f"system: {self.name}"
 
     @property
     def published(self) -> dict[str, Any]:
-        """What is shown of it: without delivery."""
-        said: dict[str, Any] = json.loads(canonical_json({"system_prompt": self.system_prompt, "model": published_model(self.model)}))
-        return said
+        """The system as shown: without delivery."""
+        value = canonical_json({"system_prompt": self.system_prompt, "model": published_model(self.model)})
+        return dict(json.loads(value))
 
 
-class Spoken(TextModel):
-    """A function of messages (each with ``role`` and ``content``) that gives a text, as a model; its name is part of the requests' keys."""
+class FunctionModel(TextModel):
+    """A function from messages (each with ``role`` and ``content``) to a text, as a model; its name is part of the keys of requests."""
 
     def __init__(self, name: str, function: Any) -> None:
         self.name, self._function = name, function
 
     def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
-        """The text that the function gives."""
-        text: str = self._function(messages)
-        return text
+        """The text that the function returns."""
+        return self._function(messages)  # type: ignore[no-any-return]
 
 
 def load_systems(source: str | Path | Mapping[str, Any]) -> tuple[tuple[System, ...], dict[str, Any]]:
-    """The systems of a YAML file, or of a mapping by name, and by their role the objects in it.
+    """The systems of a YAML file or of a mapping by name, and the models passed in the mapping by role.
 
-    A value of a mapping is what a file says of a system without its name, a model, or a function of messages.
+    A value of a mapping is the entry of a file without its name, a model, or a function of messages.
 
     Raises:
-        InputError: for a file that is missing or not valid, names that come twice or are those of baselines, and models that do not go
+        InputError: for a file that is missing or not valid, names that occur twice or are those of baselines, and models that do not go
             together; all at once.
     """
-    objects = dict[str, Any]()
+    objects, where = dict[str, Any](), "systems" if isinstance(source, Mapping) else str(source)
     if isinstance(source, Mapping):
         rows = []
-        for name, one in source.items():
-            if not isinstance(one, Mapping):
-                model = Spoken(name, one) if callable(one) and not hasattr(one, "complete") else one
+        for name, entry in source.items():
+            if not isinstance(entry, Mapping):
+                model = FunctionModel(name, entry) if callable(entry) and not hasattr(entry, "complete") else entry
                 objects[f"system: {name}"] = model
-                named = {part: str(getattr(model, where, None)) for part, where in (("model", "name"), ("endpoint", "endpoint"))}
-                one = {"model": {"kind": "given", **named}}
-            rows.append({"name": name, **one})
-        value, where = {"systems": rows}, "systems"
+                named = {key: str(getattr(model, attribute, None)) for key, attribute in (("model", "name"), ("endpoint", "endpoint"))}
+                entry = {"model": {"kind": "given", **named}}
+            rows.append({"name": name, **entry})
+        value = {"systems": rows}
         check(value, "systems", where)
     else:
-        value, where = read_yaml(Path(source), "systems"), str(source)
-    found = [
-        System(one["name"], one.get("system_prompt", "").strip(), with_pinned_defaults(dict(one["model"]), "judge"))
-        for one in value["systems"]
-    ]
-    refuse([*_odd_names(found, where), *_odd_models(found, where)])
-    return tuple(found), objects
+        value = read_yaml(Path(source), "systems")
+    systems = tuple(
+        System(row["name"], row.get("system_prompt", "").strip(), with_pinned_defaults(dict(row["model"]), "judge"))
+        for row in value["systems"]
+    )
+    refuse(_system_problems(systems, where))
+    return systems, objects
 
 
-def _odd_names(systems: Sequence[System], where: str) -> Iterator[Problem]:
-    names = [one.name for one in systems]
+def _system_problems(systems: Sequence[System], where: str) -> Iterator[Problem]:
+    names = [system.name for system in systems]
     for name in dict.fromkeys(names):
         if (times := names.count(name)) > 1:
             yield Problem(where, f'the system "{name}" is there {times} times', "give each system a name of its own")
-        if name.lower().replace(" ", "_") in TAKEN:
+        if name.lower().replace(" ", "_") in RESERVED:
             yield Problem(where, f'"{name}" is the name of a baseline', "give the system another name")
-
-
-def _odd_models(systems: Sequence[System], where: str) -> Iterator[Problem]:
-    for one in systems:
-        if one.model["kind"] == "seed-bank":
-            yield Problem(
-                f"{where}: {one.name}", '"seed-bank" holds dialogues and cannot reply', "name an endpoint's model, or one of your own"
-            )
-    yield from model_faults({one.name: model_of(one.model) for one in systems}, where)
+    for system in systems:
+        if system.model["kind"] == "seed-bank":
+            fix = "name an endpoint's model, or one of your own"
+            yield Problem(f"{where}: {system.name}", '"seed-bank" holds dialogues and cannot reply', fix)
+    yield from model_faults({system.name: model_of(system.model) for system in systems}, where)
 
 
 @dataclass(frozen=True)
-class Responding:
-    """What replies are configured by: the systems, the baselines, the release, the sample of its contexts, the scorer of toxicity."""
+class ReplyConfig:
+    """The configuration of replies: the systems with their models by role, the baselines, the release and the sample of its contexts."""
 
     models: Mapping[str, ModelConfig]
     systems: tuple[System, ...]
     baselines: tuple[str, ...]
     release: Mapping[str, str]
-    sample: Sample
+    sample: ContextSample
     toxicity: ToxicityConfig | None
     samples: int = SAMPLES
     repairs: int = REPAIRS
@@ -126,54 +121,35 @@ class Responding:
 
     @property
     def published(self) -> dict[str, Any]:
-        """As it is shown: without delivery."""
-        said = asdict(self.toxicity) if self.toxicity else None
+        """The configuration as shown: without delivery."""
+        toxicity = self.toxicity and {"scorer": self.toxicity.scorer, "at_most": self.toxicity.at_most}
         return {
             "release": dict(self.release), "split": self.sample.split, "seed": self.sample.seed, "contexts": self.sample.contexts,
-            "systems": {one.name: one.published for one in self.systems}, "baselines": list(self.baselines),
-            "toxicity": said and {name: said[name] for name in ("scorer", "at_most")},
-            "samples": self.samples, "repairs": self.repairs,
+            "systems": {system.name: system.published for system in self.systems}, "baselines": list(self.baselines),
+            "toxicity": toxicity, "samples": self.samples, "repairs": self.repairs,
         }  # fmt: skip
 
     @property
     def identity(self) -> str:
-        """The hash of all that can change what is asked for."""
+        """Hash of everything that can change a request."""
         return digest(self.published)
 
     def mismatch(self, published: dict[str, Any]) -> str | None:
-        """What a folder of that configuration holds, if it is none of this one's.
+        """Reason why a folder with that configuration does not belong to this one, or None.
 
-        More contexts, other baselines and other systems add to it or leave some out; a system that changed needs a name of its own.
+        The number of contexts, the baselines and the set of systems may differ; a system that changed needs another name.
         """
-        theirs = published if isinstance(published, dict) else {}
+        theirs, mine = published if isinstance(published, dict) else {}, self.published
         if not isinstance(theirs.get("systems"), dict):
             return "holds no replies of systems"
-        mine = self.published
-        found = (
-            []
-            if theirs.get("release") == mine["release"]
-            else [f"to {describe_source(theirs.get('release'))}, not to {describe_source(mine['release'])}"]
-        )
-        found += [f'of the {name} "{theirs.get(name)}", not "{mine[name]}"' for name in ("split", "seed") if theirs.get(name) != mine[name]]
-        changed = [name for name, one in mine["systems"].items() if name in theirs["systems"] and theirs["systems"][name] != one]
-        found += [f'of "{name}" with another {_changed(theirs["systems"][name], mine["systems"][name])}' for name in changed]
-        return f"holds replies {'; '.join(found)}" if found else None
-
-
-def _changed(theirs: Any, mine: Mapping[str, Any]) -> str:
-    names = [name for name in ("system_prompt", "model") if not isinstance(theirs, dict) or theirs.get(name) != mine[name]]
-    return " and ".join(names)
-
-
-def responding(
-    release: Mapping[str, str], systems: Sequence[System], sample: Sample, baselines: Sequence[str], toxicity: ToxicityConfig | None
-) -> Responding:
-    """The configuration of replies.
-
-    Raises:
-        InputError: if there is nobody who replies.
-    """
-    if not systems and not baselines:
-        raise input_error("respond", "there is nobody to reply", "name --systems FILE, or add --baselines")
-    models = {one.role: model_of(one.model) for one in systems}
-    return Responding(models, tuple(systems), tuple(baselines), release, sample, toxicity)
+        changes = list[str]()
+        if theirs.get("release") != mine["release"]:
+            changes.append(f"to {describe_source(theirs.get('release'))}, not to {describe_source(mine['release'])}")
+        changes += [
+            f'of the {name} "{theirs.get(name)}", not "{mine[name]}"' for name in ("split", "seed") if theirs.get(name) != mine[name]
+        ]
+        for name, system in mine["systems"].items():
+            known = theirs["systems"].get(name, system)
+            if changed := [key for key in system if not isinstance(known, dict) or known.get(key) != system[key]]:
+                changes.append(f'of "{name}" with another {" and ".join(changed)}')
+        return f"holds replies {'; '.join(changes)}" if changes else None
