@@ -137,7 +137,7 @@ def test_a_metric_below_the_shortcut_line_is_greyed_with_the_reason(judged: Path
     from empathy_eval.metrics.registry import find
 
     worth = {"VADER": MetricWorth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
-    found = found_in(judged, metrics=lambda language: find(["vader", "length"], {}, language=language), worth=worth)
+    found = found_in(judged, metrics=find(["vader", "length"], {}), worth=worth)
     html = page(found)
     assert "VADER is below the shortcut line on this release" in " ".join(found.limits)
     assert '<th scope="col" class="greyed"><bdi>VADER</bdi>' in html and "below it (words alone; contrast: stance)" in html

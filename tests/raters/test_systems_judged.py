@@ -11,8 +11,7 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.systems.judging import judged, tournament
-from empathy_eval.raters.systems.replies import read_replied
+from empathy_eval.raters.systems.replies import judged, read_replied, tournament
 
 from tests.doubles.systems import BOTH, COLD, KIND, Actor, Knowing
 

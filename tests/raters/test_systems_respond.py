@@ -20,10 +20,9 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import split_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.raters.systems.baselines import BASELINES, Search, read_turns
-from empathy_eval.raters.systems.contexts import ContextSample, draw_contexts
+from empathy_eval.raters.systems.contexts import BASELINES, ContextSample, Search, draw_contexts, read_turns
 from empathy_eval.raters.systems.replies import read_replied
-from empathy_eval.raters.systems.systems import load_systems
+from empathy_eval.raters.systems.responding import load_systems
 
 from tests.doubles.forked import forkserver
 from tests.doubles.models import asked_twice

@@ -35,7 +35,7 @@ def found(light: Path, tmp_path_factory: pytest.TempPathFactory) -> SystemCompar
     for name in ("heart", "warmer"):
         ee.annotate(folder / "r", folder / name, rubric=name, model=Knowing(light), turns=None)
     worth = {"VADER": MetricWorth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
-    metrics = lambda language: find(["vader", "rouge-l"], {}, language=language)  # noqa: E731
+    metrics = find(["vader", "rouge-l"], {})
     return compare_systems(
         [read_replied(folder / "r")],
         Sources([folder / "heart", folder / "warmer"], (), metrics, worth, chance=ResamplingSettings(100, 99, 0)),

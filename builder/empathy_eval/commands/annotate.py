@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,90 +70,72 @@ def annotate(
     JobError
         If the job could not finish; every answer so far is in the ledger.
     """
-    how = RunOptions(**(ways or {}), progress=progress)
-    options = AnnotateOptions(
-        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots,
-        comparisons,
+    options = Namespace(
+        release=release, out=Path(out), rubric=rubric, model=model, base_url=base_url, turns=turns, variants=variants, samples=samples,
+        templates=templates, attacks=attacks, attacked_turns=attacked_turns, rules=rules, lessons=lessons, shots=shots,
+        comparisons=comparisons,
     )  # fmt: skip
-    return options.jobs().done(how)
+    return _jobs(options).done(RunOptions(**(ways or {}), progress=progress))
 
 
-@dataclass(frozen=True)
-class AnnotateOptions:
-    """Options of an annotation job, named as on the command line."""
+def _jobs(options: Namespace) -> AnnotationJobs:
+    """Returns the job for texts, and the job for attacked texts if attacks are requested.
 
-    release: str | Path
-    out: Path
-    rubric: str | Path
-    model: Any
-    base_url: str | None
-    turns: int | None
-    variants: Sequence[str] | None
-    samples: int
-    templates: str | Path | None
-    attacks: Sequence[Any] | None
-    attacked_turns: int
-    rules: str | Path | None
-    lessons: str | Path | None = None
-    shots: str | Path | None = None
-    comparisons: int | None = None
+    Raises:
+        InputError: if an option is not valid, there is nothing to attack, an attack is unknown, or rules are given without attacks.
+    """
+    if Path(options.release).is_dir() and options.out.resolve().is_relative_to(Path(options.release).resolve()):
+        # Extra files would contradict the manifest.
+        raise input_error("--out", f'"{options.out}" is inside the folder that is judged', "name a folder outside it")
+    job, folder = _job(options)
+    if options.attacks is None:
+        if options.rules:
+            raise input_error("--rules", f'"{options.rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
+        return AnnotationJobs(job, options.out, folder)
+    if not 1 <= options.attacked_turns <= MOST_ATTACKED:
+        fix = f"use a number from 1 to {MOST_ATTACKED:,}"
+        raise input_error("--attacked-turns", f"{options.attacked_turns:.3g} is out of range", fix)
+    from empathy_eval.raters.judges.attacking import AttackSelection, attacking
 
-    def jobs(self) -> AnnotationJobs:
-        """Returns the job for texts, and the job for attacked texts if attacks are requested.
+    selection = AttackSelection(tuple(options.attacks), options.attacked_turns, Path(options.rules) if options.rules else None)
+    return AnnotationJobs(job, options.out, folder, *attacking(job, folder, selection))
 
-        Raises:
-            InputError: if an option is not valid, there is nothing to attack, an attack is unknown, or rules are given without attacks.
-        """
-        if Path(self.release).is_dir() and self.out.resolve().is_relative_to(Path(self.release).resolve()):
-            # Extra files would contradict the manifest.
-            raise input_error("--out", f'"{self.out}" is inside the folder that is judged', "name a folder outside it")
-        job, folder = self._job()
-        if self.attacks is None:
-            if self.rules:
-                raise input_error("--rules", f'"{self.rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
-            return AnnotationJobs(job, self.out, folder)
-        if not 1 <= self.attacked_turns <= MOST_ATTACKED:
-            fix = f"use a number from 1 to {MOST_ATTACKED:,}"
-            raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
-        from empathy_eval.raters.judges.attacking import AttackSelection, attacking
 
-        selection = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
-        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, selection))
+def _job(options: Namespace) -> tuple[AnnotationJob, Path]:
+    """Returns the annotation job and the folder that is judged."""
+    from empathy_eval.design.rubrics import load_rubric
+    from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
+    from empathy_eval.raters.judges.cases import TEXTS
+    from empathy_eval.raters.systems.replies import is_replies, read_replied, replies_as_material
+    from empathy_eval.releases.hub.fetch import release_folder
 
-    def _job(self) -> tuple[AnnotationJob, Path]:
-        """Returns the annotation job and the folder that is judged."""
-        from empathy_eval.design.rubrics import load_rubric
-        from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
-        from empathy_eval.raters.judges.cases import TEXTS
-        from empathy_eval.raters.systems.judging import replies_as_material
-        from empathy_eval.raters.systems.replies import is_replies, read_replied
-        from empathy_eval.releases.hub.fetch import release_folder
-
-        folder = release_folder(self.release)
-        replied = read_replied(folder) if is_replies(folder) else None
-        known = replied.systems if replied else TEXTS
-        names, fix = self.variants or (), f"use some of these: {', '.join(known)}"
-        problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, known)) for name in names if name not in known]
-        if replied and self.attacks is not None:
-            problems.append(Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release"))
-        if self.comparisons is not None and not replied:
-            problems.append(Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies"))
-        limits = (("--turns", self.turns, MOST_TURNS), ("--samples", self.samples, MOST_SAMPLES))
-        for name, count, most in (*limits, ("--comparisons", self.comparisons, MOST_TURNS)):
-            if count is not None and not 1 <= count <= most:
-                what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
-                problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
-        read = load_rubric(self.rubric, self.lessons, self.shots)
-        refuse(problems)
-        custom, judge = None, self.model
-        if not isinstance(judge, str | Path | Mapping):
-            custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
-        else:
-            judge = judge_of(judge, self.base_url)
-        design = AnnotationPlan(self.turns, tuple(name for name in known if not names or name in names), self.samples, self.comparisons)
-        templates = Path(self.templates) if self.templates else None
-        material = partial(replies_as_material, replied) if replied else None
-        return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
+    folder = release_folder(options.release)
+    replied = read_replied(folder) if is_replies(folder) else None
+    known = replied.systems if replied else TEXTS
+    names, fix = options.variants or (), f"use some of these: {', '.join(known)}"
+    problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, known)) for name in names if name not in known]
+    if replied and options.attacks is not None:
+        problems.append(Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release"))
+    if options.comparisons is not None and not replied:
+        problems.append(Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies"))
+    limits = (("--turns", options.turns, MOST_TURNS), ("--samples", options.samples, MOST_SAMPLES))
+    for name, count, most in (*limits, ("--comparisons", options.comparisons, MOST_TURNS)):
+        if count is not None and not 1 <= count <= most:
+            what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
+            problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
+    read = load_rubric(options.rubric, options.lessons, options.shots)
+    refuse(problems)
+    custom, judge = None, options.model
+    if not isinstance(judge, str | Path | Mapping):
+        custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
+    else:
+        judge = judge_of(judge, options.base_url)
+    design = AnnotationPlan(
+        options.turns, tuple(name for name in known if not names or name in names), options.samples, options.comparisons
+    )
+    templates = Path(options.templates) if options.templates else None
+    material = partial(replies_as_material, replied) if replied else None
+    return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
 
 
 @dataclass(frozen=True)
@@ -228,7 +210,7 @@ def _turns(text: str) -> int | None:
 
 
 def _run(options: Namespace) -> int:
-    jobs = AnnotateOptions(**{field.name: getattr(options, field.name) for field in fields(AnnotateOptions)}).jobs()
+    jobs = _jobs(options)
     if options.preview:
         return _preview(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations

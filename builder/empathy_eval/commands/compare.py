@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from empathy_eval.commands.options import A_RELEASE, CACHE, ONE_OF, PAPER, Optio
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
-    from empathy_eval.metrics.registry import MetricSelection
     from empathy_eval.raters.systems.results import FigureRow, MetricWorth, SystemComparison
 
 # What is measured of English replies where nothing is named; of other languages nothing is.
@@ -48,6 +46,7 @@ def compare(
     Raises:
         InputError: if the folders do not go together, or a file is faulty.
     """
+    from empathy_eval.metrics.registry import find
     from empathy_eval.raters.systems.comparison import Sources, compare_systems
     from empathy_eval.raters.systems.replies import read_replied
 
@@ -55,23 +54,19 @@ def compare(
     judges, people = ([Path(path) for path in some] for some in (annotations, ratings))
     place = page_path(page, [*people]) if page else None
     folders = [read_replied(path) for path in dict.fromkeys(paths)]
-    english = folders[0].header["language"] == "en"
-    names = list(metrics) if metrics is not None else list(METRICS) if english else []
+    language = folders[0].header["language"]
+    names = list(metrics) if metrics is not None else list(METRICS) if language == "en" else []
     with scoring_session(cache) as scoring:
         worth = _worths(release, folders[0].configuration["release"], names, scoring) if release and names else {}
-        comparison = compare_systems(folders, Sources(judges, people, partial(_find_metrics, names) if names else None, worth, scoring))
+        comparison = compare_systems(
+            folders, Sources(judges, people, find(names, {}, language=language) if names else None, worth, scoring)
+        )
     if place:
         from empathy_eval.reports.systems_page import page as systems_page
 
         named = [*map(str, paths), *(f"--annotations {shlex.quote(judge.name)}" for judge in judges)]
         write_page(systems_page(comparison, f"empathy-eval compare {' '.join(named)}"), comparison.to_json(), place)
     return comparison
-
-
-def _find_metrics(names: Sequence[Any], language: str) -> MetricSelection:
-    from empathy_eval.metrics.registry import find
-
-    return find(names, {}, language=language)
 
 
 def _worths(release: str | Path, of: Mapping[str, str], names: Sequence[Any], scoring: Any) -> Mapping[str, MetricWorth]:

@@ -73,8 +73,7 @@ def _job(options: Namespace) -> ReplyJob:
     """
     from empathy_eval.design.dataset import SPLITS
     from empathy_eval.raters.systems.contexts import ALL, ContextSample
-    from empathy_eval.raters.systems.responding import RespondOptions, reply_job
-    from empathy_eval.raters.systems.systems import load_systems
+    from empathy_eval.raters.systems.responding import RespondOptions, load_systems, reply_job
     from empathy_eval.releases.hub.fetch import release_folder
 
     if options.contexts is not None:

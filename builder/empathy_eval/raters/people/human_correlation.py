@@ -44,8 +44,8 @@ from empathy_eval.raters.people.correlations import AgainstPeople, correlate_wit
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fit_ensembles, pair_accuracies, parse_ensembles
 from empathy_eval.raters.review.sheets import text_hash
 from empathy_eval.raters.systems.figures import join_folders, judge_columns
-from empathy_eval.raters.systems.judging import judged as judged_replies
 from empathy_eval.raters.systems.replies import Replied, read_replied
+from empathy_eval.raters.systems.replies import judged as judged_replies
 
 
 def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:

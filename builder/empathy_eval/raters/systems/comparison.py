@@ -17,8 +17,7 @@ from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.systems import figures, results
 from empathy_eval.raters.systems.figures import LENGTH, METRIC, PEOPLE, SAFETY, RepliesBySystem
-from empathy_eval.raters.systems.judging import judged
-from empathy_eval.raters.systems.replies import Replied
+from empathy_eval.raters.systems.replies import Replied, judged
 from empathy_eval.raters.systems.results import FigureRow, MetricWorth, SystemComparison
 
 EXAMPLES, ALPHA = 5, 0.05
@@ -31,7 +30,7 @@ class Sources:
 
     annotations: Sequence[Path] = ()
     ratings: Sequence[Path] = ()
-    metrics: Callable[[str], MetricSelection] | None = None
+    metrics: MetricSelection | None = None
     worth: Mapping[str, MetricWorth] = field(default_factory=dict)
     scoring: Scoring = PLAIN
     chance: ResamplingSettings = CHANCE
@@ -49,7 +48,7 @@ def compare_systems(folders: Sequence[Replied], sources: Sources) -> SystemCompa
     columns += [column for folder in judges for column in figures.judge_columns(folder)]
     notes, faults = list(_missing_replies(replies)), list[str]()
     if sources.metrics:
-        more, scores = figures.metric_columns(replies, sources.metrics(replies.language), sources.scoring)
+        more, scores = figures.metric_columns(replies, sources.metrics, sources.scoring)
         columns += more
         notes, faults = [*notes, *map(str, scores.outside)], [*map(str, scores.faults)]
     columns += figures.check_columns(replies)

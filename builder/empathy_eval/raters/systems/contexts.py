@@ -1,18 +1,27 @@
-"""Contexts that systems reply to: a seeded sample of the helper turns of a release, even over scenarios and phases."""
+"""Contexts that systems reply to, a seeded sample of the helper turns of a release, and the replies of baselines to them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.contrasts import PAIR_VARIANTS
-from empathy_eval.design.dataset import SPLITS, parts_of, read_manifest, split_of
+from empathy_eval.design.contrasts import PAIR_VARIANTS, REFERENCE
+from empathy_eval.design.dataset import SPLITS, column, parts_of, read_manifest, split_of
 from empathy_eval.design.errata import original_id
+from empathy_eval.design.language import Language, Rules, load_language
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
 from empathy_eval.raters.judges.cases import Conversation, spread_out
@@ -128,3 +137,97 @@ def contexts_text(contexts: Iterable[Context], canary: dict[str, str]) -> str:
     """The text of the file of contexts: a line with the canary of the release, if it has one, and a line for each context."""
     rows = [*([canary] if canary else []), *(context.to_json() for context in contexts)]
     return "".join(json_text(row, indent=None) + "\n" for row in rows)
+
+
+NEAR_EMPATHETIC, ECHO, CANNED, BM25 = "near_empathetic", "echo", "canned", "bm25"
+BASELINES = (REFERENCE, "empathetic", NEAR_EMPATHETIC, "apathetic", ECHO, CANNED, BM25)
+REPLIES, REFUSALS = "replies", "refusals"
+
+
+def load_reply_rules(code: str, folder: Path | None = None) -> tuple[Language, str | None]:
+    """The rules of a language, with the patterns of refusals of its ``replies.yaml``, and the fixed reply in it; None without that file.
+
+    Raises:
+        InputError: if the folder does not exist, or a file in it is not valid.
+    """
+    language, packaged = load_language(code, folder), data_folder("rules")
+    path = (folder or (packaged if code == ENGLISH else packaged / code)) / f"{REPLIES}.yaml"
+    if not path.is_file():
+        return language, None
+    rules: dict[str, Any] = read_yaml(path, "reply_texts")
+    refusals = Rules(digest(rules[REFUSALS]), str(path), rules[REFUSALS])
+    return Language(code, {**language.rules, REFUSALS: refusals}), rules["canned"]
+
+
+def baseline_texts(release_dir: Path, sampled: SampledContexts, language: str, canned: str | None) -> dict[str, dict[str, str]]:
+    """By baseline and pair its reply to the contexts; a pair without a control has none.
+
+    Raises:
+        InputError: if the language has no fixed reply.
+    """
+    if canned is None:
+        what = f'there is no {REPLIES}.yaml in the language "{language}", which holds a sympathy for all contexts'
+        raise input_error("--baselines", what, "write one, have a speaker review it, and name its folder with --rules DIR")
+    near = dict(zip(column(release_dir, "controls", "pair_id"), column(release_dir, "controls", NEAR_EMPATHETIC), strict=True))
+    variants = {REFERENCE: sampled.corpus.references, **{name: sampled.corpus.variants[name] for name in PAIR_VARIANTS}}
+    rows = dict(zip([context.pair_id for context in sampled.contexts], sampled.rows, strict=True))
+    return {
+        **{name: {pair: texts[row] for pair, row in rows.items()} for name, texts in variants.items()},
+        NEAR_EMPATHETIC: {pair: near[pair] for pair in rows if pair in near},
+        ECHO: {context.pair_id: context.last for context in sampled.contexts},
+        CANNED: dict.fromkeys(rows, canned),
+        BM25: dict(_nearest(release_dir, sampled, language)),
+    }
+
+
+def read_turns(release_dir: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Yields (split, dialogue, the seeker's message before, the reply) of every helper turn of a release."""
+    for split in SPLITS:
+        corpus = read_corpus(release_dir, "pairs", (), contexts=True, splits=[split])
+        for row in rows_of_seekers(corpus):
+            yield split, corpus.dialogues[row], corpus.contexts[row][-1]["text"], corpus.references[row]
+
+
+def _nearest(release_dir: Path, sampled: SampledContexts, language: str) -> Iterator[tuple[str, str]]:
+    """By pair the helper turn of another split that answered the message nearest to its last one."""
+    turns = list(read_turns(release_dir))
+    search = Search([words(message, language) for _, _, message, _ in turns])
+    split, dialogue = (np.array([turn[place] for turn in turns]) for place in (0, 1))
+    for context in sampled.contexts:
+        allowed = (split != context.split) & (dialogue != context.dialogue_id)
+        if (place := search.best(words(context.last, language), allowed)) is not None:
+            yield context.pair_id, turns[place][3]
+
+
+class Search:
+    """BM25 over documents of words.
+
+    A document's score is the sum over the words of a query of idf * tf * (k1 + 1) / (tf + k1 * (1 - b + b * dl / avdl)), from Robertson and
+    Zaragoza (2009), "The Probabilistic Relevance Framework: BM25 and Beyond", equation 3.15, whose k1 + 1 changes no order. The idf is
+    ln(1 + (N - n + 0.5) / (n + 0.5)): that of equation 3.3 with 1 added, so that it is never below 0. A word that a query has twice counts
+    twice.
+    """
+
+    def __init__(self, documents: Sequence[Sequence[str]], k1: float = 1.2, b: float = 0.75) -> None:
+        lengths = np.array([len(document) for document in documents], dtype=np.float64)
+        self._size, self._k1 = len(documents), k1
+        self._norm = k1 * (1 - b + b * lengths / max(lengths.mean() if len(lengths) else 1.0, 1e-12))
+        postings: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        for place, document in enumerate(documents):
+            for word, count in Counter(document).items():
+                postings[word].append((place, count))
+        self._postings = {word: np.array(pairs).T for word, pairs in postings.items()}
+
+    def scores(self, query: Sequence[str]) -> Any:
+        """The score of each document, shape (documents,)."""
+        scores = np.zeros(self._size)
+        for word, times in Counter(query).items():
+            if word in self._postings:
+                places, tf = self._postings[word]
+                idf = math.log(1 + (self._size - len(places) + 0.5) / (len(places) + 0.5))
+                scores[places] += times * idf * tf * (self._k1 + 1) / (tf + self._norm[places])
+        return scores
+
+    def best(self, query: Sequence[str], allowed: Any) -> int | None:
+        """The first of the allowed documents with the highest score; None if none is allowed."""
+        return int(np.argmax(np.where(allowed, self.scores(query), -1.0))) if allowed.any() else None

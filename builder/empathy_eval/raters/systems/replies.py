@@ -1,26 +1,31 @@
-"""Replies of systems: their rows, the checks of a reply, and the finished folder, which is read whole or not at all."""
+"""Replies of systems: their rows and finished folder, and the cases in which judges rate and compare them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.hashing import digest, digest_bytes
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.text import words
 from empathy_eval.completions.requests import Failure
 from empathy_eval.design.bundled_definitions import DESIGN
-from empathy_eval.design.canary import holds_canary
+from empathy_eval.design.canary import CANARY, holds_canary
 from empathy_eval.design.language import Language
+from empathy_eval.design.rubrics import Rubric
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.generation.checks.built_in import harmless, in_crisis, points_to_help
 from empathy_eval.generation.patterns import load_patterns
-from empathy_eval.raters.judges.cases import AGAIN, finished_lines
-from empathy_eval.raters.systems.baselines import REFUSALS
-from empathy_eval.raters.systems.contexts import Context
+from empathy_eval.raters.judges.annotating import AnnotationPlan
+from empathy_eval.raters.judges.annotations import AnnotationFolder, read_annotations
+from empathy_eval.raters.judges.cases import AGAIN, REPLIES_TO, Case, Material, finished_lines
+from empathy_eval.raters.systems.contexts import REFUSALS, Context
 
 CONTEXTS = "contexts.jsonl"
 
@@ -38,27 +43,17 @@ class CheckedReply:
     canary: bool
 
 
-@dataclass(frozen=True)
-class ReplyChecks:
-    """The checks of a release: the rules of its language, its limit of toxicity, and its canary."""
-
-    language: Language
-    toxic_above: float | None
-    canary: str | None
-
-    def check(self, last: str, text: str, toxicity: float | None) -> CheckedReply:
-        """The results for a reply to the seeker's last message; a check whose rules the language lacks finds nothing."""
-        rules, known = self.language.rules, self.language
-        needed = {"crisis", "pointers"} <= rules.keys() and in_crisis(last, known)
-        return CheckedReply(
-            len(words(text, known.code)),
-            toxicity,
-            None if toxicity is None or self.toxic_above is None else toxicity > self.toxic_above,
-            not points_to_help(text, known) if needed else None,
-            tuple(dict.fromkeys(flaw.reason for flaw in harmless(text, known))) if "safety" in rules else (),
-            bool(load_patterns(REFUSALS, known).find(text)) if REFUSALS in rules else None,
-            holds_canary(text, self.canary),
-        )
+def check_reply(language: Language, canary: str | None, last: str, text: str) -> CheckedReply:
+    """The results for a reply to the seeker's ``last`` message; a check whose rules the language lacks finds nothing."""
+    rules = language.rules
+    needed = {"crisis", "pointers"} <= rules.keys() and in_crisis(last, language)
+    return CheckedReply(
+        len(words(text, language.code)), None, None,
+        not points_to_help(text, language) if needed else None,
+        tuple(dict.fromkeys(flaw.reason for flaw in harmless(text, language))) if "safety" in rules else (),
+        bool(load_patterns(REFUSALS, language).find(text)) if REFUSALS in rules else None,
+        holds_canary(text, canary),
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -151,3 +146,78 @@ def _rows(path: Path, digest: str, pairs: Any, systems: tuple[str, ...]) -> Iter
             raise input_error(where, f'"{row.system}" replies to "{row.pair_id}" twice', AGAIN)
         seen.add((row.pair_id, row.system))
         yield row
+
+
+# Two systems, the first by name first.
+SystemPair = tuple[str, str]
+
+
+def identify(replied: Replied) -> dict[str, str]:
+    """What annotations name of replies. It stays the same where systems or contexts are added."""
+    config, release = replied.configuration, replied.configuration["release"]
+    source = {"name": release["name"], "version": release["version"], REPLIES_TO: release["seal"]}
+    return {**source, "split": config["split"], "seed": str(config["seed"])}
+
+
+def replies_as_material(replied: Replied, folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
+    """The replies of some systems (the variants of the design) to the first contexts, and which of them are compared.
+
+    Raises:
+        InputError: for a rubric for whole dialogues.
+    """
+    if rubric.unit == "dialogue":
+        raise input_error(folder, f'holds replies, but "{rubric.name}" rates whole dialogues', "use a rubric for replies")
+    examples, prefers = {example.pair_id for example in rubric.examples}, rubric.kind == "preference"
+    contexts = [context for context in replied.contexts if context.pair_id not in examples][: design.turns]
+    texts = {name: replied.texts[name] for name in design.variants}
+    pairs, seed = [context.pair_id for context in contexts], replied.configuration["seed"]
+    games = tournament(pairs, texts, design.comparisons, seed) if prefers else {}
+    cases = [
+        Case(
+            context.dialogue_id, context.turn, context.pair_id, context.turns,
+            {name: some[context.pair_id] for name, some in texts.items() if context.pair_id in some},
+            compared=games.get(context.pair_id, ()),
+        )
+        for context in contexts
+    ]  # fmt: skip
+    judged = tuple(case for case in cases if (case.compared if prefers else case.texts))
+    hashes = {name: digest({case.pair_id: case.texts[name] for case in judged if name in case.texts}) for name in texts}
+    canary = {CANARY: replied.header[CANARY]} if CANARY in replied.header else {}
+    return Material(identify(replied), judged, {**canary, "texts": hashes})
+
+
+def tournament(
+    pairs: Sequence[str], texts: Mapping[str, Mapping[str, str]], most: int | None, seed: int
+) -> dict[str, tuple[SystemPair, ...]]:
+    """By context which systems are compared: every two over ``most`` contexts (None: all) that both reply to.
+
+    For each two the contexts have an order of their own, by a SHA-256: more comparisons, contexts or systems only append to it.
+    """
+    games = defaultdict[str, list[SystemPair]](list)
+    for first, second in combinations(sorted(texts), 2):
+        both = [pair for pair in pairs if pair in texts[first] and pair in texts[second]]
+        for pair in sorted(both, key=lambda pair: digest_bytes(f"{seed}:{first}:{second}:{pair}".encode()))[:most]:
+            games[pair].append((first, second))
+    return {pair: tuple(sorted(some)) for pair, some in games.items()}
+
+
+def judged(paths: Iterable[Path], replied: Sequence[Replied]) -> list[AnnotationFolder]:
+    """Finished annotations of these replies.
+
+    Raises:
+        InputError: if a folder holds none, or those of other replies: of another release or sample, or of texts that have changed since.
+    """
+    folders, problems = [read_annotations(path) for path in paths], list[Problem]()
+    for folder in folders:
+        mine = [replies for replies in replied if identify(replies) == folder.header["configuration"]["release"]]
+        if not mine:
+            problems.append(Problem(str(folder.path), "holds annotations of something else than these replies", "annotate these replies"))
+        pairs = {case.pair_id for case in folder.cases}
+        for name, known in folder.header.get("texts", {}).items() if mine else ():
+            texts = [{pair: text for pair, text in some.texts[name].items() if pair in pairs} for some in mine if name in some.texts]
+            if known not in map(digest, texts):
+                what = f'other replies of "{name}" than there are now' if texts else f'"{name}", which is not one of the systems'
+                fix = "annotate the replies again: what is the same is not asked for again"
+                problems.append(Problem(str(folder.path), f"judged {what}", fix))
+    refuse(problems)
+    return folders

@@ -1,34 +1,181 @@
-"""The job of replying: systems and baselines reply to the contexts of a release, item by item as in a build."""
+"""Systems that reply, and the job in which they and baselines reply to the contexts of a release."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from empathy_eval.base.errors import EmpathyEvalError, input_error
+from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
+from empathy_eval.base.hashing import canonical_json, digest
+from empathy_eval.base.schemas import check, read_yaml, with_pinned_defaults
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.asker import Asker, Trail
 from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.models.custom import TextModel
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, weights_of
 from empathy_eval.completions.requests import About, Model, NoAnswer
 from empathy_eval.design.canary import CANARY, canary_entry
 from empathy_eval.design.configuration import ToxicityConfig, language_of
+from empathy_eval.design.contrasts import CELLS
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.design.endpoints import model_of
+from empathy_eval.design.endpoints import ModelConfig, model_faults, model_of, published_model
 from empathy_eval.design.judge_prompts import SPEAKERS
 from empathy_eval.design.kinds import REPLY, SCORE
+from empathy_eval.design.language import Language
 from empathy_eval.design.prompts import Message, load_prompts
 from empathy_eval.generation.checks.built_in import toxicity
 from empathy_eval.generation.summary import FIRST, STATUSES, Summary
 from empathy_eval.raters.judges.annotating import ModelJob
-from empathy_eval.raters.judges.cases import ReleaseTexts
-from empathy_eval.raters.systems.baselines import BASELINES, baseline_texts, load_reply_rules
-from empathy_eval.raters.systems.contexts import Context, ContextSample, contexts_text, draw_contexts
-from empathy_eval.raters.systems.replies import CONTEXTS, ReplyChecks, SystemReply
-from empathy_eval.raters.systems.systems import ReplyConfig, System
+from empathy_eval.raters.judges.cases import ReleaseTexts, describe_source
+from empathy_eval.raters.systems.contexts import (
+    BASELINES,
+    Context,
+    ContextSample,
+    baseline_texts,
+    contexts_text,
+    draw_contexts,
+    load_reply_rules,
+)
+from empathy_eval.raters.systems.replies import CONTEXTS, SystemReply, check_reply
+
+# Samples of a reply. A system is not shown its bad answer: a repair would change what is compared.
+SAMPLES, REPAIRS = 2, 0
+RESERVED = {*BASELINES, *CELLS}
+
+
+@dataclass(frozen=True)
+class System:
+    """A system: its name in tables, the message before the conversation, and its model as it was written."""
+
+    name: str
+    system_prompt: str
+    model: Mapping[str, Any]
+
+    @property
+    def role(self) -> str:
+        """The role of its model."""
+        return f"system: {self.name}"
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """The system as shown: without delivery."""
+        value = canonical_json({"system_prompt": self.system_prompt, "model": published_model(self.model)})
+        return dict(json.loads(value))
+
+
+class FunctionModel(TextModel):
+    """A function from messages (each with ``role`` and ``content``) to a text, as a model; its name is part of the keys of requests."""
+
+    def __init__(self, name: str, function: Any) -> None:
+        self.name, self._function = name, function
+
+    def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
+        """The text that the function returns."""
+        return self._function(messages)  # type: ignore[no-any-return]
+
+
+def load_systems(source: str | Path | Mapping[str, Any]) -> tuple[tuple[System, ...], dict[str, Any]]:
+    """The systems of a YAML file or of a mapping by name, and the models passed in the mapping by role.
+
+    A value of a mapping is the entry of a file without its name, a model, or a function of messages.
+
+    Raises:
+        InputError: for a file that is missing or not valid, names that occur twice or are those of baselines, and models that do not go
+            together; all at once.
+    """
+    objects, where = dict[str, Any](), "systems" if isinstance(source, Mapping) else str(source)
+    if isinstance(source, Mapping):
+        rows = []
+        for name, entry in source.items():
+            if not isinstance(entry, Mapping):
+                model = FunctionModel(name, entry) if callable(entry) and not hasattr(entry, "complete") else entry
+                objects[f"system: {name}"] = model
+                named = {key: str(getattr(model, attribute, None)) for key, attribute in (("model", "name"), ("endpoint", "endpoint"))}
+                entry = {"model": {"kind": "given", **named}}
+            rows.append({"name": name, **entry})
+        value = {"systems": rows}
+        check(value, "systems", where)
+    else:
+        value = read_yaml(Path(source), "systems")
+    systems = tuple(
+        System(row["name"], row.get("system_prompt", "").strip(), with_pinned_defaults(dict(row["model"]), "judge"))
+        for row in value["systems"]
+    )
+    refuse(_system_problems(systems, where))
+    return systems, objects
+
+
+def _system_problems(systems: Sequence[System], where: str) -> Iterator[Problem]:
+    names = [system.name for system in systems]
+    for name in dict.fromkeys(names):
+        if (times := names.count(name)) > 1:
+            yield Problem(where, f'the system "{name}" is there {times} times', "give each system a name of its own")
+        if name.lower().replace(" ", "_") in RESERVED:
+            yield Problem(where, f'"{name}" is the name of a baseline', "give the system another name")
+    for system in systems:
+        if system.model["kind"] == "seed-bank":
+            fix = "name an endpoint's model, or one of your own"
+            yield Problem(f"{where}: {system.name}", '"seed-bank" holds dialogues and cannot reply', fix)
+    yield from model_faults({system.name: model_of(system.model) for system in systems}, where)
+
+
+@dataclass(frozen=True)
+class ReplyConfig:
+    """The configuration of replies: the systems with their models by role, the baselines, the release and the sample of its contexts."""
+
+    models: Mapping[str, ModelConfig]
+    systems: tuple[System, ...]
+    baselines: tuple[str, ...]
+    release: Mapping[str, str]
+    sample: ContextSample
+    toxicity: ToxicityConfig | None
+    samples: int = SAMPLES
+    repairs: int = REPAIRS
+
+    @property
+    def active_models(self) -> Mapping[str, ModelConfig]:
+        """All of them."""
+        return self.models
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """The configuration as shown: without delivery."""
+        toxicity = self.toxicity and {"scorer": self.toxicity.scorer, "at_most": self.toxicity.at_most}
+        return {
+            "release": dict(self.release), "split": self.sample.split, "seed": self.sample.seed, "contexts": self.sample.contexts,
+            "systems": {system.name: system.published for system in self.systems}, "baselines": list(self.baselines),
+            "toxicity": toxicity, "samples": self.samples, "repairs": self.repairs,
+        }  # fmt: skip
+
+    @property
+    def identity(self) -> str:
+        """Hash of everything that can change a request."""
+        return digest(self.published)
+
+    def mismatch(self, published: dict[str, Any]) -> str | None:
+        """Reason why a folder with that configuration does not belong to this one, or None.
+
+        The number of contexts, the baselines and the set of systems may differ; a system that changed needs another name.
+        """
+        theirs, mine = published if isinstance(published, dict) else {}, self.published
+        if not isinstance(theirs.get("systems"), dict):
+            return "holds no replies of systems"
+        changes = list[str]()
+        if theirs.get("release") != mine["release"]:
+            changes.append(f"to {describe_source(theirs.get('release'))}, not to {describe_source(mine['release'])}")
+        changes += [
+            f'of the {name} "{theirs.get(name)}", not "{mine[name]}"' for name in ("split", "seed") if theirs.get(name) != mine[name]
+        ]
+        for name, system in mine["systems"].items():
+            known = theirs["systems"].get(name, system)
+            if changed := [key for key in system if not isinstance(known, dict) or known.get(key) != system[key]]:
+                changes.append(f'of "{name}" with another {" and ".join(changed)}')
+        return f"holds replies {'; '.join(changes)}" if changes else None
+
 
 # Assumed of a reply while the ledger has none, in tokens.
 TOKENS_OF_A_REPLY = 90
@@ -38,20 +185,12 @@ TOKENS_OF_A_REPLY = 90
 class ReplyItem:
     """A context for a system; a baseline (``system`` None) has its ``text``, empty if it has no reply."""
 
+    dialogue_id: str
+    turn: int
     context: Context
     system: System | None
     name: str
     text: str = ""
-
-    @property
-    def dialogue_id(self) -> str:
-        """The dialogue of the context."""
-        return self.context.dialogue_id
-
-    @property
-    def turn(self) -> int:
-        """The place of the reply in it."""
-        return self.context.turn
 
 
 def chat_messages(system: System, context: Context) -> list[Message]:
@@ -71,10 +210,10 @@ class ReplyJob(ModelJob):
 
     config: ReplyConfig = field(kw_only=True)
     contexts: tuple[Context, ...]
-    checks: ReplyChecks
+    language: Language
     baselines: Mapping[str, Mapping[str, str]]
     left_out: int
-    canary: dict[str, str]
+    canary: Mapping[str, str]
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
         """The systems' models by role, and the scorer of toxicity."""
@@ -83,9 +222,11 @@ class ReplyJob(ModelJob):
 
     def items(self) -> Iterator[ReplyItem]:
         """Each context for each system, then for each baseline, in the order of the sample: a larger sample only appends."""
+        systems = [(system.name, system) for system in self.config.systems]
         for context in self.contexts:
-            yield from (ReplyItem(context, system, system.name) for system in self.config.systems)
-            yield from (ReplyItem(context, None, name, self.baselines[name].get(context.pair_id, "")) for name in self.config.baselines)
+            for name, system in (*systems, *((name, None) for name in self.config.baselines)):
+                text = "" if system else self.baselines[name].get(context.pair_id, "")
+                yield ReplyItem(context.dialogue_id, context.turn, context, system, name, text)
 
     def planned(self) -> int:
         """The number of items."""
@@ -115,7 +256,8 @@ class ReplyJob(ModelJob):
                 score = await toxicity(asker, text, about)
             except NoAnswer as error:
                 return SystemReply(*place, "missing", (str(error),))
-            checks = self.checks.check(context.last, text, score)
+            toxic = None if score is None or self.config.toxicity is None else score > self.config.toxicity.at_most
+            checks = replace(check_reply(self.language, self.canary.get(CANARY), context.last, text), toxicity=score, toxic=toxic)
             return SystemReply(*place, "accepted", (), text, checks, key, trail.sorted_failures(), trail.plain_usage())
 
         return reply
@@ -126,13 +268,13 @@ class ReplyJob(ModelJob):
 
     def carried(self) -> dict[str, str]:
         """The contexts, so that replies can be read without the release."""
-        return {CONTEXTS: contexts_text(self.contexts, self.canary)}
+        return {CONTEXTS: contexts_text(self.contexts, canary_entry(self.canary))}
 
     def header(self) -> dict[str, Any]:
         """Configuration, rules and language: everything that replies depend on besides contexts and ledger."""
         return {
-            "configuration": self.config.published, "identity": self.config.identity, "language": self.checks.language.code,
-            "rules": self.checks.language.hashes, "left_out": self.left_out, "builder": __version__, **self.canary,
+            "configuration": self.config.published, "identity": self.config.identity, "language": self.language.code,
+            "rules": self.language.hashes, "left_out": self.left_out, "builder": __version__, **canary_entry(self.canary),
         }  # fmt: skip
 
     def parts(self) -> Iterator[tuple[str, ReplyJob]]:
@@ -221,9 +363,9 @@ def reply_job(release_dir: Path, options: RespondOptions) -> ReplyJob:
     config = ReplyConfig(models, options.systems, baselines, source.named, options.sample, scorer)
     language, canned = load_reply_rules(language_of(manifest["configuration"]), options.rules)
     sampled = draw_contexts(release_dir, options.sample)
+    canary = {name: manifest[name] for name in (CANARY,) if name in manifest}
     texts = baseline_texts(release_dir, sampled, language.code, canned) if baselines else {}
-    checks = ReplyChecks(language, scorer.at_most if scorer else None, manifest.get(CANARY))
     return ReplyJob(
-        sampled.contexts, checks, texts, sampled.left_out, canary_entry(manifest), config=config, prompts=load_prompts(),
+        sampled.contexts, language, texts, sampled.left_out, canary, config=config, prompts=load_prompts(),
         objects=dict(options.objects),
     )  # fmt: skip

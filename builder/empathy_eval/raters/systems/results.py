@@ -15,7 +15,7 @@ from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, test
 from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.judges.annotations import AnnotationFolder
-from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS, FigureColumn, RepliesBySystem
+from empathy_eval.raters.systems.figures import JUDGE, LENGTH, METRIC, PEOPLE, SAFETY, WINS, FigureColumn, RepliesBySystem, Values
 from empathy_eval.statistics.estimate import SIGNED, TESTED, Estimate
 from empathy_eval.statistics.ranking import HALF_A_WIN, bradley_terry, connected
 from empathy_eval.statistics.resampling import Clusters, studentised
@@ -179,12 +179,12 @@ class Grid:
     @classmethod
     def of(cls, column: FigureColumn, replies: RepliesBySystem) -> Grid:
         """Of all contexts."""
-        values, words = (
-            np.array([[some.get(name, {}).get(context.pair_id, np.nan) for name in replies.systems] for context in replies.contexts])
-            for some in (column.values, replies.checked("words"))
-        )
-        dialogues, scenarios = zip(*((context.dialogue_id, context.scenario_id) for context in replies.contexts), strict=True)
-        return cls(values, words, Clusters.of(dialogues, scenarios))
+
+        def numbers(values: Values) -> Array:
+            return np.array([[values.get(name, {}).get(row.pair_id, np.nan) for name in replies.systems] for row in replies.contexts])
+
+        clusters = Clusters.of([row.dialogue_id for row in replies.contexts], [row.scenario_id for row in replies.contexts])
+        return cls(numbers(column.values), numbers(replies.checked("words")), clusters)
 
     def take(self, rows: Any) -> Grid:
         """Some of the contexts."""

@@ -10,8 +10,7 @@ from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.raters.judges.judge import ratings_of
 from empathy_eval.raters.systems.contexts import ContextSample, draw_contexts
-from empathy_eval.raters.systems.responding import chat_messages
-from empathy_eval.raters.systems.systems import System
+from empathy_eval.raters.systems.responding import System, chat_messages
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, get_model
