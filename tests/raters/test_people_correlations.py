@@ -210,7 +210,7 @@ def test_two_rows_differ_on_the_same_resamples_and_p_values_are_corrected_over_a
     noise = np.random.default_rng(0).normal(size=len(lengths)).tolist()
     columns = {"good": scores[0].tolist(), "again": scores[0].tolist(), "noise": noise}
     found = put(texts, columns, ratings).criteria[0]
-    gaps = {(one.one, one.other): one.difference for one in found.gaps if (one.form, one.figure) == (RAW, "r")}
+    gaps = {(one.first, one.other): one.difference for one in found.gaps if (one.form, one.figure) == (RAW, "r")}
     assert list(gaps) == [("good", "again"), ("good", "noise"), ("again", "noise")]
     same, better = gaps["good", "again"], gaps["good", "noise"]
     assert (same.value, same.low, same.high, same.p) == (0, 0, 0, 1)
@@ -270,7 +270,7 @@ def test_nested_ratings_are_drawn_by_the_larger_unit_alone() -> None:
 def test_systems_are_compared_by_their_means_with_the_warning_that_they_are_few() -> None:
     texts = texts_of(list("aab"), [3, 5, 4], ["x", "y", "z"])
     found = put(texts, {"m": [1, 2, 4]}, [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 3))]).criteria[0]
-    assert found.systems and found.systems.told.startswith("3 systems are too few to decide anything")
+    assert found.systems and found.systems.note.startswith("3 systems are too few to decide anything")
     assert [found.systems.figures["m"][name].value for name in ("rho", "tau_b")] == [1.0, 1.0]
     two = put(texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"]), {"m": [1, 2, 2, 4]}, [("i0", "ann", 1), ("i1", "ann", 2)])
     assert two.criteria[0].systems and str(two.criteria[0].systems.figures["m"]["r"]) == "not defined: only two systems"

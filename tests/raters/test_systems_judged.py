@@ -11,7 +11,7 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.systems.replies import judged, read_replied, tournament
+from empathy_eval.raters.systems.replies import read_replied, read_reply_annotations, tournament
 
 from tests.doubles.systems import BOTH, COLD, KIND, Actor, Knowing
 
@@ -71,7 +71,7 @@ def test_another_system_is_judged_alone_and_the_folder_stays_the_same_one(light:
     ee.annotate(replied, tmp_path / "j", rubric="heart", model=judge, turns=None)
     # One text for all contexts, but after other turns each time.
     assert len(judge.seen) - asked == 6
-    assert judged([tmp_path / "j"], [read_replied(replied)])[0].header["texts"].keys() == {
+    assert read_reply_annotations([tmp_path / "j"], [read_replied(replied)])[0].header["texts"].keys() == {
         *(f"system-{one}" for one in (KIND, COLD, BOTH)),
         "new",
     }
@@ -83,10 +83,10 @@ def test_annotations_of_other_replies_are_refused(light: Path, replied: Path, tm
     texts = {**found.texts, "system-kind": {**found.texts["system-kind"], found.contexts[0].pair_id: "Another one."}}
     object.__setattr__(found, "__dict__", {**found.__dict__, "texts": texts})
     with pytest.raises(InputError, match='judged other replies of "system-kind" than there are now'):
-        judged([tmp_path / "j"], [found])
+        read_reply_annotations([tmp_path / "j"], [found])
     ee.annotate(light, tmp_path / "of-release", rubric="heart", model=Knowing(light), turns=2)
     with pytest.raises(InputError, match="holds annotations of something else than these replies"):
-        judged([tmp_path / "of-release"], [found])
+        read_reply_annotations([tmp_path / "of-release"], [found])
     with pytest.raises(InputError, match="holds annotations of another release than"):
         ee.score(light, annotations=[tmp_path / "j"], shortcuts=False)
 

@@ -135,7 +135,7 @@ def _job(options: Namespace) -> tuple[AnnotationJob, Path]:
     )
     templates = Path(options.templates) if options.templates else None
     material = partial(replies_as_material, replied) if replied else None
-    return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
+    return annotations_of(folder, read, judge, design, custom=custom, templates=templates, material=material), folder
 
 
 @dataclass(frozen=True)

@@ -277,7 +277,7 @@ class AnnotationSummary(Summary):
 
 
 def annotations_of(
-    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, given: Any = None, templates: Path | None = None,
+    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, custom: Any = None, templates: Path | None = None,
     material: Callable[[Path, Rubric, AnnotationPlan], Material] | None = None,
 ) -> AnnotationJob:  # fmt: skip
     """The job of judging a release, or a finished build; another ``material`` gives what is judged of another folder.
@@ -301,7 +301,7 @@ def annotations_of(
         raise input_error(folder, "holds nothing to judge", fix)
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
     config = Annotating(judge, rubric, design, judged.named, model_of(judge), *tries)
-    objects = {JUDGE: given} if given is not None else {}
+    objects = {JUDGE: custom} if custom is not None else {}
     return AnnotationJob(asking, tuple(cases), judged.noted, config=config, prompts=load_prompts(), objects=objects)
 
 
@@ -316,7 +316,7 @@ def _material(folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
 
 def shown_by(rubric: Rubric) -> frozenset[str]:
     """The pairs whose turns the examples of a rubric show, as a reply or in the conversation before it: they are never judged."""
-    places = (parts_of(one.pair_id) for one in rubric.examples)
+    places = (parts_of(example.pair_id) for example in rubric.examples)
     return frozenset(pair_id(dialogue_id, turn) for dialogue_id, last in places for turn in range(last + 1))
 
 
@@ -337,13 +337,13 @@ def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, tem
     if expected and rubric.kind != "rating":
         yield Problem("--model: expected_over", f'"{rubric.name}" asks for no ratings', "leave it out")
         return
-    for one in rubric.criteria if expected else ():
-        if one.scale is None or one.scale.whole:
-            what = f'"{one.name}" of "{rubric.name}" takes whole numbers only, which expected values are not'
+    for criterion in rubric.criteria if expected else ():
+        if criterion.scale is None or criterion.scale.whole:
+            what = f'"{criterion.name}" of "{rubric.name}" takes whole numbers only, which expected values are not'
             yield Problem("--model: expected_over", what, "use a rubric with whole: false, or leave it out")
-        elif odd := [f"{number:g}" for number in expected if one.scale.fault(number)]:
-            what = f'{", ".join(odd)} {"is" if len(odd) == 1 else "are"} outside the scale of "{one.name}"'
-            yield Problem("--model: expected_over", what, f"use numbers from {one.scale.low:g} to {one.scale.high:g}")
+        elif odd := [f"{number:g}" for number in expected if criterion.scale.fault(number)]:
+            what = f'{", ".join(odd)} {"is" if len(odd) == 1 else "are"} outside the scale of "{criterion.name}"'
+            yield Problem("--model: expected_over", what, f"use numbers from {criterion.scale.low:g} to {criterion.scale.high:g}")
 
 
 def judge_of(model: str | Path | Mapping[str, Any], base_url: str | None = None) -> dict[str, Any]:

@@ -44,10 +44,10 @@ class SourceTurn(NamedTuple):
     controls: bool = False
     variants: bool = True
 
-    def has(self, asked: set[str]) -> bool:
+    def has(self, variants: set[str]) -> bool:
         """Whether it has any of these texts."""
         has = {REFERENCE, *(PAIR_VARIANTS if self.variants else ()), *(CONTROLS if self.controls else ())}
-        return not asked.isdisjoint(has)
+        return not variants.isdisjoint(has)
 
     @property
     def stratum(self) -> tuple[int, str | None]:
@@ -84,31 +84,31 @@ class ReleaseTexts:
         whole = {(row["dialogue_id"], row["variant"]) for row in self._rows(CONTRASTS, ["dialogue_id", "variant"], set(names))}
         first, control = PAIR_VARIANTS[0], CONTROLS[0]
         placed = zip(names, scenarios, strict=True)
-        return (SourceTurn(name, one, None, (name, control) in whole, (name, first) in whole) for name, one in placed)
+        return (SourceTurn(name, scenario, None, (name, control) in whole, (name, first) in whole) for name, scenario in placed)
 
-    def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
+    def texts(self, ids: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns."""
         for config, names, context in (("pairs", (REFERENCE, *PAIR_VARIANTS), ["context"]), ("controls", CONTROLS, [])):
             present = [name for name in names if name in variants]
-            for row in self._rows(config, ["pair_id", *present, *context], wanted):
+            for row in self._rows(config, ["pair_id", *present, *context], ids):
                 yield row["pair_id"], _conversation(row.get("context", ())), {name: row[name] for name in present}
 
-    def conversations(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
+    def conversations(self, names: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
         """Of the dialogues that are wanted the id, the variant and all turns, in those of these variants that they have."""
         if REFERENCE in variants:
-            for row in self._rows("dialogues", ["dialogue_id", "turns"], wanted):
+            for row in self._rows("dialogues", ["dialogue_id", "turns"], names):
                 yield row["dialogue_id"], REFERENCE, _conversation(row["turns"])
-        for row in self._rows(CONTRASTS, ["dialogue_id", "variant", "turns"], wanted) if {*variants} - {REFERENCE} else ():
+        for row in self._rows(CONTRASTS, ["dialogue_id", "variant", "turns"], names) if {*variants} - {REFERENCE} else ():
             if row["variant"] in variants and row["variant"] != REFERENCE:
                 yield row["dialogue_id"], row["variant"], _conversation(row["turns"])
 
-    def _rows(self, config: str, names: list[str], wanted: Collection[str]) -> Iterator[dict[str, Any]]:
+    def _rows(self, config: str, names: list[str], ids: Collection[str]) -> Iterator[dict[str, Any]]:
         """The rows of a config whose first column is wanted; a config that not every release has may not be there."""
         for path in files_of(self.folder, config):
             if config in OPTIONAL and not path.is_file():
                 continue
             for batch in table_batches(path, names):
-                keep = [index for index, name in enumerate(batch.column(0).to_pylist()) if name in wanted]
+                keep = [index for index, name in enumerate(batch.column(0).to_pylist()) if name in ids]
                 yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
 
 
@@ -144,17 +144,17 @@ class BuildTexts:
             whole = contrasted(dialogue, pairs)
             yield SourceTurn(dialogue.dialogue_id, dialogue.scenario_id, None, CONTROLS[0] in whole, PAIR_VARIANTS[0] in whole)
 
-    def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
+    def texts(self, ids: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns, each turn whole."""
         for dialogue, name, pair in self._pairs():
-            if name in wanted:
+            if name in ids:
                 texts = {variant: text for variant, text in _texts(dialogue, pair).items() if variant in variants}
                 yield name, tuple((turn.role, turn.text) for turn in dialogue.turns[: pair.turn]), texts
 
-    def conversations(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
+    def conversations(self, names: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
         """Id, variant and all turns of the wanted dialogues."""
         for dialogue, pairs in self._accepted():
-            if dialogue.dialogue_id in wanted:
+            if dialogue.dialogue_id in names:
                 plain = tuple((turn.role, turn.text) for turn in dialogue.turns)
                 for variant, turns in {REFERENCE: plain, **contrasted(dialogue, pairs)}.items():
                     if variant in variants:

@@ -17,7 +17,7 @@ from empathy_eval.metrics.registry import MetricSelection
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.systems import figures, results
 from empathy_eval.raters.systems.figures import LENGTH, METRIC, PEOPLE, SAFETY, RepliesBySystem
-from empathy_eval.raters.systems.replies import Replied, judged
+from empathy_eval.raters.systems.replies import Replied, read_reply_annotations
 from empathy_eval.raters.systems.results import FigureRow, MetricWorth, SystemComparison
 
 EXAMPLES, ALPHA = 5, 0.05
@@ -43,7 +43,7 @@ def compare_systems(folders: Sequence[Replied], sources: Sources) -> SystemCompa
         InputError: if folders, annotations or ratings do not go together, or a metric is not available.
     """
     replies, chance = figures.join_folders(folders), sources.chance
-    judges = judged(sources.annotations, folders)
+    judges = read_reply_annotations(sources.annotations, folders)
     columns = [column for path in sources.ratings for column in figures.people_columns(path, replies)]
     columns += [column for folder in judges for column in figures.judge_columns(folder)]
     notes, faults = list(_missing_replies(replies)), list[str]()

@@ -136,15 +136,15 @@ def read_replied(folder: Path) -> Replied:
 
 def _rows(path: Path, digest: str, pairs: Any, systems: tuple[str, ...]) -> Iterator[SystemReply]:
     """The rows of a file, each of a known context and system, and once."""
-    seen = set[tuple[str, str]]()
+    keys = set[tuple[str, str]]()
     for where, value in finished_lines(path, digest, "reply", "replies"):
         row = SystemReply.from_json(value)
         if row.pair_id not in pairs or row.system not in systems:
             what = f'"{row.pair_id}" is not a context' if row.pair_id not in pairs else f'"{row.system}" is not a system'
             raise input_error(where, f"{what} of these replies", AGAIN)
-        if (row.pair_id, row.system) in seen:
+        if (row.pair_id, row.system) in keys:
             raise input_error(where, f'"{row.system}" replies to "{row.pair_id}" twice', AGAIN)
-        seen.add((row.pair_id, row.system))
+        keys.add((row.pair_id, row.system))
         yield row
 
 
@@ -201,7 +201,7 @@ def tournament(
     return {pair: tuple(sorted(some)) for pair, some in games.items()}
 
 
-def judged(paths: Iterable[Path], replied: Sequence[Replied]) -> list[AnnotationFolder]:
+def read_reply_annotations(paths: Iterable[Path], replied: Sequence[Replied]) -> list[AnnotationFolder]:
     """Finished annotations of these replies.
 
     Raises:
