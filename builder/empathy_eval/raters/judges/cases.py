@@ -91,16 +91,16 @@ class ReleaseTexts:
         for config, names, context in (("pairs", (REFERENCE, *PAIR_VARIANTS), ["context"]), ("controls", CONTROLS, [])):
             present = [name for name in names if name in variants]
             for row in self._rows(config, ["pair_id", *present, *context], ids):
-                yield row["pair_id"], _conversation(row.get("context", ())), {name: row[name] for name in present}
+                yield row["pair_id"], read_conversation(row.get("context", ())), {name: row[name] for name in present}
 
     def conversations(self, names: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
         """Of the dialogues that are wanted the id, the variant and all turns, in those of these variants that they have."""
         if REFERENCE in variants:
             for row in self._rows("dialogues", ["dialogue_id", "turns"], names):
-                yield row["dialogue_id"], REFERENCE, _conversation(row["turns"])
+                yield row["dialogue_id"], REFERENCE, read_conversation(row["turns"])
         for row in self._rows(CONTRASTS, ["dialogue_id", "variant", "turns"], names) if {*variants} - {REFERENCE} else ():
             if row["variant"] in variants and row["variant"] != REFERENCE:
-                yield row["dialogue_id"], row["variant"], _conversation(row["turns"])
+                yield row["dialogue_id"], row["variant"], read_conversation(row["turns"])
 
     def _rows(self, config: str, names: list[str], ids: Collection[str]) -> Iterator[dict[str, Any]]:
         """The rows of a config whose first column is wanted; a config that not every release has may not be there."""
@@ -112,7 +112,8 @@ class ReleaseTexts:
                 yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
 
 
-def _conversation(turns: Iterable[Mapping[str, str]]) -> Conversation:
+def read_conversation(turns: Iterable[Mapping[str, str]]) -> Conversation:
+    """Turns from their JSON values."""
     return tuple((turn["role"], turn["text"]) for turn in turns)
 
 

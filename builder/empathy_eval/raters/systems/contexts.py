@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.base.json_text import json_text
+from empathy_eval.base.json_text import fields_json, json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import language_of
@@ -24,10 +24,15 @@ from empathy_eval.design.errata import original_id
 from empathy_eval.design.language import Language, Rules, load_language
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
-from empathy_eval.raters.judges.cases import Conversation, spread_out
+from empathy_eval.raters.judges.cases import Conversation, read_conversation, spread_out
 
 ALL = "all"
 PERSONAS = "personas.yaml"
+
+
+def turns_json(turns: Conversation) -> list[dict[str, str]]:
+    """Turns as JSON values."""
+    return [{"role": role, "text": text} for role, text in turns]
 
 
 @dataclass(frozen=True)
@@ -42,30 +47,13 @@ class Context:
     phase: str
     register: str | None
     split: str
-    turns: Conversation
     reference: str
+    turns: Conversation = field(metadata={"name": "context", "json": turns_json})
 
     @property
     def last(self) -> str:
         """The seeker's last message."""
         return self.turns[-1][1]
-
-    @property
-    def turns_json(self) -> list[dict[str, str]]:
-        """The turns as JSON values."""
-        return [{"role": role, "text": text} for role, text in self.turns]
-
-    def to_json(self) -> dict[str, Any]:
-        """As a line of the file of contexts."""
-        value = asdict(self)
-        del value["turns"]
-        return {**value, "context": self.turns_json}
-
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Context:
-        """From the result of :meth:`to_json`; the value must be valid under ``reply_context.schema.json``."""
-        turns = tuple((turn["role"], turn["text"]) for turn in value["context"])
-        return cls(**{name: part for name, part in value.items() if name != "context"}, turns=turns)
 
 
 @dataclass(frozen=True)
@@ -119,7 +107,7 @@ def _context(corpus: Corpus, row: int, catalogue: Catalogue | None) -> Context:
     return Context(
         pair_id, dialogue, parts_of(pair_id)[1], corpus.scenario_ids[row], corpus.groups["scenario"][row], corpus.groups["phase"][row],
         _register(dialogue, catalogue) if catalogue else None, split_of(dialogue),
-        tuple((turn["role"], turn["text"]) for turn in corpus.contexts[row]), corpus.references[row],
+        corpus.references[row], read_conversation(corpus.contexts[row]),
     )  # fmt: skip
 
 
@@ -135,7 +123,7 @@ def _register(dialogue_id: str, catalogue: Catalogue) -> str | None:
 
 def contexts_text(contexts: Iterable[Context], canary: dict[str, str]) -> str:
     """The text of the file of contexts: a line with the canary of the release, if it has one, and a line for each context."""
-    rows = [*([canary] if canary else []), *(context.to_json() for context in contexts)]
+    rows = [*([canary] if canary else []), *map(fields_json, contexts)]
     return "".join(json_text(row, indent=None) + "\n" for row in rows)
 
 

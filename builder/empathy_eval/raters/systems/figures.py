@@ -18,7 +18,7 @@ from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.judges.annotations import AnnotationFolder, criterion_scores
 from empathy_eval.raters.judges.estimator import signed_by
-from empathy_eval.raters.systems.contexts import Context
+from empathy_eval.raters.systems.contexts import Context, turns_json
 from empathy_eval.raters.systems.replies import Replied, SystemReply
 
 JUDGE, WINS, PEOPLE, METRIC, LENGTH, SAFETY = "judge", "win rate", "people", "metric", "length", "safety"
@@ -65,7 +65,7 @@ class RepliesBySystem:
         items = [f"{context.pair_id}{BETWEEN}{name}" for context, name, _ in rows]
         return CustomTexts(
             "replies", items, [(item, REPLY) for item in items], [name for _, name, _ in rows], [context.pair_id for context, *_ in rows],
-            [context.dialogue_id for context, *_ in rows], [context.turns_json for context, *_ in rows],
+            [context.dialogue_id for context, *_ in rows], [turns_json(context.turns) for context, *_ in rows],
             [context.reference for context, *_ in rows], [row.text or "" for *_, row in rows], self.language,
             [context.split for context, *_ in rows],
         )  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Any
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest, digest_bytes
+from empathy_eval.base.json_text import fields_from_json
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.text import words
 from empathy_eval.completions.requests import Failure
@@ -24,7 +25,7 @@ from empathy_eval.generation.checks.built_in import harmless, in_crisis, points_
 from empathy_eval.generation.patterns import load_patterns
 from empathy_eval.raters.judges.annotating import AnnotationPlan
 from empathy_eval.raters.judges.annotations import AnnotationFolder, read_annotations
-from empathy_eval.raters.judges.cases import AGAIN, REPLIES_TO, Case, Material, finished_lines
+from empathy_eval.raters.judges.cases import AGAIN, REPLIES_TO, Case, Conversation, Material, finished_lines, read_conversation
 from empathy_eval.raters.systems.contexts import REFUSALS, Context
 
 CONTEXTS = "contexts.jsonl"
@@ -76,13 +77,6 @@ class SystemReply:
         """As plain JSON values."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> SystemReply:
-        """From the result of :meth:`to_json`; the value must be valid under ``reply.schema.json``."""
-        failures = tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"])
-        checks = value["checks"] and CheckedReply(**{**value["checks"], "harmful": tuple(value["checks"]["harmful"])})
-        return cls(**{**value, "reasons": tuple(value["reasons"]), "failures": failures, "checks": checks})
-
 
 @dataclass(frozen=True)
 class Replied:
@@ -129,7 +123,7 @@ def read_replied(folder: Path) -> Replied:
     header = read_json(folder / BUILD, "replies", AGAIN)
     path = folder / DESIGN / CONTEXTS
     lines = finished_lines(path, header["design"].get(CONTEXTS), "reply_context", "replies")
-    contexts = {value["pair_id"]: Context.from_json(value) for _, value in lines}
+    contexts = {value["pair_id"]: fields_from_json(Context, value, {Conversation: read_conversation}) for _, value in lines}
     replied = Replied(folder, header, tuple(contexts.values()), ())
     return replace(replied, rows=tuple(_rows(folder / OUTCOMES, header["outcomes"], contexts.keys(), replied.systems)))
 
@@ -138,7 +132,7 @@ def _rows(path: Path, digest: str, pairs: Any, systems: tuple[str, ...]) -> Iter
     """The rows of a file, each of a known context and system, and once."""
     keys = set[tuple[str, str]]()
     for where, value in finished_lines(path, digest, "reply", "replies"):
-        row = SystemReply.from_json(value)
+        row: SystemReply = fields_from_json(SystemReply, value, {})
         if row.pair_id not in pairs or row.system not in systems:
             what = f'"{row.pair_id}" is not a context' if row.pair_id not in pairs else f'"{row.system}" is not a system'
             raise input_error(where, f"{what} of these replies", AGAIN)
