@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import empathy_eval as ee
@@ -17,11 +20,20 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.evaluation.inversion.results import corrected
+from empathy_eval.metrics.registry import find
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.systems.comparison import Sources, compare_systems
+from empathy_eval.raters.systems.comparison import Sources, compare_systems, conclusions
 from empathy_eval.raters.systems.figures import FigureColumn, join_folders
 from empathy_eval.raters.systems.replies import Replied, read_replied
-from empathy_eval.raters.systems.results import Grid, MetricWorth, paired_differences
+from empathy_eval.raters.systems.results import (
+    FigureRow,
+    Grid,
+    MetricWorth,
+    SystemComparison,
+    SystemDifference,
+    SystemMean,
+    paired_differences,
+)
 from empathy_eval.reports.systems_page import page
 from empathy_eval.statistics.estimate import Estimate
 from empathy_eval.statistics.ranking import bradley_terry, connected
@@ -134,8 +146,6 @@ def test_differences_that_are_always_there_are_found_and_noise_is_not(judged: Pa
 
 
 def test_a_metric_below_the_shortcut_line_is_greyed_with_the_reason(judged: Path) -> None:
-    from empathy_eval.metrics.registry import find
-
     worth = {"VADER": MetricWorth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
     found = found_in(judged, metrics=find(["vader", "length"], {}), worth=worth)
     html = page(found)
@@ -219,3 +229,85 @@ def test_replies_are_scored_with_annotations_of_them_and_sent_out_to_people(ligh
     ee.review_export(light, tmp_path / "pack", replies=judged / "r", raters=3, per_item=1, pairs=1, dialogues=0)
     key = (tmp_path / "pack" / "key.json").read_text()
     assert all(f'"{name}"' in key for name in (KIND, COLD, BOTH))
+
+
+def means_of(found: SystemComparison) -> dict[str, dict[str, float | None]]:
+    return {row.name: {cell.system: cell.mean.value if cell.mean else None for cell in row.cells} for row in found.figures}
+
+
+def test_words_checks_metrics_and_parts_are_those_of_the_texts(light: Path, tmp_path: Path) -> None:
+    manifest = json.loads((light / "manifest.json").read_text())
+    lines = {"model": "As an AI, I cannot help with that.", "copy": f"empathy-eval canary GUID {manifest['canary']}"}
+    functions = {name: (lambda messages, line=line: line) for name, line in lines.items()}
+    ee.respond(light, tmp_path / "r", systems={KIND: Actor(KIND, light), BOTH: Actor(BOTH, light), **functions}, split="all", contexts=None)
+    ee.annotate(tmp_path / "r", tmp_path / "rated", rubric="heart", model=Knowing(light), turns=None)
+    replied = read_replied(tmp_path / "r")
+    vader = find(["vader"], {})
+    found = compare_systems([replied], Sources([tmp_path / "rated"], metrics=vader, chance=CHANCE))
+    means, limit = means_of(found), manifest["configuration"]["checks"]["toxicity"]["at_most"]
+    rows = [json.loads(line) for line in (tmp_path / "r" / "outcomes.jsonl").read_text().splitlines()]
+    for name, texts in replied.texts.items():
+        toxicity = [row["checks"]["toxicity"] for row in rows if row["system"] == name]
+        words = [len(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)) for text in texts.values()]
+        assert means["words"][name] == pytest.approx(fmean(words))
+        assert means["toxicity"][name] == pytest.approx(fmean(toxicity), abs=1e-6)
+        assert means.get("toxic", {}).get(name, 0.0) == fmean(value > limit for value in toxicity)
+        assert (means["refusal"][name], means["canary"][name]) == (float(name == "model"), float(name == "copy"))
+        scores = [vader.metrics[0].score(text) for text in texts.values()]  # type: ignore[attr-defined]
+        assert means["VADER"][name] == pytest.approx(fmean(scores), abs=1e-6)
+    by_hand = values_of(tmp_path / "rated", "resonance")
+    for part in (part for part in found.parts if part.figure == "knowing/heart: resonance"):
+        pairs = [one.pair_id for one in replied.contexts if getattr(one, part.by) == part.group]
+        assert part.contexts == len(pairs)
+        assert part.mean and part.mean.value == pytest.approx(fmean(by_hand[part.system][pair] for pair in pairs), abs=1e-6)
+
+
+def test_diversity_is_the_share_of_distinct_n_grams_over_as_many_words(light: Path, tmp_path: Path) -> None:
+    functions = {"varied": lambda messages: "one two three four", "flat": lambda messages: "one one one one"}
+    ee.respond(light, tmp_path / "r", systems=functions, contexts=5, **QUICK)
+    replied = read_replied(tmp_path / "r")
+    found = compare_systems([replied], Sources(chance=CHANCE))
+    # As many replies as remain without the dialogue of the most contexts; four words each, three of which have one after them.
+    replies = 5 - max(Counter(one.dialogue_id for one in replied.contexts).values())
+    singles, doubles = found.diversity.values()
+    assert [f"over {4 * replies} words" in name for name in found.diversity] == [True, True]
+    assert singles == pytest.approx({"varied": 4 / (4 * replies), "flat": 1 / (4 * replies)}, abs=1e-6)
+    assert doubles == pytest.approx({"varied": 3 / (3 * replies), "flat": 1 / (3 * replies)}, abs=1e-6)
+
+
+def test_an_interval_is_that_of_students_distribution_over_dialogues() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(3, 1, (60, 1))
+    clusters = Clusters.of([f"001-{number:05d}" for number in range(60)], [1] * 60)
+    (mean,), _, slope = Grid(values, np.ones((60, 1)), clusters).estimates(ResamplingSettings(4000, 99, 0))
+    # The standard error of a mean and the quantile of Student's distribution at 59 degrees of freedom, 2.001.
+    half = 2.001 * values.std(ddof=1) / math.sqrt(60)
+    assert mean and mean.value == pytest.approx(values.mean(), abs=1e-6) and slope is None
+    assert (mean.low, mean.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.03 * half)
+
+
+def compared_by_hand(gaps: Mapping[tuple[str, str], float], means: Mapping[str, float], equal: Mapping[str, float]) -> SystemComparison:
+    """A comparison by one judge, with means, means at equal length, and the corrected p-value of each two systems."""
+    cells = tuple(SystemMean(name, 9, Estimate(value, value, value), Estimate(equal[name])) for name, value in means.items())
+    row = FigureRow("judge: warmth", "judge", True, cells, None, None, "")
+    differences = tuple(
+        SystemDifference(row.name, *two, 9, 0, Estimate(means[two[0]] - means[two[1]], p=p, p_corrected=p), "") for two, p in gaps.items()
+    )
+    return SystemComparison(tuple(means), (), 9, (row,), differences, (), (), {}, ())
+
+
+@pytest.mark.parametrize(
+    ("p_values", "equal", "sentences"),
+    [
+        ((0.01, 0.02), (4, 2, 1), ["a is better than b and c; each difference is significant", "a stays first"]),
+        ((0.01, 0.20), (4, 2, 1), ["a is better than b, but not shown to be better than c", "a stays first"]),
+        ((0.30, 0.20), (2, 4, 1), ["no system is shown to be better than another: a is highest", "At equal length b is first"]),
+    ],
+)
+def test_a_conclusion_names_the_best_system_and_whom_it_is_shown_to_be_better_than(
+    p_values: tuple[float, float], equal: tuple[float, ...], sentences: list[str]
+) -> None:
+    gaps = {("a", "b"): p_values[0], ("a", "c"): p_values[1], ("b", "c"): 0.001}
+    comparison = compared_by_hand(gaps, {"a": 5.0, "b": 3.0, "c": 2.0}, dict(zip("abc", equal, strict=True)))
+    said = list(conclusions(comparison))
+    assert len(said) == 2 and all(sentence in line for sentence, line in zip(sentences, said, strict=True))

@@ -140,14 +140,17 @@ def file_of(folder: Path, url: str, **more: Any) -> Path:
     return path
 
 
-def test_a_budget_is_never_exceeded_and_more_of_it_goes_on(light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("option", "in_flight"), [("--budget-tokens=1500", 1), ("--budget-tokens=1500", 8), ("--budget-usd=1.5", 8)])
+def test_a_budget_is_never_exceeded_and_more_of_it_goes_on(
+    option: str, in_flight: int, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYSTEM_KEY", "k")
     with running(server=Plain()) as server:
-        path = file_of(tmp_path, server.url, prices={"input": 1000.0, "output": 1000.0}, in_flight=1)
+        path = file_of(tmp_path, server.url, prices={"input": 1000.0, "output": 1000.0}, in_flight=in_flight)
         command = ["respond", str(light), "--systems", str(path), "--out", str(tmp_path / "r"), *SMALL]
-        assert main([*command, "--budget-tokens", "1500"]) == 1
-        spent = server.tokens["input"] + server.tokens["output"]
-        assert spent <= 1500
+        assert main([*command, option]) == 1
+        # A thousand tokens are a dollar.
+        assert server.tokens["input"] + server.tokens["output"] <= 1500
         assert main(command) == 0
         assert server.answered.total() == 3 and set(server.answered.values()) == {1}
 

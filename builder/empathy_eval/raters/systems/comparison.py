@@ -66,8 +66,8 @@ def compare_systems(folders: Sequence[Replied], sources: Sources) -> SystemCompa
     )  # fmt: skip
     main = [column for column in columns if comparison.main and column.name == comparison.main.name][:1]
     examples = tuple(row for column in main for row in results.examples(column, replies, EXAMPLES))
-    conclusions, limits = tuple(_conclusions(comparison)), tuple(_limits(comparison))
-    return replace(comparison, examples=examples, conclusions=conclusions, limits=limits).of(_provenance(folders, sources))
+    sentences, limits = tuple(conclusions(comparison)), tuple(_limits(comparison))
+    return replace(comparison, examples=examples, conclusions=sentences, limits=limits).of(_provenance(folders, sources))
 
 
 def _provenance(folders: Sequence[Replied], sources: Sources) -> Provenance:
@@ -100,7 +100,7 @@ def _diversity(replies: RepliesBySystem, chance: ResamplingSettings) -> dict[str
     return diversity
 
 
-def _conclusions(comparison: SystemComparison) -> Iterator[str]:
+def conclusions(comparison: SystemComparison) -> Iterator[str]:
     """Which system is best by the main figure, of which others that is significant, and whether it stays so at equal length."""
     main, own = comparison.main, [name for name in comparison.systems if name not in comparison.baselines]
     if main is None:
