@@ -95,17 +95,20 @@ class Annotating:
     rubric: Rubric
     design: AnnotationPlan
     release: Mapping[str, str]
-    model: ModelConfig
+    models: Mapping[str, ModelConfig]
     samples: int = SAMPLES
     repairs: int = REPAIRS
     attacks: Mapping[str, str] | None = None
 
     @property
-    def models(self) -> dict[str, ModelConfig]:
-        """The judge alone."""
-        return {JUDGE: self.model}
+    def active_models(self) -> Mapping[str, ModelConfig]:
+        """The judge alone, as in ``models``."""
+        return self.models
 
-    active_models = models
+    @property
+    def model(self) -> ModelConfig:
+        """The settings of the judge's model."""
+        return self.models[JUDGE]
 
     @property
     def identity(self) -> str:
@@ -161,6 +164,14 @@ class ModelJob:
         """The models by role."""
         return asked_models(self.config.models, self.objects, budget, stopped)
 
+    def items(self) -> Iterator[Any]:
+        """All items, always in the same order."""
+        raise NotImplementedError
+
+    def planned(self) -> int:
+        """The number of items."""
+        return sum(1 for _ in self.items())
+
     def carried(self) -> dict[str, str]:
         """No definitions: the header holds the rubric."""
         return {}
@@ -186,10 +197,6 @@ class AnnotationJob(ModelJob):
     def items(self) -> Iterator[Case]:
         """The cases, in the order of the sample."""
         return iter(self.cases)
-
-    def planned(self) -> int:
-        """How many cases there are."""
-        return len(self.cases)
 
     def least(self, item: Case) -> int:
         """What is asked about one case."""
@@ -300,7 +307,7 @@ def annotations_of(
         fix = "name a release or a build with pairs, and variants (--variants) that this rubric rates"
         raise input_error(folder, "holds nothing to judge", fix)
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
-    config = Annotating(judge, rubric, design, judged.named, model_of(judge), *tries)
+    config = Annotating(judge, rubric, design, judged.named, {JUDGE: model_of(judge)}, *tries)
     objects = {JUDGE: custom} if custom is not None else {}
     return AnnotationJob(asking, tuple(cases), judged.noted, config=config, prompts=load_prompts(), objects=objects)
 

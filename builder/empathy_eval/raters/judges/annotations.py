@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from empathy_eval.base.errors import Problem, input_error, refuse
+from empathy_eval.base.json_text import fields_from_json
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
 from empathy_eval.completions.requests import Failure
@@ -108,14 +109,6 @@ class Annotated:
         """As plain JSON values."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Annotated:
-        """From what :meth:`to_json` gave; the value must be valid under ``annotated.schema.json``."""
-        kinds: dict[str, Any] = {"ratings": Rating, "comparisons": JudgeComparison, "strategies": NamedStrategy}
-        rows: dict[str, Any] = {name: tuple(kind(**row) for row in value[name]) for name, kind in kinds.items()}
-        failures = tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"])
-        return cls(**{**value, **rows, "reasons": tuple(value["reasons"]), "failures": failures})
-
 
 # Name of the subfolder with annotations of attacked texts, and of the key in its configuration.
 ATTACKS = "attacks"
@@ -198,7 +191,7 @@ def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
     """Cases of a file, each once, with ratings on the scales of the rubric."""
     seen = set[tuple[str, int | None]]()
     for where, value in finished_lines(path, digest, "annotated", "annotations"):
-        case = Annotated.from_json(value)
+        case: Annotated = fields_from_json(Annotated, value, {})
         if (case.dialogue_id, case.turn) in seen:
             raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
         seen.add((case.dialogue_id, case.turn))

@@ -126,7 +126,8 @@ def _job(entry: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annot
         raise input_error(where, f'the rubric "{rubric.name}" does not have the hash {entry["rubric_hash"]}', "annotate again")
     design = AnnotationPlan(entry["turns"], tuple(entry["variants"]), entry["samples"])
     tries = entry["tries"]
-    config = Annotating(entry["judge"], rubric, design, entry["release"], model_of(entry["judge"]), tries["samples"], tries["repairs"])
+    models = {JUDGE: model_of(entry["judge"])}
+    config = Annotating(entry["judge"], rubric, design, entry["release"], models, tries["samples"], tries["repairs"])
     job = AnnotationJob(judge_prompts(rubric, catalogue), (), config=config, prompts=load_prompts())
     current = job.header()
     for name in ("templates", "schemas"):

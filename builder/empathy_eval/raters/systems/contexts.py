@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.base.json_text import fields_json, json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import language_of
@@ -119,12 +118,6 @@ def _register(dialogue_id: str, catalogue: Catalogue) -> str | None:
     if index == "seed":
         return next((scenario.seed.register for scenario in catalogue.scenarios if scenario.number == int(number) and scenario.seed), None)
     return catalogue.personas.rotated(int(number), int(index)).name
-
-
-def contexts_text(contexts: Iterable[Context], canary: dict[str, str]) -> str:
-    """The text of the file of contexts: a line with the canary of the release, if it has one, and a line for each context."""
-    rows = [*([canary] if canary else []), *map(fields_json, contexts)]
-    return "".join(json_text(row, indent=None) + "\n" for row in rows)
 
 
 NEAR_EMPATHETIC, ECHO, CANNED, BM25 = "near_empathetic", "echo", "canned", "bm25"

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
 from empathy_eval.base.hashing import canonical_json, digest
+from empathy_eval.base.json_text import fields_json, json_text
 from empathy_eval.base.schemas import check, read_yaml, with_pinned_defaults
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.asker import Asker, Trail
@@ -36,7 +37,6 @@ from empathy_eval.raters.systems.contexts import (
     Context,
     ContextSample,
     baseline_texts,
-    contexts_text,
     draw_contexts,
     load_reply_rules,
 )
@@ -228,10 +228,6 @@ class ReplyJob(ModelJob):
                 text = "" if system else self.baselines[name].get(context.pair_id, "")
                 yield ReplyItem(context.dialogue_id, context.turn, context, system, name, text)
 
-    def planned(self) -> int:
-        """The number of items."""
-        return len(self.contexts) * (len(self.config.systems) + len(self.config.baselines))
-
     def least(self, item: ReplyItem) -> int:
         """A reply takes one request; a baseline takes none."""
         return int(item.system is not None)
@@ -267,8 +263,9 @@ class ReplyJob(ModelJob):
         return ReplySummary(total, budget)
 
     def carried(self) -> dict[str, str]:
-        """The contexts, so that replies can be read without the release."""
-        return {CONTEXTS: contexts_text(self.contexts, canary_entry(self.canary))}
+        """The contexts, a line each after that of the canary, so that replies can be read without the release."""
+        rows = filter(None, [canary_entry(self.canary), *map(fields_json, self.contexts)])
+        return {CONTEXTS: "".join(json_text(row, indent=None) + "\n" for row in rows)}
 
     def header(self) -> dict[str, Any]:
         """Configuration, rules and language: everything that replies depend on besides contexts and ledger."""

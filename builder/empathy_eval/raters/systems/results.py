@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from empathy_eval.base.json_text import fields_json
 from empathy_eval.design.provenance import KEYS, LongForm
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings, tested
 from empathy_eval.evaluation.inversion.results import PLACES
@@ -139,10 +138,6 @@ class SystemComparison(LongForm):
         order = (PEOPLE, WINS, JUDGE, METRIC)
         known = [row for row in self.figures if row.kind in order and row.higher_is_better is not None]
         return min(known, key=lambda row: order.index(row.kind), default=None)
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values."""
-        return self._with_provenance(fields_json(self))
 
     def _records(self) -> Iterator[dict[str, Any]]:
         for row in self.figures:
