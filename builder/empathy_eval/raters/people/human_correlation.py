@@ -242,14 +242,14 @@ def score_rated(
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
     judge_scores, wholes = _judges(release_dir, judges, annotations)
     named_apart([metric.name for metric in (*selection.metrics, *judge_scores)], files)
-    precomputed: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
-    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *precomputed)], selection.typed)
+    columns: list[PrecomputedScores] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
+    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *columns)], selection.typed)
     # Rated texts are a sample with possibly few of one split: by default all splits are used, with a warning.
     splits, notes = splits_measured(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
     texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if requests else splits)
     if requests:
         texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
-    scores = scored(replace(texts, language=language), selection, precomputed, scoring)
+    scores = scored(replace(texts, language=language), selection, columns, scoring)
     fits = fit_ensembles(requests, scores, table) if requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
@@ -260,7 +260,6 @@ def score_rated(
     )  # fmt: skip
     measured = correlate(fits, scores, table, chance, unit="dialogue")
     if fits:
-        rows = MetricSelection((*selection.metrics, *precomputed), (), language)
-        reached, faults = pair_accuracies(release_dir, fits, rows, scoring, chance)
+        reached, faults = pair_accuracies(release_dir, fits, MetricSelection((*selection.metrics, *columns), (), language), scoring, chance)
         measured = replace(measured, on_pairs=reached, faults=tuple(dict.fromkeys((*measured.faults, *faults))))
     return replace(measured, notes=(*notes, *wholes, *notes_of_ratings, *measured.notes), provenance=provenance)
