@@ -74,15 +74,15 @@ class SampledContexts:
     corpus: Corpus
 
 
-def draw_contexts(release_dir: Path, sample: ContextSample) -> SampledContexts:
-    """The contexts of a release: the first N are a sample of N, and a larger one only appends.
+def draw_contexts(release_dir: Path, sample: ContextSample, variants: Sequence[str] = ()) -> SampledContexts:
+    """The contexts of a release: the first N are a sample of N, and a larger one only appends. The corpus has the named variants.
 
     Raises:
         InputError: if the folder is no release, or holds no context in the split.
     """
     manifest = read_manifest(release_dir)
     splits = SPLITS if sample.split == ALL else (sample.split,)
-    corpus = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=True, splits=splits, language=language_of(manifest["configuration"]))
+    corpus = read_corpus(release_dir, "pairs", variants, contexts=True, splits=splits, language=language_of(manifest["configuration"]))
     row_of = {corpus.pair_ids[row]: row for row in rows_of_seekers(corpus)}
     strata = {name: (corpus.scenario_ids[row], corpus.groups["phase"][row]) for name, row in row_of.items()}
     rows = tuple(row_of[name] for name in spread_out(strata, sample.seed)[: sample.contexts])
@@ -91,7 +91,9 @@ def draw_contexts(release_dir: Path, sample: ContextSample) -> SampledContexts:
         raise input_error(release_dir, f'holds no context in "{sample.split}" that a seeker ends', fix)
     catalogue = load_catalogue()
     known = manifest["scenario_files"].get(PERSONAS) == catalogue.files.get(PERSONAS)
-    contexts = tuple(_context(corpus, row, catalogue if known else None) for row in rows)
+    # Contexts of one dialogue share its turns in memory.
+    shared: dict[tuple[str, str], tuple[str, str]] = {}
+    contexts = tuple(_context(corpus, row, catalogue if known else None, shared) for row in rows)
     return SampledContexts(contexts, rows, len(corpus) - len(row_of), corpus)
 
 
@@ -101,12 +103,12 @@ def rows_of_seekers(corpus: Corpus) -> list[int]:
     return [row for row, role in enumerate(roles) if role == "seeker"]
 
 
-def _context(corpus: Corpus, row: int, catalogue: Catalogue | None) -> Context:
+def _context(corpus: Corpus, row: int, catalogue: Catalogue | None, shared: dict[tuple[str, str], tuple[str, str]]) -> Context:
     pair_id, dialogue = corpus.pair_ids[row], corpus.dialogues[row]
     return Context(
         pair_id, dialogue, parts_of(pair_id)[1], corpus.scenario_ids[row], corpus.groups["scenario"][row], corpus.groups["phase"][row],
         _register(dialogue, catalogue) if catalogue else None, split_of(dialogue),
-        corpus.references[row], read_conversation(corpus.contexts[row]),
+        corpus.references[row], tuple(shared.setdefault(turn, turn) for turn in read_conversation(corpus.contexts[row])),
     )  # fmt: skip
 
 
