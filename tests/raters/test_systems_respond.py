@@ -103,7 +103,7 @@ def test_bm25_is_the_formula_of_its_source() -> None:
 
 
 def test_the_sample_is_even_over_scenarios_and_another_seed_draws_another(light: Path) -> None:
-    one, same, other = (draw_contexts(light, ContextSample("all", 6, seed)).contexts for seed in (0, 0, 7))
+    one, same, other = (draw_contexts(light, ContextSample("all", 6, seed))[0] for seed in (0, 0, 7))
     assert one == same != other
     assert len({context.scenario_id for context in one}) == len({context.phase for context in one}) == 3
     assert all(context.turns[-1][0] == "seeker" and context.register for context in one)

@@ -16,17 +16,18 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH, words
-from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import SPLITS, column, parts_of, read_manifest, split_of
 from empathy_eval.design.errata import original_id
 from empathy_eval.design.language import Language, Rules, load_language
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
+from empathy_eval.evaluation.corpus.pairs import Contexts, read_contexts
 from empathy_eval.raters.judges.cases import Conversation, read_conversation, spread_out
 
 ALL = "all"
 PERSONAS = "personas.yaml"
+# Columns of pairs that a context has.
+COLUMNS = ("pair_id", "dialogue_id", "scenario_id", "scenario", "phase", "reference")
 
 
 def turns_json(turns: Conversation) -> list[dict[str, str]]:
@@ -64,52 +65,38 @@ class ContextSample:
     seed: int = 0
 
 
-@dataclass(frozen=True)
-class SampledContexts:
-    """The contexts of a sample in its order, with their rows of the corpus; in ``left_out`` turns the helper has just spoken."""
+def draw_contexts(release_dir: Path, sample: ContextSample) -> tuple[tuple[Context, ...], int]:
+    """The contexts of a sample in its order, and the number of turns that are none, as the helper has just spoken.
 
-    contexts: tuple[Context, ...]
-    rows: tuple[int, ...]
-    left_out: int
-    corpus: Corpus
-
-
-def draw_contexts(release_dir: Path, sample: ContextSample, variants: Sequence[str] = ()) -> SampledContexts:
-    """The contexts of a release: the first N are a sample of N, and a larger one only appends. The corpus has the named variants.
+    The first N are a sample of N: a larger one only appends.
 
     Raises:
         InputError: if the folder is no release, or holds no context in the split.
     """
-    manifest = read_manifest(release_dir)
-    splits = SPLITS if sample.split == ALL else (sample.split,)
-    corpus = read_corpus(release_dir, "pairs", variants, contexts=True, splits=splits, language=language_of(manifest["configuration"]))
-    row_of = {corpus.pair_ids[row]: row for row in rows_of_seekers(corpus)}
-    strata = {name: (corpus.scenario_ids[row], corpus.groups["phase"][row]) for name, row in row_of.items()}
-    rows = tuple(row_of[name] for name in spread_out(strata, sample.seed)[: sample.contexts])
-    if not rows:
+    manifest, splits = read_manifest(release_dir), SPLITS if sample.split == ALL else (sample.split,)
+    columns = {name: column(release_dir, "pairs", name, splits) for name in COLUMNS}
+    conversations = read_contexts(release_dir, "pairs", splits)
+    row_of = {columns["pair_id"][row]: row for row in rows_of_seekers(conversations)}
+    strata = {pair: (columns["scenario_id"][row], columns["phase"][row]) for pair, row in row_of.items()}
+    pairs = spread_out(strata, sample.seed)[: sample.contexts]
+    if not pairs:
         fix = "name another --split, or all"
         raise input_error(release_dir, f'holds no context in "{sample.split}" that a seeker ends', fix)
-    catalogue = load_catalogue()
+    catalogue, contexts = load_catalogue(), list[Context]()
     known = manifest["scenario_files"].get(PERSONAS) == catalogue.files.get(PERSONAS)
     # Contexts of one dialogue share its turns in memory.
     shared: dict[tuple[str, str], tuple[str, str]] = {}
-    contexts = tuple(_context(corpus, row, catalogue if known else None, shared) for row in rows)
-    return SampledContexts(contexts, rows, len(corpus) - len(row_of), corpus)
+    for pair in pairs:
+        cells: dict[str, Any] = {name: values[row_of[pair]] for name, values in columns.items()}
+        register = _register(cells["dialogue_id"], catalogue) if known else None
+        turns = tuple(shared.setdefault(turn, turn) for turn in read_conversation(conversations[row_of[pair]]))
+        contexts.append(Context(**cells, turn=parts_of(pair)[1], register=register, split=split_of(cells["dialogue_id"]), turns=turns))
+    return tuple(contexts), len(conversations) - len(row_of)
 
 
-def rows_of_seekers(corpus: Corpus) -> list[int]:
-    """The rows of the pairs whose context ends with a turn of the seeker."""
-    roles: list[str | None] = corpus.contexts.last_roles  # type: ignore[attr-defined]  # contexts of read_corpus have it
-    return [row for row, role in enumerate(roles) if role == "seeker"]
-
-
-def _context(corpus: Corpus, row: int, catalogue: Catalogue | None, shared: dict[tuple[str, str], tuple[str, str]]) -> Context:
-    pair_id, dialogue = corpus.pair_ids[row], corpus.dialogues[row]
-    return Context(
-        pair_id, dialogue, parts_of(pair_id)[1], corpus.scenario_ids[row], corpus.groups["scenario"][row], corpus.groups["phase"][row],
-        _register(dialogue, catalogue) if catalogue else None, split_of(dialogue),
-        corpus.references[row], tuple(shared.setdefault(turn, turn) for turn in read_conversation(corpus.contexts[row])),
-    )  # fmt: skip
+def rows_of_seekers(contexts: Contexts) -> list[int]:
+    """The rows whose context ends with a turn of the seeker."""
+    return [row for row, role in enumerate(contexts.last_roles) if role == "seeker"]
 
 
 def _register(dialogue_id: str, catalogue: Catalogue) -> str | None:
@@ -142,7 +129,7 @@ def load_reply_rules(code: str, folder: Path | None = None) -> tuple[Language, s
     return Language(code, {**language.rules, REFUSALS: refusals}), rules["canned"]
 
 
-def baseline_texts(release_dir: Path, sampled: SampledContexts, language: str, canned: str | None) -> dict[str, dict[str, str]]:
+def baseline_texts(release_dir: Path, contexts: Sequence[Context], language: str, canned: str | None) -> dict[str, dict[str, str]]:
     """By baseline and pair its reply to the contexts; a pair without a control has none.
 
     Raises:
@@ -151,32 +138,35 @@ def baseline_texts(release_dir: Path, sampled: SampledContexts, language: str, c
     if canned is None:
         what = f'there is no {REPLIES}.yaml in the language "{language}", which holds a sympathy for all contexts'
         raise input_error("--baselines", what, "write one, have a speaker review it, and name its folder with --rules DIR")
-    near = dict(zip(column(release_dir, "controls", "pair_id"), column(release_dir, "controls", NEAR_EMPATHETIC), strict=True))
-    variants = {REFERENCE: sampled.corpus.references, **{name: sampled.corpus.variants[name] for name in PAIR_VARIANTS}}
-    rows = dict(zip([context.pair_id for context in sampled.contexts], sampled.rows, strict=True))
+
+    def variant(config: str, name: str) -> dict[str, str]:
+        texts = dict(zip(column(release_dir, config, "pair_id"), column(release_dir, config, name), strict=True))
+        return {context.pair_id: texts[context.pair_id] for context in contexts if context.pair_id in texts}
+
     return {
-        **{name: {pair: texts[row] for pair, row in rows.items()} for name, texts in variants.items()},
-        NEAR_EMPATHETIC: {pair: near[pair] for pair in rows if pair in near},
-        ECHO: {context.pair_id: context.last for context in sampled.contexts},
-        CANNED: dict.fromkeys(rows, canned),
-        BM25: dict(_nearest(release_dir, sampled, language)),
+        **{name: variant("pairs", name) for name in (REFERENCE, *PAIR_VARIANTS)},
+        NEAR_EMPATHETIC: variant("controls", NEAR_EMPATHETIC),
+        ECHO: {context.pair_id: context.last for context in contexts},
+        CANNED: {context.pair_id: canned for context in contexts},
+        BM25: dict(_nearest(release_dir, contexts, language)),
     }
 
 
 def read_turns(release_dir: Path) -> Iterator[tuple[str, str, str, str]]:
     """Yields (split, dialogue, the seeker's message before, the reply) of every helper turn of a release."""
     for split in SPLITS:
-        corpus = read_corpus(release_dir, "pairs", (), contexts=True, splits=[split])
-        for row in rows_of_seekers(corpus):
-            yield split, corpus.dialogues[row], corpus.contexts[row][-1]["text"], corpus.references[row]
+        dialogues, references = (column(release_dir, "pairs", name, [split]) for name in ("dialogue_id", REFERENCE))
+        contexts = read_contexts(release_dir, "pairs", [split])
+        for row in rows_of_seekers(contexts):
+            yield split, dialogues[row], contexts[row][-1]["text"], references[row]
 
 
-def _nearest(release_dir: Path, sampled: SampledContexts, language: str) -> Iterator[tuple[str, str]]:
+def _nearest(release_dir: Path, contexts: Sequence[Context], language: str) -> Iterator[tuple[str, str]]:
     """By pair the helper turn of another split that answered the message nearest to its last one."""
     turns = list(read_turns(release_dir))
     search = Search([words(message, language) for _, _, message, _ in turns])
     split, dialogue = (np.array([turn[place] for turn in turns]) for place in (0, 1))
-    for context in sampled.contexts:
+    for context in contexts:
         allowed = (split != context.split) & (dialogue != context.dialogue_id)
         if (place := search.best(words(context.last, language), allowed)) is not None:
             yield context.pair_id, turns[place][3]

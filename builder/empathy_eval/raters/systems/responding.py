@@ -21,7 +21,7 @@ from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, weig
 from empathy_eval.completions.requests import About, Model, NoAnswer
 from empathy_eval.design.canary import CANARY, canary_entry
 from empathy_eval.design.configuration import ToxicityConfig, language_of
-from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.design.contrasts import CELLS
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.endpoints import ModelConfig, model_faults, model_of, published_model
 from empathy_eval.design.judge_prompts import SPEAKERS
@@ -359,10 +359,10 @@ def reply_job(release_dir: Path, options: RespondOptions) -> ReplyJob:
     baselines = BASELINES if options.baselines else ()
     config = ReplyConfig(models, options.systems, baselines, source.named, options.sample, scorer)
     language, canned = load_reply_rules(language_of(manifest["configuration"]), options.rules)
-    sampled = draw_contexts(release_dir, options.sample, PAIR_VARIANTS if baselines else ())
+    contexts, left_out = draw_contexts(release_dir, options.sample)
     canary = {name: manifest[name] for name in (CANARY,) if name in manifest}
-    texts = baseline_texts(release_dir, sampled, language.code, canned) if baselines else {}
+    texts = baseline_texts(release_dir, contexts, language.code, canned) if baselines else {}
     return ReplyJob(
-        sampled.contexts, language, texts, sampled.left_out, canary, config=config, prompts=load_prompts(),
+        contexts, language, texts, left_out, canary, config=config, prompts=load_prompts(),
         objects=dict(options.objects),
     )  # fmt: skip

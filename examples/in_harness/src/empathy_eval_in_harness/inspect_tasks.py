@@ -91,6 +91,6 @@ def respond(
             id=one.pair_id, input=chat(chat_messages(system, one)), target=one.reference,
             metadata={"dialogue": one.dialogue_id, "context": [{"role": role, "text": text} for role, text in one.turns]},
         )
-        for one in draw_contexts(Path(release), ContextSample(split, contexts)).contexts
+        for one in draw_contexts(Path(release), ContextSample(split, contexts))[0]
     ]  # fmt: skip
     return Task(dataset=MemoryDataset(samples, name="replies"), solver=generate(), scorer=by_rubric(rubric, judge))
