@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from empathy_eval.metrics.protocol import MeanMetric, Metric
     from empathy_eval.raters.people.correlations import AgainstPeople
     from empathy_eval.raters.study.power import study_plan
-    from empathy_eval.raters.systems.comparing import Compared
+    from empathy_eval.raters.systems.results import SystemComparison
     from empathy_eval.releases.hub.fetch import load
 
 # The module of each name; the imports above repeat it for type checkers. Most verbs are in the module of their name.
@@ -66,7 +66,7 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
         "metrics.protocol": ("MeanMetric", "Metric"),
         "raters.people.correlations": ("AgainstPeople",),
         "raters.study.power": ("study_plan",),
-        "raters.systems.comparing": ("Compared",),
+        "raters.systems.results": ("SystemComparison",),
         "releases.hub.fetch": ("load",),
     }.items()
     for name in names
@@ -75,16 +75,15 @@ _PLACE = {name: f"commands.{name}" for name in _VERBS} | {
 _TABLES = {
     "Ablation": ("train", "ablation_table"), "Described": ("describe", "description_table"),
     "AgainstPeople": ("score_tables", "human_correlation_table"), "Agreement": ("agree", "agreement_table"),
-    "Compared": ("compare", "compared_table"), "CustomTextResults": ("score_tables", "custom_text_table"),
-    "StudyPlan": ("study", "plan_table"),
+    "CustomTextResults": ("score_tables", "custom_text_table"), "StudyPlan": ("study", "plan_table"),
     "ReleaseTables": ("score_tables", "score_table"), "Report": ("release", "inversion_table"),
     "ShortcutAudit": ("shortcuts", "shortcut_table"), "StudyReport": ("study_tables", "study_table"),
-    "TrainedModel": ("train", "model_table"),
+    "SystemComparison": ("compare", "compared_table"), "TrainedModel": ("train", "model_table"),
 }  # fmt: skip
 register_tables({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 __all__ = [
-    "__version__", "AgainstPeople", "Check", "Compared", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError",
-    "JobError", "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "TextModel", "agree", "annotate", "build",
+    "__version__", "AgainstPeople", "Check", "Completion", "CustomTextResults", "EmpathyEvalError", "Flaw", "InputError", "JobError",
+    "MeanMetric", "Metric", "Model", "NoAnswer", "Recipe", "ReleaseTables", "SystemComparison", "TextModel", "agree", "annotate", "build",
     "compare", "describe", "diff", "explore", "init", "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load",
     "load_recipe", "names", "preview", "publish", "release", "report", "respond", "review_export", "review_import", "score", "shortcuts",
     "show", "show_rejected", "study", "study_plan", "train", "verify",

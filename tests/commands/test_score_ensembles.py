@@ -106,7 +106,7 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
     assert isinstance(found, ee.AgainstPeople)
     (criterion,), (one,) = found.criteria, found.ensembles
     assert (one.ratings, one.texts, criterion.ratings, criterion.texts, criterion.unit) == (36, 12, 36, 12, "dialogue")
-    assert "ratings of texts that are not in these splits of the release are left out: 36" in found.told
+    assert "ratings of texts that are not in these splits of the release are left out: 36" in found.notes
     assert {member.row: member.higher_is_better for member in one.members} == {"Sentlink": True, "length": None, "judge": False}
     # The pairs of test, once more by hand.
     ee.score(seeds, ["sentlink", "length"], [judge], split="test", items=tmp_path / "items.csv", **how)

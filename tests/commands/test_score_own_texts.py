@@ -168,7 +168,7 @@ def test_the_ratings_of_a_review_appear_beside_scores_of_the_release(
     assert isinstance(found, ee.AgainstPeople)
     (criterion,) = found.criteria
     assert (criterion.criterion, criterion.ratings, criterion.texts, criterion.unit) == ("empathy", 48, 16, "dialogue")
-    assert [one.endswith("left out: 1") for one in found.told] == [True] * 3
+    assert [one.endswith("left out: 1") for one in found.notes] == [True] * 3
     assert criterion.systems and criterion.systems.names == ("apathetic", "empathetic")
     assert criterion.rows[0].metric == "ROUGE-L" and (criterion.rows[0].figures["r"].value or 0) < 0
     assert "ratings of rejected texts are left out: 1" in said(capsys, light, "--metric", "rouge-l", "--ratings", table)

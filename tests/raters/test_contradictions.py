@@ -52,7 +52,7 @@ def test_of_what_experts_find_dismissing_it_is_counted_what_others_find_validati
     assert counted["e2"] == (1, 2, ("b",)) and counted["e1"] == (0, 2, ()) and counted["e3"] == (0, 3, ())
     assert {one.kind for one in found.values()} == {"expert", "judge", "crowd", ANY}
     assert "crowd:mean,not-rounded" in found["crowd"].share.signature and "crowd:any-of-them" in found[ANY].share.signature
-    assert found["j"].high.above == 3 and found["j"].there.criterion == "dismissing"
+    assert found["j"].high.above == 3 and found["j"].opposite.criterion == "dismissing"
 
 
 def test_the_other_direction_is_counted_as_well() -> None:

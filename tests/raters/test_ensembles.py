@@ -143,7 +143,7 @@ def test_nothing_of_test_or_train_moves_a_fit() -> None:
     moved = fit("huffman:a,b", scores_of(other, splits), rated([1, 2, 3, 5, 4, 5]))
     assert plain.signature == moved.signature and (plain.low, plain.high) == (moved.low, moved.high)
     found = correlate((plain,), scores_of(columns, splits), RatingTable.of(rated([1, 2, 3, 2, 1, 1])), ResamplingSettings(0, 0, 0))
-    assert found.ratings == 2 and found.told[1] == "ratings of train are left out: 1" and found.told[0].endswith("fitted on: 3")
+    assert found.ratings == 2 and found.notes[1] == "ratings of train are left out: 1" and found.notes[0].endswith("fitted on: 3")
 
 
 def test_of_two_scores_that_go_with_people_alike_the_first_by_name_is_the_first() -> None:

@@ -34,7 +34,7 @@ class Noted(Judge):
 
 
 def job(light: Path, rubric: str, judge: Judge, turns: int | None = 4, samples: int = 1) -> AnnotationJob:
-    return annotations_of(light, load_rubric(rubric), GIVEN, AnnotationPlan(turns, samples=samples), given=judge)
+    return annotations_of(light, load_rubric(rubric), GIVEN, AnnotationPlan(turns, samples=samples), custom=judge)
 
 
 def keys(ledger: Path) -> set[Any]:

@@ -21,9 +21,9 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
 from empathy_eval.raters.judges.agreeing import agreement_of
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, NamedStrategy, Rating, read_annotations
-from empathy_eval.raters.judges.estimator import reckoning_of
+from empathy_eval.raters.judges.estimator import estimator_of
 from empathy_eval.raters.judges.judge_quality import ComparedWith, judge_quality
-from empathy_eval.raters.judges.judge_section import _others, released_annotations
+from empathy_eval.raters.judges.judge_section import _other_folders, released_annotations
 from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of, understood
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.verify.verify import verify
@@ -156,7 +156,7 @@ def test_judged_strategies_are_compared_with_planned_ones_part_by_part(light: Pa
     folder = naming(light, [*rows, (first, "apathetic", other, other)])
     turns = turns_of(light)
     assert {name: codes[one] for name, one in planned.items()}.items() <= turns.planned.items()
-    found = over_dialogues(folder, turns, reckoning_of(folder, ResamplingSettings(10, 0, 1)))
+    found = over_dialogues(folder, turns, estimator_of(folder, ResamplingSettings(10, 0, 1)))
     assert found["turns"] == 2
     for name in ("named", "likely"):
         assert (found["agreement"][name]["equal"]["value"], found["agreement"][name]["equal"]["items"]) == (0.5, 2)
@@ -177,7 +177,7 @@ def test_named_strategies_of_variants_are_compared_turn_by_turn(light: Path) -> 
         (pair, variant, code, one) for variant, codes in said.items() for pair, code in zip((first, second), codes, strict=True) if code
     ]
     folder = naming(light, rows)
-    found = over_dialogues(folder, turns, reckoning_of(folder, ResamplingSettings(10, 0, 1)))
+    found = over_dialogues(folder, turns, estimator_of(folder, ResamplingSettings(10, 0, 1)))
     assert list(found["variants"]) == ["apathetic", "empathetic", "near_empathetic", "far_apathetic"]
     by_name = {row["name"]: row["named"] for row in found["variants"]["near_empathetic"]}
     assert set(by_name) == {taxonomy[one].name, taxonomy[two].name}
@@ -258,4 +258,5 @@ def test_reward_models_are_compared_with_preferences_and_not_beside_each_other()
 
     one, other, warmer, rated = (judged(*what) for what in (("reward", "r"), ("reward", "r"), ("preference", "p"), ("rating", "t")))
     all_of_them = (one, other, warmer, rated)
-    assert _others(one, all_of_them) == (warmer,) and _others(rated, all_of_them) == (warmer,) and _others(warmer, all_of_them) == ()
+    others = [_other_folders(folder, all_of_them) for folder in (one, rated, warmer)]
+    assert others == [(warmer,), (warmer,), ()]

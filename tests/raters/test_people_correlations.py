@@ -284,7 +284,7 @@ def test_nested_ratings_are_drawn_by_the_larger_unit_alone() -> None:
 def test_systems_are_compared_by_their_means_with_the_warning_that_they_are_few() -> None:
     texts = texts_of(list("aab"), [3, 5, 4], ["x", "y", "z"])
     found = put(texts, {"m": [1, 2, 4]}, [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 3))]).criteria[0]
-    assert found.systems and found.systems.told.startswith("3 systems are too few to decide anything")
+    assert found.systems and found.systems.note.startswith("3 systems are too few to decide anything")
     assert [found.systems.figures["m"][name].value for name in ("rho", "tau_b")] == [1.0, 1.0]
     two = put(texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"]), {"m": [1, 2, 2, 4]}, [("i0", "ann", 1), ("i1", "ann", 2)])
     assert two.criteria[0].systems and str(two.criteria[0].systems.figures["m"]["r"]) == "not defined: only two systems"

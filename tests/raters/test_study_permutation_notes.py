@@ -26,8 +26,8 @@ def test_few_arrangements_few_shared_blocks_and_none_are_reported() -> None:
 def test_a_group_without_ratings_in_a_part_permutations_with_nobody_there() -> None:
     ratings = study_of([[1, 2], [2, 1], [1, 1], [0, 3], [1, 1], [2, 2]], [0, 0, 1, 1, 2, 2])
     where = ratings.group_of[ratings.rater] < 2
-    assert [one.groups for one in Stratum("some", where, ratings.subset(where)).wanted()][0] == (0, 1)
-    assert [one.groups for one in Stratum(None, None, ratings).wanted()][0] == "all"
+    assert [one.groups for one in Stratum("some", where, ratings.subset(where)).selections()][0] == (0, 1)
+    assert [one.groups for one in Stratum(None, None, ratings).selections()][0] == "all"
 
 
 def test_power_has_the_degrees_of_freedom_of_the_test_where_nobody_gave_a_category() -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shutil
+from collections import Counter
 from collections.abc import Mapping
 from itertools import combinations
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import empathy_eval as ee
@@ -16,11 +19,21 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
+from empathy_eval.evaluation.inversion.results import correct_p_values
+from empathy_eval.metrics.registry import find
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.systems.comparing import Grid, Worth, gaps_of, holm_together
-from empathy_eval.raters.systems.comparison import Sources, compared
-from empathy_eval.raters.systems.figures import FigureColumn, field_of
+from empathy_eval.raters.systems.comparison import Sources, compare_systems, conclusions
+from empathy_eval.raters.systems.figures import FigureColumn, join_folders
 from empathy_eval.raters.systems.replies import Replied, read_replied
+from empathy_eval.raters.systems.results import (
+    FigureRow,
+    Grid,
+    MetricWorth,
+    SystemComparison,
+    SystemDifference,
+    SystemMean,
+    paired_differences,
+)
 from empathy_eval.reports.systems_page import page
 from empathy_eval.statistics.estimate import Clusters, Estimate, bradley_terry, connected
 
@@ -43,7 +56,7 @@ def judged(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def found_in(judged: Path, **more: Any) -> Any:
     sources = Sources([judged / "rated", judged / "preferred"], chance=CHANCE, **more)
-    return compared([read_replied(judged / "r")], sources)
+    return compare_systems([read_replied(judged / "r")], sources)
 
 
 def values_of(folder: Path, criterion: str) -> dict[str, dict[str, float]]:
@@ -112,13 +125,13 @@ def test_a_mean_at_equal_length_takes_the_slope_within_contexts_away() -> None:
 
 
 def test_differences_that_are_always_there_are_found_and_noise_is_not(judged: Path) -> None:
-    field = field_of([read_replied(judged / "r")])
+    field = join_folders([read_replied(judged / "r")])
     pairs = [one.pair_id for one in field.contexts]
     values: Mapping[str, Mapping[str, float]] = {
         KIND: dict.fromkeys(pairs, 2.0), COLD: dict.fromkeys(pairs, 1.0),
         BOTH: {pair: 1.0 + (number % 2) * 2 for number, pair in enumerate(pairs)},
     }  # fmt: skip
-    gaps = holm_together([*gaps_of(FigureColumn("x", "judge", True, values, "x"), field, CHANCE)])
+    gaps = correct_p_values(paired_differences(FigureColumn("x", "judge", True, values, "x"), field, CHANCE))
     by_two = {(gap.system, gap.other): gap.difference for gap in gaps}
     first = by_two[KIND, COLD]
     # Three dialogues can be exchanged in 8 ways, two of which are as far from 0 and count half.
@@ -131,10 +144,8 @@ def test_differences_that_are_always_there_are_found_and_noise_is_not(judged: Pa
 
 
 def test_a_metric_below_the_shortcut_line_is_greyed_with_the_reason(judged: Path) -> None:
-    from empathy_eval.metrics.registry import find
-
-    worth = {"VADER": Worth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
-    found = found_in(judged, metrics=lambda language: find(["vader", "length"], {}, language=language), worth=worth)
+    worth = {"VADER": MetricWorth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
+    found = found_in(judged, metrics=find(["vader", "length"], {}), worth=worth)
     html = page(found)
     assert "VADER is below the shortcut line on this release" in " ".join(found.limits)
     assert '<th scope="col" class="greyed"><bdi>VADER</bdi>' in html and "below it (words alone; contrast: stance)" in html
@@ -149,7 +160,7 @@ def test_what_is_concluded_is_no_more_than_the_figures_say(judged: Path) -> None
     # Of two alike replies either wins half: of three systems the best has 0.75 or 1, the worst 0 or 0.25.
     assert {part.by for part in found.parts} == {"scenario", "phase", "register"}
     assert all(max(one.values.values()) - min(one.values.values()) == 0.75 for one in found.examples)
-    bare = compared([read_replied(judged / "r")], Sources(chance=CHANCE))
+    bare = compare_systems([read_replied(judged / "r")], Sources(chance=CHANCE))
     assert bare.conclusions == ("Nothing can be concluded on empathy: no person, no judge and no metric has rated these replies.",)
 
 
@@ -160,28 +171,28 @@ def test_peoples_ratings_stand_in_the_same_table(judged: Path, tmp_path: Path) -
         lines += [f"{one.pair_id}::{name},{rater},empathy,{value}" for name, value in ((KIND, 3), (COLD, 1)) for rater in ("a", "b")]
     table = tmp_path / "ratings.csv"
     table.write_text("\n".join([*lines, "999-seed-t01::kind,a,empathy,2"]) + "\n")
-    found = compared([replied], Sources([judged / "rated"], [table], chance=CHANCE))
+    found = compare_systems([replied], Sources([judged / "rated"], [table], chance=CHANCE))
     assert found.main and found.main.name == "people: empathy"
     assert {cell.system: cell.mean and cell.mean.value for cell in found.main.cells} == {KIND: 3.0, COLD: 1.0, BOTH: None}
     table.write_text("item,rater,criterion,rating\nelsewhere::kind,a,empathy,2\n")
     with pytest.raises(InputError, match="rates none of these replies"):
-        compared([replied], Sources([], [table], chance=CHANCE))
+        compare_systems([replied], Sources([], [table], chance=CHANCE))
 
 
 def test_folders_are_compared_over_what_they_share_and_two_replies_of_one_system_are_refused(
     light: Path, judged: Path, tmp_path: Path
 ) -> None:
     ee.respond(light, tmp_path / "more", systems={"new": lambda messages: "I am with you in this."}, contexts=4, **QUICK)
-    both = compared([read_replied(judged / "r"), read_replied(tmp_path / "more")], Sources(chance=CHANCE))
+    both = compare_systems([read_replied(judged / "r"), read_replied(tmp_path / "more")], Sources(chance=CHANCE))
     gap = next(one for one in both.gaps if (one.system, one.other, one.figure) == (KIND, "new", "words"))
     assert gap.contexts == 4 and gap.left_out == both.contexts - 4
     ee.respond(light, tmp_path / "other", systems={KIND: lambda messages: "Another reply of the same name."}, contexts=4, **QUICK)
     with pytest.raises(InputError, match='"kind" replies otherwise than in another folder'):
-        compared([read_replied(judged / "r"), read_replied(tmp_path / "other")], Sources(chance=CHANCE))
+        compare_systems([read_replied(judged / "r"), read_replied(tmp_path / "other")], Sources(chance=CHANCE))
     foreign = read_replied(tmp_path / "other")
     made = {**foreign.configuration, "release": {**foreign.configuration["release"], "seal": "s1-" + "0" * 64}}
     with pytest.raises(InputError, match="replies to another release than"):
-        compared(
+        compare_systems(
             [read_replied(judged / "r"), Replied(foreign.folder, {**foreign.header, "configuration": made}, (), ())], Sources(chance=CHANCE)
         )
 
@@ -216,3 +227,85 @@ def test_replies_are_scored_with_annotations_of_them_and_sent_out_to_people(ligh
     ee.review_export(light, tmp_path / "pack", replies=judged / "r", raters=3, per_item=1, pairs=1, dialogues=0)
     key = (tmp_path / "pack" / "key.json").read_text()
     assert all(f'"{name}"' in key for name in (KIND, COLD, BOTH))
+
+
+def means_of(found: SystemComparison) -> dict[str, dict[str, float | None]]:
+    return {row.name: {cell.system: cell.mean.value if cell.mean else None for cell in row.cells} for row in found.figures}
+
+
+def test_words_checks_metrics_and_parts_are_those_of_the_texts(light: Path, tmp_path: Path) -> None:
+    manifest = json.loads((light / "manifest.json").read_text())
+    lines = {"model": "As an AI, I cannot help with that.", "copy": f"empathy-eval canary GUID {manifest['canary']}"}
+    functions = {name: (lambda messages, line=line: line) for name, line in lines.items()}
+    ee.respond(light, tmp_path / "r", systems={KIND: Actor(KIND, light), BOTH: Actor(BOTH, light), **functions}, split="all", contexts=None)
+    ee.annotate(tmp_path / "r", tmp_path / "rated", rubric="heart", model=Knowing(light), turns=None)
+    replied = read_replied(tmp_path / "r")
+    vader = find(["vader"], {})
+    found = compare_systems([replied], Sources([tmp_path / "rated"], metrics=vader, chance=CHANCE))
+    means, limit = means_of(found), manifest["configuration"]["checks"]["toxicity"]["at_most"]
+    rows = [json.loads(line) for line in (tmp_path / "r" / "outcomes.jsonl").read_text().splitlines()]
+    for name, texts in replied.texts.items():
+        toxicity = [row["checks"]["toxicity"] for row in rows if row["system"] == name]
+        words = [len(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)) for text in texts.values()]
+        assert means["words"][name] == pytest.approx(fmean(words))
+        assert means["toxicity"][name] == pytest.approx(fmean(toxicity), abs=1e-6)
+        assert means.get("toxic", {}).get(name, 0.0) == fmean(value > limit for value in toxicity)
+        assert (means["refusal"][name], means["canary"][name]) == (float(name == "model"), float(name == "copy"))
+        scores = [vader.metrics[0].score(text) for text in texts.values()]  # type: ignore[attr-defined]
+        assert means["VADER"][name] == pytest.approx(fmean(scores), abs=1e-6)
+    by_hand = values_of(tmp_path / "rated", "resonance")
+    for part in (part for part in found.parts if part.figure == "knowing/heart: resonance"):
+        pairs = [one.pair_id for one in replied.contexts if getattr(one, part.by) == part.group]
+        assert part.contexts == len(pairs)
+        assert part.mean and part.mean.value == pytest.approx(fmean(by_hand[part.system][pair] for pair in pairs), abs=1e-6)
+
+
+def test_diversity_is_the_share_of_distinct_n_grams_over_as_many_words(light: Path, tmp_path: Path) -> None:
+    functions = {"varied": lambda messages: "one two three four", "flat": lambda messages: "one one one one"}
+    ee.respond(light, tmp_path / "r", systems=functions, contexts=5, **QUICK)
+    replied = read_replied(tmp_path / "r")
+    found = compare_systems([replied], Sources(chance=CHANCE))
+    # As many replies as remain without the dialogue of the most contexts; four words each, three of which have one after them.
+    replies = 5 - max(Counter(one.dialogue_id for one in replied.contexts).values())
+    singles, doubles = found.diversity.values()
+    assert [f"over {4 * replies} words" in name for name in found.diversity] == [True, True]
+    assert singles == pytest.approx({"varied": 4 / (4 * replies), "flat": 1 / (4 * replies)}, abs=1e-6)
+    assert doubles == pytest.approx({"varied": 3 / (3 * replies), "flat": 1 / (3 * replies)}, abs=1e-6)
+
+
+def test_an_interval_is_that_of_students_distribution_over_dialogues() -> None:
+    rng = np.random.default_rng(3)
+    values = rng.normal(3, 1, (60, 1))
+    clusters = Clusters.of([f"001-{number:05d}" for number in range(60)], [1] * 60)
+    (mean,), _, slope = Grid(values, np.ones((60, 1)), clusters).estimates(ResamplingSettings(4000, 99, 0))
+    # The standard error of a mean and the quantile of Student's distribution at 59 degrees of freedom, 2.001.
+    half = 2.001 * values.std(ddof=1) / math.sqrt(60)
+    assert mean and mean.value == pytest.approx(values.mean(), abs=1e-6) and slope is None
+    assert (mean.low, mean.high) == pytest.approx((values.mean() - half, values.mean() + half), abs=0.03 * half)
+
+
+def compared_by_hand(gaps: Mapping[tuple[str, str], float], means: Mapping[str, float], equal: Mapping[str, float]) -> SystemComparison:
+    """A comparison by one judge, with means, means at equal length, and the corrected p-value of each two systems."""
+    cells = tuple(SystemMean(name, 9, Estimate(value, value, value), Estimate(equal[name])) for name, value in means.items())
+    row = FigureRow("judge: warmth", "judge", True, cells, None, None, "")
+    differences = tuple(
+        SystemDifference(row.name, *two, 9, 0, Estimate(means[two[0]] - means[two[1]], p=p, p_corrected=p), "") for two, p in gaps.items()
+    )
+    return SystemComparison(tuple(means), (), 9, (row,), differences, (), (), {}, ())
+
+
+@pytest.mark.parametrize(
+    ("p_values", "equal", "sentences"),
+    [
+        ((0.01, 0.02), (4, 2, 1), ["a is better than b and c; each difference is significant", "a stays first"]),
+        ((0.01, 0.20), (4, 2, 1), ["a is better than b, but not shown to be better than c", "a stays first"]),
+        ((0.30, 0.20), (2, 4, 1), ["no system is shown to be better than another: a is highest", "At equal length b is first"]),
+    ],
+)
+def test_a_conclusion_names_the_best_system_and_whom_it_is_shown_to_be_better_than(
+    p_values: tuple[float, float], equal: tuple[float, ...], sentences: list[str]
+) -> None:
+    gaps = {("a", "b"): p_values[0], ("a", "c"): p_values[1], ("b", "c"): 0.001}
+    comparison = compared_by_hand(gaps, {"a": 5.0, "b": 3.0, "c": 2.0}, dict(zip("abc", equal, strict=True)))
+    said = list(conclusions(comparison))
+    assert len(said) == 2 and all(sentence in line for sentence, line in zip(sentences, said, strict=True))

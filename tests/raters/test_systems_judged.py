@@ -10,9 +10,13 @@ from typing import Any
 import empathy_eval as ee
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.design.rubrics import load_rubric
+from empathy_eval.generation.on_ray import lane_config
+from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of
 from empathy_eval.raters.judges.annotations import read_annotations
-from empathy_eval.raters.systems.judging import judged, tournament
-from empathy_eval.raters.systems.replies import read_replied
+from empathy_eval.raters.systems.contexts import ContextSample
+from empathy_eval.raters.systems.replies import read_replied, read_reply_annotations, tournament
+from empathy_eval.raters.systems.responding import RespondOptions, load_systems, reply_job
 
 from tests.doubles.systems import BOTH, COLD, KIND, Actor, Knowing
 
@@ -72,7 +76,7 @@ def test_another_system_is_judged_alone_and_the_folder_stays_the_same_one(light:
     ee.annotate(replied, tmp_path / "j", rubric="heart", model=judge, turns=None)
     # One text for all contexts, but after other turns each time.
     assert len(judge.seen) - asked == 6
-    assert judged([tmp_path / "j"], [read_replied(replied)])[0].header["texts"].keys() == {
+    assert read_reply_annotations([tmp_path / "j"], [read_replied(replied)])[0].header["texts"].keys() == {
         *(f"system-{one}" for one in (KIND, COLD, BOTH)),
         "new",
     }
@@ -84,10 +88,10 @@ def test_annotations_of_other_replies_are_refused(light: Path, replied: Path, tm
     texts = {**found.texts, "system-kind": {**found.texts["system-kind"], found.contexts[0].pair_id: "Another one."}}
     object.__setattr__(found, "__dict__", {**found.__dict__, "texts": texts})
     with pytest.raises(InputError, match='judged other replies of "system-kind" than there are now'):
-        judged([tmp_path / "j"], [found])
+        read_reply_annotations([tmp_path / "j"], [found])
     ee.annotate(light, tmp_path / "of-release", rubric="heart", model=Knowing(light), turns=2)
     with pytest.raises(InputError, match="holds annotations of something else than these replies"):
-        judged([tmp_path / "of-release"], [found])
+        read_reply_annotations([tmp_path / "of-release"], [found])
     with pytest.raises(InputError, match="holds annotations of another release than"):
         ee.score(light, annotations=[tmp_path / "j"], shortcuts=False)
 
@@ -104,6 +108,15 @@ def test_what_does_not_go_with_replies_is_refused(light: Path, replied: Path, tm
         assert problem in str(refused.value)
     with pytest.raises(InputError, match="is for replies of systems"):
         ee.annotate(light, tmp_path / "no", rubric="warmer", model=Knowing(light), comparisons=3)
+
+
+def test_the_parts_of_a_cluster_share_the_limits_of_judges_and_systems(light: Path, replied: Path) -> None:
+    raw = {"kind": "openai", "model": "m", "endpoint": "e", "base_url": "http://localhost:9/v1", "max_tokens": 9, "in_flight": 8}
+    judge = annotations_of(light, load_rubric("heart"), raw, AnnotationPlan(turns=2))
+    systems, _ = load_systems({"a": {"model": raw}})
+    for job in (judge, reply_job(light, RespondOptions(systems, sample=ContextSample("all", 2), toxicity=False))):
+        shared = job.configured(lane_config(job.config, 2)).config
+        assert [model.in_flight for model in shared.models.values()] == [4] and shared.identity == job.config.identity
 
 
 def test_a_header_of_annotated_replies_names_no_path(light: Path, replied: Path, tmp_path: Path) -> None:

@@ -20,10 +20,9 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import split_of
 from empathy_eval.evaluation.corpus.pairs import read_corpus
-from empathy_eval.raters.systems.baselines import BASELINES, Search
-from empathy_eval.raters.systems.contexts import Sample, all_turns, drawn
+from empathy_eval.raters.systems.contexts import BASELINES, ContextSample, Search, draw_contexts, read_turns
 from empathy_eval.raters.systems.replies import read_replied
-from empathy_eval.raters.systems.systems import load_systems
+from empathy_eval.raters.systems.responding import load_systems
 
 from tests.doubles.forked import forkserver
 from tests.doubles.models import asked_twice
@@ -80,7 +79,7 @@ def test_baselines_are_what_they_are_called_and_ask_nobody(light: Path, tmp_path
     ee.respond(light, tmp_path / "r", baselines=True, split="all", contexts=None, **NO_SCORES)
     found = read_replied(tmp_path / "r")
     assert found.systems == BASELINES and not any(row.request_key or row.usage for row in found.rows)
-    corpus, turns = read_corpus(light, "pairs", ("apathetic", "empathetic")), list(all_turns(light))
+    corpus, turns = read_corpus(light, "pairs", ("apathetic", "empathetic")), list(read_turns(light))
     by_pair = {name: row for row, name in enumerate(corpus.pair_ids)}
     for one in found.contexts:
         place, texts = by_pair[one.pair_id], {name: some.get(one.pair_id) for name, some in found.texts.items()}
@@ -104,7 +103,7 @@ def test_bm25_is_the_formula_of_its_source() -> None:
 
 
 def test_the_sample_is_even_over_scenarios_and_another_seed_draws_another(light: Path) -> None:
-    one, same, other = (drawn(light, Sample("all", 6, seed)).contexts for seed in (0, 0, 7))
+    one, same, other = (draw_contexts(light, ContextSample("all", 6, seed))[0] for seed in (0, 0, 7))
     assert one == same != other
     assert len({context.scenario_id for context in one}) == len({context.phase for context in one}) == 3
     assert all(context.turns[-1][0] == "seeker" and context.register for context in one)
@@ -141,14 +140,17 @@ def file_of(folder: Path, url: str, **more: Any) -> Path:
     return path
 
 
-def test_a_budget_is_never_exceeded_and_more_of_it_goes_on(light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("option", "in_flight"), [("--budget-tokens=1500", 1), ("--budget-tokens=1500", 8), ("--budget-usd=1.5", 8)])
+def test_a_budget_is_never_exceeded_and_more_of_it_goes_on(
+    option: str, in_flight: int, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("SYSTEM_KEY", "k")
     with running(server=Plain()) as server:
-        path = file_of(tmp_path, server.url, prices={"input": 1000.0, "output": 1000.0}, in_flight=1)
+        path = file_of(tmp_path, server.url, prices={"input": 1000.0, "output": 1000.0}, in_flight=in_flight)
         command = ["respond", str(light), "--systems", str(path), "--out", str(tmp_path / "r"), *SMALL]
-        assert main([*command, "--budget-tokens", "1500"]) == 1
-        spent = server.tokens["input"] + server.tokens["output"]
-        assert spent <= 1500
+        assert main([*command, option]) == 1
+        # A thousand tokens are a dollar.
+        assert server.tokens["input"] + server.tokens["output"] <= 1500
         assert main(command) == 0
         assert server.answered.total() == 3 and set(server.answered.values()) == {1}
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import empathy_eval as ee
 import pytest
 from empathy_eval.evaluation.inversion.inversion import ResamplingSettings
-from empathy_eval.raters.systems.comparing import Compared, Worth
-from empathy_eval.raters.systems.comparison import Sources, compared
+from empathy_eval.raters.systems.comparison import Sources, compare_systems
 from empathy_eval.raters.systems.replies import read_replied
+from empathy_eval.raters.systems.results import MetricWorth, SystemComparison
 from empathy_eval.reports.systems_page import page
 from empathy_eval.statistics.estimate import Estimate
 
@@ -26,7 +26,7 @@ HOSTILE = "<script>document.title='ran'</script> </style><img src=x onerror=\"do
 
 
 @pytest.fixture(scope="module")
-def found(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def found(light: Path, tmp_path_factory: pytest.TempPathFactory) -> SystemComparison:
     from empathy_eval.metrics.registry import find
 
     folder = tmp_path_factory.mktemp("page")
@@ -34,21 +34,21 @@ def found(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Compared:
     ee.respond(light, folder / "r", systems={**systems, "hostile": lambda messages: HOSTILE}, baselines=True, split="all", contexts=12)
     for name in ("heart", "warmer"):
         ee.annotate(folder / "r", folder / name, rubric=name, model=Knowing(light), turns=None)
-    worth = {"VADER": Worth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
-    metrics = lambda language: find(["vader", "rouge-l"], {}, language=language)  # noqa: E731
-    return compared(
+    worth = {"VADER": MetricWorth(Estimate(0.5, 0.4, 0.6), 0.7, "below", "below it (words alone; contrast: stance)")}
+    metrics = find(["vader", "rouge-l"], {})
+    return compare_systems(
         [read_replied(folder / "r")],
         Sources([folder / "heart", folder / "warmer"], (), metrics, worth, chance=ResamplingSettings(100, 99, 0)),
     )
 
 
-def test_texts_of_strangers_stay_texts_and_equal_figures_give_equal_pages(found: Compared) -> None:
+def test_texts_of_strangers_stay_texts_and_equal_figures_give_equal_pages(found: SystemComparison) -> None:
     html = page(found, "empathy-eval compare build/replies")
     assert "<script" not in html and "<img" not in html and html == page(found, "empathy-eval compare build/replies")
     assert "Made by <code>empathy-eval compare build/replies</code>" in html
 
 
-def test_every_system_has_a_row_and_what_is_below_the_line_is_greyed_with_its_reason(found: Compared) -> None:
+def test_every_system_has_a_row_and_what_is_below_the_line_is_greyed_with_its_reason(found: SystemComparison) -> None:
     html = page(found)
     rated = html.partition(">What judges rate</h2>")[2].partition("</table>")[0]
     rows = {name: rated.count(f"<bdi>{name}</bdi></th>") for name in found.systems}
@@ -60,7 +60,7 @@ def test_every_system_has_a_row_and_what_is_below_the_line_is_greyed_with_its_re
 
 
 @pytest.mark.sampled
-def test_everybody_can_read_the_page_and_texts_run_nowhere(browser: Browser, found: Compared, tmp_path: Path) -> None:
+def test_everybody_can_read_the_page_and_texts_run_nowhere(browser: Browser, found: SystemComparison, tmp_path: Path) -> None:
     path = tmp_path / "systems.html"
     path.write_text(page(found), encoding="utf-8")
     for width, scheme in SCREENS if "LONG" in os.environ else SCREENS[:2]:

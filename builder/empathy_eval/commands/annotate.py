@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from empathy_eval.base.json_text import fields_json, json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import A_RELEASE, Command, Option, whole_number
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
+from empathy_eval.commands.preview import PREVIEWED, ledger_of_preview, print_preview
 from empathy_eval.commands.score_tables import attack_lines, crossed_lines
 
 if TYPE_CHECKING:
@@ -70,103 +70,76 @@ def annotate(
     JobError
         If the job could not finish; every answer so far is in the ledger.
     """
-    how = RunOptions(**(ways or {}), progress=progress)
-    options = AnnotateOptions(
-        release, Path(out), rubric, model, base_url, turns, variants, samples, templates, attacks, attacked_turns, rules, lessons, shots,
-        comparisons, crossed,
+    options = Namespace(
+        release=release, out=Path(out), rubric=rubric, model=model, base_url=base_url, turns=turns, variants=variants, samples=samples,
+        templates=templates, attacks=attacks, attacked_turns=attacked_turns, rules=rules, lessons=lessons, shots=shots,
+        comparisons=comparisons, crossed=crossed,
     )  # fmt: skip
-    return options.jobs().done(how)
+    return _jobs(options).done(RunOptions(**(ways or {}), progress=progress))
 
 
-@dataclass(frozen=True)
-class AnnotateOptions:
-    """Options of an annotation job, named as on the command line."""
+def _jobs(options: Namespace) -> AnnotationJobs:
+    """Returns the job for texts, and the job for attacked texts if attacks are requested.
 
-    release: str | Path
-    out: Path
-    rubric: str | Path
-    model: Any
-    base_url: str | None
-    turns: int | None
-    variants: Sequence[str] | None
-    samples: int
-    templates: str | Path | None
-    attacks: Sequence[Any] | None
-    attacked_turns: int
-    rules: str | Path | None
-    lessons: str | Path | None = None
-    shots: str | Path | None = None
-    comparisons: int | None = None
-    crossed: bool | None = False
+    Raises:
+        InputError: if an option is not valid, there is nothing to attack, an attack is unknown, or rules are given without attacks.
+    """
+    if Path(options.release).is_dir() and options.out.resolve().is_relative_to(Path(options.release).resolve()):
+        # Extra files would contradict the manifest.
+        raise input_error("--out", f'"{options.out}" is inside the folder that is judged', "name a folder outside it")
+    job, folder = _job(options)
+    if options.attacks is None:
+        if options.rules:
+            raise input_error("--rules", f'"{options.rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
+        return AnnotationJobs(job, options.out, folder)
+    if not 1 <= options.attacked_turns <= MOST_ATTACKED:
+        fix = f"use a number from 1 to {MOST_ATTACKED:,}"
+        raise input_error("--attacked-turns", f"{options.attacked_turns:.3g} is out of range", fix)
+    from empathy_eval.raters.judges.attacking import AttackSelection, attacking
 
-    def jobs(self) -> AnnotationJobs:
-        """Returns the job for texts, and the job for attacked texts if attacks are requested.
-
-        Raises:
-            InputError: if an option is not valid, there is nothing to attack, an attack is unknown, or rules are given without attacks.
-        """
-        if Path(self.release).is_dir() and self.out.resolve().is_relative_to(Path(self.release).resolve()):
-            # Extra files would contradict the manifest.
-            raise input_error("--out", f'"{self.out}" is inside the folder that is judged', "name a folder outside it")
-        job, folder = self._job()
-        if self.attacks is None:
-            if self.rules:
-                raise input_error("--rules", f'"{self.rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
-            return AnnotationJobs(job, self.out, folder)
-        if not 1 <= self.attacked_turns <= MOST_ATTACKED:
-            fix = f"use a number from 1 to {MOST_ATTACKED:,}"
-            raise input_error("--attacked-turns", f"{self.attacked_turns:.3g} is out of range", fix)
-        from empathy_eval.raters.judges.attacking import AttackSelection, attacking
-
-        selection = AttackSelection(tuple(self.attacks), self.attacked_turns, Path(self.rules) if self.rules else None)
-        return AnnotationJobs(job, self.out, folder, *attacking(job, folder, selection))
-
-    def _job(self) -> tuple[AnnotationJob, Path]:
-        """Returns the annotation job and the folder that is judged."""
-        from empathy_eval.design.rubrics import load_rubric
-        from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
-        from empathy_eval.raters.judges.cases import TEXTS
-        from empathy_eval.raters.systems.judging import replies_as_material
-        from empathy_eval.raters.systems.replies import is_replies, read_replied
-        from empathy_eval.releases.hub.fetch import release_folder
-
-        folder = release_folder(self.release)
-        replied = read_replied(folder) if is_replies(folder) else None
-        known = replied.systems if replied else TEXTS
-        names, fix = self.variants or (), f"use some of these: {', '.join(known)}"
-        problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, known)) for name in names if name not in known]
-        problems += _unfit_for(replied is not None, self)
-        for name, count, most in (("--turns", self.turns, MOST_TURNS), ("--samples", self.samples, MOST_SAMPLES)):
-            if count is not None and not 1 <= count <= most:
-                what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
-                problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
-        read = load_rubric(self.rubric, self.lessons, self.shots)
-        refuse(problems)
-        custom, judge = None, self.model
-        if not isinstance(judge, str | Path | Mapping):
-            custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
-        else:
-            judge = judge_of(judge, self.base_url)
-        chosen = tuple(name for name in known if not names or name in names)
-        design = AnnotationPlan(self.turns, chosen, self.samples, self.comparisons, bool(self.crossed))
-        templates = Path(self.templates) if self.templates else None
-        material = partial(replies_as_material, replied) if replied else None
-        return annotations_of(folder, read, judge, design, given=custom, templates=templates, material=material), folder
+    selection = AttackSelection(tuple(options.attacks), options.attacked_turns, Path(options.rules) if options.rules else None)
+    return AnnotationJobs(job, options.out, folder, *attacking(job, folder, selection))
 
 
-def _unfit_for(replies: bool, options: AnnotateOptions) -> Iterator[Problem]:
-    """Options that contradict replies of systems, or texts of a release."""
-    if replies and options.attacks is not None:
-        yield Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release")
-    if options.comparisons is not None and not replies:
-        yield Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies")
+def _job(options: Namespace) -> tuple[AnnotationJob, Path]:
+    """Returns the annotation job and the folder that is judged."""
+    from empathy_eval.design.rubrics import load_rubric
+    from empathy_eval.raters.judges.annotating import AnnotationPlan, annotations_of, judge_of
+    from empathy_eval.raters.judges.cases import TEXTS
+    from empathy_eval.raters.systems.replies import is_replies, read_replied, replies_as_material
+    from empathy_eval.releases.hub.fetch import release_folder
+
+    folder = release_folder(options.release)
+    replied = read_replied(folder) if is_replies(folder) else None
+    known = replied.systems if replied else TEXTS
+    names, fix = options.variants or (), f"use some of these: {', '.join(known)}"
+    problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, known)) for name in names if name not in known]
+    if replied and options.attacks is not None:
+        problems.append(Problem("--attacks", "attacks texts of a release, not replies of systems", "leave it out, or name the release"))
+    if options.comparisons is not None and not replied:
+        problems.append(Problem("--comparisons", "is for replies of systems", "leave it out, or name a folder of replies"))
     if options.crossed:
-        others = {"--attacks": options.attacks is not None, "--variants": options.variants, "a folder of replies": replies}
-        yield from (
-            Problem("--crossed", f"cannot be combined with {name}", "leave one of the two out") for name, on in others.items() if on
-        )
-    if options.comparisons is not None and replies and not 1 <= options.comparisons <= MOST_TURNS:
-        yield Problem("--comparisons", f"{options.comparisons} is out of range", f"name a number from 1 to {MOST_TURNS:,}")
+        others = {"--attacks": options.attacks is not None, "--variants": options.variants, "a folder of replies": replied}
+        problems += [
+            Problem("--crossed", f"cannot be combined with {name}", "leave one of the two out") for name, given in others.items() if given
+        ]
+    limits = (("--turns", options.turns, MOST_TURNS), ("--samples", options.samples, MOST_SAMPLES))
+    for name, count, most in (*limits, ("--comparisons", options.comparisons, MOST_TURNS)):
+        if count is not None and not 1 <= count <= most:
+            what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
+            problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
+    read = load_rubric(options.rubric, options.lessons, options.shots)
+    refuse(problems)
+    custom, judge = None, options.model
+    if not isinstance(judge, str | Path | Mapping):
+        custom, judge = judge, {"kind": "given", "model": getattr(judge, "name", None), "endpoint": getattr(judge, "endpoint", None)}
+    else:
+        judge = judge_of(judge, options.base_url)
+    chosen = tuple(name for name in known if not names or name in names)
+    design = AnnotationPlan(options.turns, chosen, options.samples, options.comparisons, bool(options.crossed))
+    templates = Path(options.templates) if options.templates else None
+    material = partial(replies_as_material, replied) if replied else None
+    return annotations_of(folder, read, judge, design, custom=custom, templates=templates, material=material), folder
 
 
 @dataclass(frozen=True)
@@ -241,7 +214,7 @@ def _turns(text: str) -> int | None:
 
 
 def _run(options: Namespace) -> int:
-    jobs = AnnotateOptions(**{field.name: getattr(options, field.name) for field in fields(AnnotateOptions)}).jobs()
+    jobs = _jobs(options)
     if options.preview:
         return _preview(jobs, options)
     from empathy_eval.raters.judges.annotations import read_annotations
@@ -286,23 +259,12 @@ def _preview(jobs: AnnotationJobs, options: Namespace) -> int:
 
     ledger = ledger_of_preview(options, jobs.first.config)
     first = preview(jobs.first, ledger, options.requests)
-    second = jobs.attacked and preview(jobs.attacked, ledger, 0)
-    if options.json:
-        of_attacks = {"attacks": {"answered": second.answered, "estimates": [asdict(row) for row in second.estimates]}} if second else {}
-        estimates = [asdict(estimate) for estimate in first.estimates]
-        values = {"requests": requests_json(first.requests), "answered": first.answered, "estimates": estimates, **of_attacks}
-        print(json_text(values, ascii_only=True))
-        return 0
-    if first.answered:
-        print(f"--- {first.answered:,} requests are already answered in {ledger}; the remaining ones:")
-    print(estimate_table(first.estimates))
-    if jobs.attacked and second:
-        print(
-            f"\n--- also attacked texts of {jobs.attacked.planned():,} turns; {second.answered:,} of their requests are already answered:"
-        )
-        print(estimate_table(second.estimates))
-    print_requests(first.requests)
-    return 0
+    head = f"--- {first.answered:,} requests are already answered in {ledger}; the remaining ones:" if first.answered else ""
+    if jobs.attacked is None:
+        return print_preview(options, first, head)
+    second = preview(jobs.attacked, ledger, 0)
+    counts = f"{jobs.attacked.planned():,} turns; {second.answered:,} of their requests are already answered"
+    return print_preview(options, first, head, second, f"--- also attacked texts of {counts}:")
 
 
 COMMAND = Command(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from empathy_eval.design.endpoints import JobConfig
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.preview import Preview, RequestEstimate
+    from empathy_eval.raters.judges.replay import JobPreview
 
 
 @takes_paths
@@ -85,6 +86,20 @@ def ledger_of_preview(options: Namespace, config: JobConfig) -> Path | None:
     check_count("--requests", options.requests)
     default_ledger = options.out / LEDGER
     return options.ledger or (default_ledger if default_ledger.is_file() else None)
+
+
+def print_preview(options: Namespace, preview: JobPreview, head: str, attacks: JobPreview | None = None, attacks_head: str = "") -> int:
+    """Prints the preview of a job, and beside it that of attacked texts, below their heads; returns the exit status."""
+    if options.json:
+        beside = {"attacks": {"answered": attacks.answered, "estimates": list(map(asdict, attacks.estimates))}} if attacks else {}
+        values = {"requests": requests_json(preview.requests), "answered": preview.answered, "estimates": [*map(asdict, preview.estimates)]}
+        print(json_text({**values, **beside}, ascii_only=True))
+        return 0
+    print("\n".join([*filter(None, [head]), estimate_table(preview.estimates)]))
+    if attacks:
+        print(f"\n{attacks_head}\n{estimate_table(attacks.estimates)}")
+    print_requests(preview.requests)
+    return 0
 
 
 def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:

@@ -4,21 +4,20 @@ from __future__ import annotations
 
 from argparse import Namespace
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.command import A_RELEASE, Command, Option, check_count, whole_number
 from empathy_eval.commands.execution import RUN, ClosingMessage, RunOptions, run_command, run_job
-from empathy_eval.commands.preview import PREVIEWED, estimate_table, ledger_of_preview, print_requests, requests_json
+from empathy_eval.commands.preview import PREVIEWED, ledger_of_preview, print_preview
 
 if TYPE_CHECKING:
     from empathy_eval.generation.summary import HandedOut, Summary
-    from empathy_eval.raters.systems.responding import Replies
+    from empathy_eval.raters.systems.responding import ReplyJob
 
 # So many contexts are replied to where nobody says otherwise.
 CONTEXTS = 200
@@ -52,88 +51,70 @@ def respond(
         InputError: if something is wrong with what is given, or the folder holds other replies.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    how = RunOptions(**(ways or {}), progress=progress)
-    options = RespondOptions(release, Path(out), systems, baselines, split, contexts, seed, toxicity, Path(rules) if rules else None)
-    return _done(options.job(), options.out, how)
+    run = RunOptions(**(ways or {}), progress=progress)
+    arguments = Namespace(
+        release=release, out=Path(out), systems=systems, baselines=baselines, split=split, contexts=contexts, seed=seed,
+        toxicity=toxicity, rules=rules,
+    )  # fmt: skip
+    return _respond(_job(arguments), arguments.out, run)
 
 
-def _done(job: Replies, out: Path, how: RunOptions) -> HandedOut:
-    how.refuse_contradictions("respond")
-    return run_job(job, out, how)
+def _respond(job: ReplyJob, out: Path, run: RunOptions) -> HandedOut:
+    run.refuse_contradictions("respond")
+    return run_job(job, out, run)
 
 
-@dataclass(frozen=True)
-class RespondOptions:
-    """Who is to reply to what, and into which folder; the names are those of the command line."""
+def _job(options: Namespace) -> ReplyJob:
+    """The job of the options of the command line.
 
-    release: str | Path
-    out: Path
-    systems: Any
-    baselines: bool | None
-    split: str
-    contexts: int | None
-    seed: int
-    toxicity: bool | None
-    rules: Path | None
+    Raises:
+        InputError: if an option is not valid.
+    """
+    from empathy_eval.design.dataset import SPLITS
+    from empathy_eval.raters.systems.contexts import ALL, ContextSample
+    from empathy_eval.raters.systems.responding import RespondOptions, load_systems, reply_job
+    from empathy_eval.releases.hub.fetch import release_folder
 
-    def job(self) -> Replies:
-        """The job of all replies.
-
-        Raises:
-            InputError: if something is wrong with what is given.
-        """
-        from empathy_eval.design.dataset import SPLITS
-        from empathy_eval.raters.systems.contexts import ALL, Sample
-        from empathy_eval.raters.systems.responding import replies_of
-        from empathy_eval.raters.systems.systems import load_systems
-        from empathy_eval.releases.hub.fetch import release_folder
-
-        if self.contexts is not None:
-            check_count("--contexts", self.contexts, 1)
-        if self.split not in (*SPLITS, ALL):
-            raise input_error("--split", f'there is no "{self.split}"', f"name one of {', '.join((*SPLITS, ALL))}")
-        folder = release_folder(self.release)
-        if self.out.resolve().is_relative_to(folder.resolve()):
-            # It would no more be what its manifest says.
-            raise input_error("--out", f'"{self.out}" is inside the release', "name a folder outside it")
-        loaded, objects = load_systems(self.systems) if self.systems else ((), {})
-        sample, scored = Sample(self.split, self.contexts, self.seed), self.toxicity is not False
-        return replies_of(folder, loaded, sample, objects=objects, baselines=bool(self.baselines), scored=scored, rules=self.rules)
+    if options.contexts is not None:
+        check_count("--contexts", options.contexts, 1)
+    if options.split not in (*SPLITS, ALL):
+        raise input_error("--split", f'there is no "{options.split}"', f"name one of {', '.join((*SPLITS, ALL))}")
+    folder = release_folder(options.release)
+    if options.out.resolve().is_relative_to(folder.resolve()):
+        # Extra files would contradict the manifest.
+        raise input_error("--out", f'"{options.out}" is inside the release', "name a folder outside it")
+    systems, objects = load_systems(options.systems) if options.systems else ((), {})
+    sample, rules = ContextSample(options.split, options.contexts, options.seed), Path(options.rules) if options.rules else None
+    return reply_job(folder, RespondOptions(systems, objects, sample, bool(options.baselines), options.toxicity is not False, rules))
 
 
-def contexts_asked(text: str) -> int | None:
+def _contexts(text: str) -> int | None:
     """A number of contexts, or all (None)."""
     return None if text == "all" else whole_number(text, "of at least 1, or all")
 
 
 def _run(options: Namespace) -> int:
-    job = RespondOptions(**{field.name: getattr(options, field.name) for field in fields(RespondOptions)}).job()
+    job = _job(options)
     if options.preview:
-        return _previewed(job, options)
-
-    def closing() -> ClosingMessage:
-        step = f"empathy-eval annotate {options.out} --rubric NAME --model NAME --out DIR"
-        return ClosingMessage(f"to have a judge rate them: {step}\nto compare them: empathy-eval compare {options.out}", {})
-
-    return run_command(options, "respond", partial(_done, job, options.out), closing)
+        return _preview(job, options)
+    step = f"empathy-eval annotate {options.out} --rubric NAME --model NAME --out DIR"
+    closing = ClosingMessage(f"to have a judge rate them: {step}\nto compare them: empathy-eval compare {options.out}", {})
+    return run_command(options, "respond", partial(_respond, job, options.out), lambda: closing)
 
 
-def _previewed(job: Replies, options: Namespace) -> int:
-    """Prints what would be asked of each system; returns the exit status."""
-    from empathy_eval.raters.judges.replay import preview
+def _preview(job: ReplyJob, options: Namespace) -> int:
+    """Prints the estimate of each system and the first requests; returns the exit status."""
+    from empathy_eval.raters.judges.replay import JobPreview, preview
 
     ledger = ledger_of_preview(options, job.config)
-    previews = [(part.config.systems[0].name, preview(part, ledger, options.requests)) for part in job.parts]
-    estimates = tuple(replace(estimate, kind=name) for name, shown in previews for estimate in shown.estimates)
-    requests, answered = [request for _, part in previews for request in part.requests], sum(part.answered for _, part in previews)
-    if options.json:
-        values = {"requests": requests_json(requests), "answered": answered, "estimates": [asdict(estimate) for estimate in estimates]}
-        print(json_text(values, ascii_only=True))
-        return 0
-    print(f"--- {len(job.contexts):,} contexts, {len(previews)} systems, {len(job.config.baselines)} baselines; {answered:,} are answered")
-    print(estimate_table(estimates))
-    print_requests(requests)
-    return 0
+    previews = [(name, preview(part, ledger, options.requests)) for name, part in job.parts()]
+    whole = JobPreview(
+        tuple(request for _, part in previews for request in part.requests),
+        sum(part.answered for _, part in previews),
+        tuple(replace(estimate, kind=name) for name, part in previews for estimate in part.estimates),
+    )
+    counts = f"{len(job.contexts):,} contexts, {len(previews)} systems, {len(job.config.baselines)} baselines"
+    return print_preview(options, whole, f"--- {counts}; {whole.answered:,} are answered")
 
 
 COMMAND = Command(
@@ -150,7 +131,7 @@ COMMAND = Command(
         "--contexts N": Option(
             f"how many contexts to reply to: a number, or all (default: {CONTEXTS}); a larger number only adds contexts. They are spread "
             "evenly over scenarios and phases",
-            type=contexts_asked, default=CONTEXTS,
+            type=_contexts, default=CONTEXTS,
         ),
         "--seed N": Option("the seed of the order of contexts (default: 0)", type=whole_number, default=0),
         "toxicity=--no-toxicity": "do not measure the toxicity of replies",

@@ -238,7 +238,7 @@ def _of_release(options: ScoreOptions, folder: Path, annotations: ReleaseAnnotat
     if not (judges and measured.attacks):
         return measured
     rows = [*measured.inversion, *(measured.dialogues.inversion if measured.dialogues else ())]
-    return replace(measured, attacks=judges.beside(measured.attacks, {row.metric for row in rows}))
+    return replace(measured, attacks=judges.add_to(measured.attacks, {row.metric for row in rows}))
 
 
 def _with_failures(asked: ScoreOptions, folder: Path, scoring: Scoring) -> Scored:

@@ -228,7 +228,7 @@ def human_correlation_table(result: AgainstPeople) -> TableText:
     if result.left_out:
         of = result.left_out + result.ratings
         before.append(f"{result.left_out} of {of} ratings are left out: not every row has a score for their texts")
-    blocks = [[*before, *result.told], *(list(_ensemble(ensemble)) for ensemble in result.ensembles)]
+    blocks = [[*before, *result.notes], *(list(_ensemble(ensemble)) for ensemble in result.ensembles)]
     after = [list(_on_pairs(result.on_pairs)), [f"warning: {warning}" for warning in result.outside]]
     used = sum(len(block) + 1 for block in (*blocks, *after) if block) + sum(len(_main_rows(row)) + 1 for row in result.criteria)
     shown = list[str]()
@@ -287,7 +287,7 @@ def _differences(criterion: CriterionCorrelations) -> Iterator[str]:
 
 def _systems(criterion: CriterionCorrelations) -> Iterator[str]:
     if criterion.systems:
-        yield f"means of {criterion.systems.told}"
+        yield f"means of {criterion.systems.note}"
         for metric, figures in criterion.systems.figures.items():
             values = {name: f"not defined: {row.reason}" if row.value is None else f"{row.value:.3f}" for name, row in figures.items()}
             same = set(values.values())

@@ -59,18 +59,18 @@ class TagAudit:
     right: dict[str, Estimate]
 
 
-def tag_rows(given: Mapping[str, Iterable[TagJudgement]]) -> tuple[TagRow, ...]:
+def tag_rows(judgements: Mapping[str, Iterable[TagJudgement]]) -> tuple[TagRow, ...]:
     """Rows of an audit from the judgements by rater."""
     called: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for by, tags in given.items():
+    for by, tags in judgements.items():
         for tag in tags:
             called[tag.strategy, by][tag.called or NOT_SAID] += 1
     names = [strategy.name for strategy in load_taxonomy().strategies]
     rows = list[TagRow]()
-    for strategy, by in [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in given]:
+    for strategy, by in [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in judgements]:
         if counts := called.get((strategy, by)):
-            others = [(name, counts[name]) for name in [*names, NOT_SAID] if name in counts and name != strategy]
-            instead = dict(sorted(others, key=lambda other: -other[1]))
+            other_tags = [(name, counts[name]) for name in [*names, NOT_SAID] if name in counts and name != strategy]
+            instead = dict(sorted(other_tags, key=lambda other: -other[1]))
             rows.append(TagRow(strategy, by, counts.total(), counts[strategy], instead))
     return tuple(rows)
 

@@ -148,10 +148,10 @@ class CodedColumns:
         """Note a problem of a row."""
         self.faults.add(self.lines[row], what, fix, self._codes[FILE][row])
 
-    def at(self, row: int, here: int) -> str:
+    def at(self, row: int, column: int) -> str:
         """Location of a row, relative to another row."""
         file = self._codes[FILE][row]
-        return f"line {self.lines[row]}" + ("" if file == self._codes[FILE][here] else f" of {self.faults.files[file]}")
+        return f"line {self.lines[row]}" + ("" if file == self._codes[FILE][column] else f" of {self.faults.files[file]}")
 
     def read(self, path: Path) -> None:
         """Add the rows of a CSV, TSV or JSONL file, by its suffix; other columns are ignored.
@@ -166,8 +166,8 @@ class CodedColumns:
         header, rows = csv_table(path, self.faults)
         self._check_header(header)
         rating = header.index("rating")
-        given = ((number, row) for number, row in rows if row[rating].strip())
-        self.add(given, {name: header.index(name) for name in self._names if name in header}, cells=True)
+        filled = ((number, row) for number, row in rows if row[rating].strip())
+        self.add(filled, {name: header.index(name) for name in self._names if name in header}, cells=True)
 
     def _check_header(self, names: Sequence[str]) -> None:
         form, shown, where = schema(self._form.schema), ",".join(names)[:80], f"{self.faults.files[-1]}: line 1"
@@ -281,14 +281,14 @@ class Rows:
     def value_per_name(self, coded: NamedCodes, by: NamedCodes, message: str, fix: str) -> Codes:
         """The value of each name, such as the group of each rater; notes each name with two. ``MISSING`` is no value."""
         names, owner = coded
-        others, value = by
+        rest, value = by
         known = np.flatnonzero(value != MISSING)
         own, first = np.full((2, len(names)), MISSING)
         owners, first_at = np.unique(owner[known], return_index=True)
         own[owners], first[owners] = value[known][first_at], known[first_at]
         rows = np.flatnonzero((value != MISSING) & (value != own[owner]))
         for row in self.columns.faults.shown(rows[np.sort(np.unique(owner[rows], return_index=True)[1])]):
-            self.fault(row, message.format(names[owner[row]], others[value[row]], others[own[owner[row]]]), fix, first[owner[row]])
+            self.fault(row, message.format(names[owner[row]], rest[value[row]], rest[own[owner[row]]]), fix, first[owner[row]])
         return own
 
     def require_values(self, names: NamedCodes, own: Codes, message: str, fix: str) -> None:

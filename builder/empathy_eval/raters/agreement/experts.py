@@ -97,12 +97,12 @@ class RaterAgainstMedian:
         self._settings = f"{experts.signature}|{experts.sample.signature}"
         own = self.ratings.of_rater(rater)
         rated = np.flatnonzero(own != MISSING)
-        others = experts.counts[rated]
+        other_experts = experts.counts[rated]
         if rater in experts.places:
-            others[np.arange(len(rated)), own[rated]] -= 1
-        shared = others.sum(axis=1) > 0
-        self.items, self.given = rated[shared], own[rated[shared]]
-        self.low, self.high = medians(others[shared])
+            other_experts[np.arange(len(rated)), own[rated]] -= 1
+        shared = other_experts.sum(axis=1) > 0
+        self.items, self.own = rated[shared], own[rated[shared]]
+        self.low, self.high = medians(other_experts[shared])
 
     @property
     def median(self) -> Floats:
@@ -113,13 +113,13 @@ class RaterAgainstMedian:
     def _sums(self) -> Floats:
         """Sums for kappa, then those for F1, over the table and each resample."""
         twice, steps, sample = np.tile(self.items, 2), len(self.ratings.scale), self.sample
-        given, median = np.tile(self.given, 2), np.concatenate([self.low, self.high])
+        own, median = np.tile(self.own, 2), np.concatenate([self.low, self.high])
         halves = np.full(len(twice), 0.5)
         # Both ratings reach a threshold if the smaller one does.
-        both = sample.tally(twice, np.minimum(given, median), steps, halves)
-        same = given == median
-        equal = sample.tally(twice[same], given[same], steps, halves[same])
-        return sample.resample(np.hstack([kappa_sums(twice, given, median, self.ratings.scale, sample, halves), equal, both]))
+        both = sample.tally(twice, np.minimum(own, median), steps, halves)
+        same = own == median
+        equal = sample.tally(twice[same], own[same], steps, halves[same])
+        return sample.resample(np.hstack([kappa_sums(twice, own, median, self.ratings.scale, sample, halves), equal, both]))
 
     @cached_property
     def kappas(self) -> Floats:
@@ -144,8 +144,8 @@ class RaterAgainstMedian:
     @cached_property
     def _binary(self) -> Floats:
         """F1 of "at least this" by threshold, shape (1 + resamples, steps - 1)."""
-        given, median, _, both = self._from
-        return ratio(2 * both, given + median)
+        own, median, _, both = self._from
+        return ratio(2 * both, own + median)
 
     def _f1(self, column: Floats, reason: str = NEITHER, /, **settings: object) -> Estimate:
         line = f"{signature_line(**settings)}|{self._settings}"
@@ -154,10 +154,10 @@ class RaterAgainstMedian:
     @cached_property
     def figures(self) -> AgainstMedian:
         """Kappas, macro F1 over the values that occur, and F1 of "at least this" by threshold."""
-        given, median, equal, _ = self._counted
+        own, median, equal, _ = self._counted
         thresholds = zip(self.ratings.scale[1:].tolist(), self._binary.T, strict=True)
         binary = tuple((value, self._f1(column, f1="binary", positive=f">={value:g}")) for value, column in thresholds)
-        macro = self._f1(_mean(ratio(2 * equal, given + median)), f1="macro")
+        macro = self._f1(_mean(ratio(2 * equal, own + median)), f1="macro")
         return AgainstMedian(self.ratings.raters[self.rater], self.kappa, macro, binary)
 
     def f1(self, values: Sequence[float]) -> F1:
@@ -185,8 +185,8 @@ class RaterAgainstMedian:
 
     def inflation(self, crowd: Crowd | None = None) -> Estimate:
         """Mean difference of the rater from the median, in points of the scale. A crowd's values are not rounded."""
-        given = crowd.at(self.items) if crowd else self.ratings.scale[self.given]
-        number, apart = self.sample.totals(self.items, [np.ones(len(self.items)), given - self.median]).T
+        ratings = crowd.at(self.items) if crowd else self.ratings.scale[self.own]
+        number, apart = self.sample.totals(self.items, [np.ones(len(self.items)), ratings - self.median]).T
         line = self.sample.line(mean="rater-minus-median-expert")
         return Estimate.of_resamples(ratio(apart, number), len(self.items), "that experts have rated", "no item is drawn", line)
 
@@ -281,28 +281,28 @@ def pairwise_kappas(
     ratings: CriterionRatings, pairs: Sequence[tuple[int, int]], weights: str, sample: ItemBootstrap
 ) -> tuple[tuple[RaterPair, ...], Floats]:
     """Each pair over the items in common, and its kappa of one weighting by resample, shape (pairs, 1 + resamples)."""
-    found, chosen = [], np.empty((len(pairs), len(sample.weights)))
+    rows, chosen = [], np.empty((len(pairs), len(sample.weights)))
     for index, pair in enumerate(pairs):
         first, second = map(ratings.of_rater, pair)
         items = np.flatnonzero((first != MISSING) & (second != MISSING))
         sums = sample.resample(kappa_sums(items, first[items], second[items], ratings.scale, sample))
         values = cohen_kappas(sums, ratings.scale)
         names = (ratings.raters[pair[0]], ratings.raters[pair[1]])
-        found.append(RaterPair(names, kappa_estimates(values, len(items), sample.signature)))
+        rows.append(RaterPair(names, kappa_estimates(values, len(items), sample.signature)))
         # One item in common defines no kappa: see Estimate.of_resamples.
         chosen[index] = values[WEIGHTS.index(weights)] if len(items) > 1 else np.nan
-    return tuple(found), chosen
+    return tuple(rows), chosen
 
 
 # Fractions of a point in which the median expert and the crowd are counted where integers are needed.
 PARTS = 1000
 
 
-def crowd_alpha(crowd: Crowd, beside: RaterAgainstMedian) -> Estimate:
+def crowd_alpha(crowd: Crowd, agreement: RaterAgainstMedian) -> Estimate:
     """Krippendorff's interval alpha of the median expert and the crowd, neither rounded to the scale."""
-    both = np.concatenate([beside.median, crowd.at(beside.items)])
+    both = np.concatenate([agreement.median, crowd.at(agreement.items)])
     line = signature_line(raters="median-expert,crowd", values=f"in-1/{PARTS}-of-a-point")
-    alpha = interval_alpha(np.tile(beside.items, 2), np.rint(both * PARTS).astype(np.int64), beside.sample)
+    alpha = interval_alpha(np.tile(agreement.items, 2), np.rint(both * PARTS).astype(np.int64), agreement.sample)
     return replace(alpha, signature=f"{line}|{alpha.signature}")
 
 

@@ -126,8 +126,8 @@ def overall(kappas: Sequence[CriterionKappas], weights: str = "quadratic") -> Ov
     frameworks = [[row for row in kappas if row.framework == name] for name in dict.fromkeys(row.framework for row in kappas)]
     return Overall(
         len(kappas), pairs.median, pairs, distribution((row.experts for row in kappas), line), {name: bands.count(name) for name in BANDS},
-        {name: _rater_overall(kappas, [row.judges.get(name) for row in kappas], pairs.median, line, beside=crowd) for name in judges},
-        _rater_overall(kappas, [row.crowd for row in kappas], pairs.median, line, beside=False) if crowd else None,
+        {name: _rater_overall(kappas, [row.judges.get(name) for row in kappas], pairs.median, line, compared=crowd) for name in judges},
+        _rater_overall(kappas, [row.crowd for row in kappas], pairs.median, line, compared=False) if crowd else None,
         tuple(
             FrameworkKappas(
                 own[0].framework, len(own), distribution((value for row in own for value in row.pairs), line),
@@ -174,7 +174,7 @@ def pearson(first: Sequence[float], other: Sequence[float], signature: str) -> E
 
 
 def _rater_overall(
-    kappas: Sequence[CriterionKappas], own: Sequence[float | None], benchmark: float | None, line: str, *, beside: bool
+    kappas: Sequence[CriterionKappas], own: Sequence[float | None], benchmark: float | None, line: str, *, compared: bool
 ) -> RaterOverall:
     """A rater by the kappa on each criterion (``own``); ``beside`` says whether there is a crowd to compare with."""
     rows = list(zip(kappas, own, strict=True))
@@ -183,7 +183,7 @@ def _rater_overall(
     above = [(row, None if value is None or row.crowd is None else value > row.crowd + ALIKE) for row, value in rows]
     return RaterOverall(
         distribution(own, line), _split(reached), _split((row, so) for row, so in reached if at_least(row.experts, benchmark)),
-        _split(above) if beside else None, pearson([expert for expert, _ in both], [value for _, value in both], line),
+        _split(above) if compared else None, pearson([expert for expert, _ in both], [value for _, value in both], line),
     )  # fmt: skip
 
 

@@ -194,19 +194,19 @@ def _known(table: RatingTable, rubrics: Sequence[Rubric]) -> tuple[dict[str, Cri
 
 def _opposites(criteria: Sequence[Criterion]) -> Iterator[tuple[str, str]]:
     """Each pair of opposites once, in the order of the criteria."""
-    names, seen = {criterion.name for criterion in criteria}, set[frozenset[str]]()
+    names, pairs = {criterion.name for criterion in criteria}, set[frozenset[str]]()
     for criterion in criteria:
-        if criterion.opposite in names and (pair := frozenset((criterion.name, str(criterion.opposite)))) not in seen:
-            seen.add(pair)
+        if criterion.opposite in names and (pair := frozenset((criterion.name, str(criterion.opposite)))) not in pairs:
+            pairs.add(pair)
             yield criterion.name, str(criterion.opposite)
 
 
 def _off(table: RatingTable, framework: Framework, name: str, members: NDArray[np.bool_]) -> Iterator[Problem]:
     scale, rows = framework.scales[name], table.criterion == table.criteria.index(name)
     for value in np.unique(table.rating[rows]):
-        given = rows & (table.rating == value)
+        rated = rows & (table.rating == value)
         inside = scale.low <= value <= scale.high
-        wrong = np.flatnonzero(given & ~members if inside else given)
+        wrong = np.flatnonzero(rated & ~members if inside else rated)
         if (fault := scale.fault(float(value))) and len(wrong):
             who, item = table.raters[table.rater[wrong[0]]], table.items[table.item[wrong[0]]]
             what = f'{value:g} by "{who}" for "{item}" {fault}, as "{framework.name}" defines it'

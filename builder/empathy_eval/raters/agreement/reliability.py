@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
@@ -111,19 +111,19 @@ class RowInputs:
 
 def reliability_row(on: RowInputs, vif: Estimate) -> ReliabilityRow:
     """Compute the row of one criterion."""
-    level, ratings, found = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.agreement
+    level, ratings, figures = LEVELS[WEIGHTS.index(on.weights)], on.ratings, on.agreement
     experts, judges = on.places(on.panel.experts), on.places(judge.rater for judge in on.panel.first)
     panel = Experts(ratings, experts, on.sample)
-    steps = expert_figures.counted_values(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(found.criterion))
+    steps = expert_figures.counted_values(on.crowd.ratings if on.crowd else ratings, on.framework.scales.get(figures.criterion))
     counted = expert_figures.histogram(ratings, experts, judges, steps)
-    beside = {ratings.raters[rater]: RaterAgainstMedian(panel, rater) for rater in (*(experts if len(experts) <= PANEL else ()), *judges)}
+    medians = {ratings.raters[rater]: RaterAgainstMedian(panel, rater) for rater in (*(experts if len(experts) <= PANEL else ()), *judges)}
     pairs = None
-    if found.benchmark.median.value is not None:
+    if figures.benchmark.median.value is not None:
         _, of_pairs = expert_figures.pairwise_kappas(ratings, list(combinations(experts, 2)), on.weights, on.sample)
         pairs = expert_figures.median_of_pairs(of_pairs)
-    placed = {ratings.raters[judge]: _against_benchmark(on, beside[ratings.raters[judge]], pairs) for judge in judges}
-    inflation = {name: beside[name].inflation() for name in placed}
-    f1 = {name: rater.f1(steps.tolist()) for name, rater in beside.items()}
+    placed = {ratings.raters[judge]: _against_benchmark(on, medians[ratings.raters[judge]], pairs) for judge in judges}
+    inflation = {name: medians[name].inflation() for name in placed}
+    f1 = {name: rater.f1(steps.tolist()) for name, rater in medians.items()}
     crowd, third, with_judge = None, None, dict[str, Estimate]()
     if on.crowd:
         index, signature = len(ratings.raters), f"{MEDIAN}|{on.crowd.signature}"
@@ -138,22 +138,22 @@ def reliability_row(on: RowInputs, vif: Estimate) -> ReliabilityRow:
         inflation[CROWD] = third = Estimate.undefined(NO_SHARED_ITEM, on.sample.signature)
         crowd, with_judge = AgainstBenchmark(third, third, None), dict.fromkeys(placed, third)
     return ReliabilityRow(
-        found.criterion, found.items, found.ratings, tuple(steps.tolist()), on.framework.better.get(found.criterion),
-        tuple(ExpertKappa(pair.raters, pair.kappa[on.weights]) for pair in found.benchmark.pairs), found.benchmark.median,
-        placed, crowd, third, with_judge, {"experts": found.alpha[level], "judges": _of_judges(on, judges, level)},
+        figures.criterion, figures.items, figures.ratings, tuple(steps.tolist()), on.framework.better.get(figures.criterion),
+        tuple(ExpertKappa(pair.raters, pair.kappa[on.weights]) for pair in figures.benchmark.pairs), figures.benchmark.median,
+        placed, crowd, third, with_judge, {"experts": figures.alpha[level], "judges": _of_judges(on, judges, level)},
         f1, inflation, counted, vif, band(vif), on.sample.signature,
     )  # fmt: skip
 
 
-def _against_benchmark(on: RowInputs, beside: RaterAgainstMedian, pairs: Floats | None) -> AgainstBenchmark:
+def _against_benchmark(on: RowInputs, agreement: RaterAgainstMedian, pairs: Floats | None) -> AgainstBenchmark:
     """A judge or crowd against the median expert and the median kappa of pairs of experts, over the table and each resample."""
-    kappa, best = beside.kappa[on.weights], on.agreement.benchmark.median
+    kappa, best = agreement.kappa[on.weights], on.agreement.benchmark.median
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
     if kappa.value is None or pairs is None:
         why = str(kappa.reason) if kappa.value is None else f"the experts have no benchmark: {best.reason}"
         minus = Estimate.undefined(why, line, kappa.n)
     else:
-        values = beside.kappas[WEIGHTS.index(on.weights)] - pairs
+        values = agreement.kappas[WEIGHTS.index(on.weights)] - pairs
         minus = Estimate.of_resamples(values, kappa.n, "in common", "one of the two is not defined", line)
     return AgainstBenchmark(kappa, minus, at_least(kappa.value, best.value), at_least(kappa.value, on.benchmark))
 
@@ -198,7 +198,7 @@ class Contradiction:
 
     framework: str
     high: High
-    there: High
+    opposite: High = field(metadata={"name": "there"})
     rater: str
     kind: str
     count: int
@@ -222,8 +222,8 @@ def contradictions(table: RatingTable, panel: Panel, framework: Framework) -> tu
             settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite"}
             settings |= {"there_above": f"{opposite_high.above:g}", "middle": middle}
             for rater, kind, how, own, median in _sides(table, panel, name, opposite):
-                item, here, there_index = np.intersect1d(own[0], median[0], assume_unique=True, return_indices=True)
-                values, medians = own[1][here], median[1][there_index]
+                item, own_index, there_index = np.intersect1d(own[0], median[0], assume_unique=True, return_indices=True)
+                values, medians = own[1][own_index], median[1][there_index]
                 high_median = medians > opposite_high.above
                 hit = high_median & (values > high.above)
                 worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
@@ -244,8 +244,8 @@ def _sides(table: RatingTable, panel: Panel, name: str, opposite: str) -> Iterat
     """Each rater with kind and settings, its values on a criterion, and the experts' medians on the opposite one."""
     median = item_values(table, opposite, panel.experts, "median")
     for expert in panel.experts if 1 < len(panel.experts) <= PANEL else ():
-        others = [name for name in panel.experts if name != expert]
-        yield expert, "expert", {}, item_values(table, name, [expert]), item_values(table, opposite, others, "median")
+        other_experts = [name for name in panel.experts if name != expert]
+        yield expert, "expert", {}, item_values(table, name, [expert]), item_values(table, opposite, other_experts, "median")
     for judge in panel.first:
         yield judge.rater, "judge", {}, item_values(table, name, [judge.rater]), median
     if panel.crowd:
@@ -288,9 +288,9 @@ def stability(criterion: str, ratings: CriterionRatings, panel: Panel, level: st
 
 def _figures(ratings: CriterionRatings, places: Sequence[int], level: str, sample: ItemBootstrap) -> list[Estimate]:
     """Share of items alike, alpha, median kappa and mean range."""
-    given = np.stack([ratings.of_rater(rater) for rater in places])
-    items = np.flatnonzero(np.all(given != MISSING, axis=0))
-    values = ratings.scale[given[:, items]]
+    rated = np.stack([ratings.of_rater(rater) for rater in places])
+    items = np.flatnonzero(np.all(rated != MISSING, axis=0))
+    values = ratings.scale[rated[:, items]]
     apart = values.max(axis=0) - values.min(axis=0)
     how: dict[str, object] = {"raters": "samples", "samples": len(places)}
     weights, none = WEIGHTS[LEVELS.index(level)], "no item of the draw is rated by all samples"

@@ -81,8 +81,8 @@ class CriterionRatings:
 
     def counts(self, raters: Sequence[int]) -> Codes:
         """How often these raters gave each item each value, shape (items, steps)."""
-        kept = np.isin(self.rater, raters)
-        flat = np.bincount(self.item[kept] * len(self.scale) + self.step[kept], minlength=self.items * len(self.scale))
+        selected = np.isin(self.rater, raters)
+        flat = np.bincount(self.item[selected] * len(self.scale) + self.step[selected], minlength=self.items * len(self.scale))
         return flat.reshape(self.items, len(self.scale))
 
     @cached_property
@@ -130,19 +130,19 @@ class RatingTable:
 
     def without(self, raters: Iterable[str]) -> RatingTable:
         """Table without the ratings of these raters, and without criteria that nobody else rates."""
-        return self._kept(~self.by(raters))
+        return self._select(~self.by(raters))
 
     def by(self, raters: Iterable[str]) -> NDArray[np.bool_]:
         """Mask of the ratings by these raters."""
-        wanted = set(raters)
-        return np.isin(self.rater, [index for index, name in enumerate(self.raters) if name in wanted])
+        names = set(raters)
+        return np.isin(self.rater, [index for index, name in enumerate(self.raters) if name in names])
 
     def of_criteria(self, criteria: Iterable[str]) -> RatingTable:
         """Table of the ratings on these criteria."""
-        wanted = set(criteria)
-        return self._kept(np.isin(self.criterion, [index for index, name in enumerate(self.criteria) if name in wanted]))
+        names = set(criteria)
+        return self._select(np.isin(self.criterion, [index for index, name in enumerate(self.criteria) if name in names]))
 
-    def _kept(self, rows: NDArray[np.bool_]) -> RatingTable:
+    def _select(self, rows: NDArray[np.bool_]) -> RatingTable:
         """Selected rows, with the raters and criteria that occur in them; items keep their indices."""
         raters, rater = np.unique(self.rater[rows], return_inverse=True)
         criteria, criterion = np.unique(self.criterion[rows], return_inverse=True)
@@ -163,9 +163,9 @@ def table_of(columns: CodedColumns) -> RatingTable:
     Raises:
         InputError: with all problems, in the order of the rows.
     """
-    faults, kept = columns.faults, columns.valid_rows()
+    faults, valid = columns.faults, columns.valid_rows()
     codes, known = [columns.codes(name) for name in KEY], [list(columns.values[name]) for name in KEY]
-    again, before = (kept[places] for places in repeated(*(code[kept] for code in codes)))
+    again, before = (valid[places] for places in repeated(*(code[valid] for code in codes)))
     for row, first in zip(faults.shown(again), before.tolist(), strict=False):
         item, rater, criterion = (values[code[row]] for values, code in zip(known, codes, strict=True))
         what = f'"{rater}" rates "{item}" on "{criterion}" again, after {faults.unit} {columns.lines[first]}'

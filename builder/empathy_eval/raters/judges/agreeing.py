@@ -21,7 +21,8 @@ from empathy_eval.raters.agreement.experts import PANEL
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, JudgeRater, Panel, frameworks_of, off_scale
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 from empathy_eval.raters.agreement.table import RaterFacts
-from empathy_eval.raters.judges.annotations import AGAIN, AnnotationFolder, ratings_of, read_annotations, sampled
+from empathy_eval.raters.judges.annotations import AnnotationFolder, ratings_of, read_annotations, sampled
+from empathy_eval.raters.judges.cases import AGAIN
 from empathy_eval.raters.judges.tag_audit import audit_of
 from empathy_eval.raters.review.record import TABLE_ROW, rating_rows, read_record
 
@@ -41,12 +42,12 @@ def agreement_of(
         InputError: if something cannot be read, a judge is in no table, or strategies are of another release or none is given; all problems
             with tags at once.
     """
-    given, tags = read_inputs(paths, chance, level, release_dir)
-    if tags.rows and not (given.tables or given.rows):
+    inputs, tags = read_inputs(paths, chance, level, release_dir)
+    if tags.rows and not (inputs.tables or inputs.rows):
         if judges:
             raise input_error("judge", f'"{judges[0]}" is not a rater: there are only tags, and no table of ratings', "leave --judge out")
         return Agreement(level, (), (), (), {}, tags, provenance=_provenance(paths, release_dir, chance, level=level))
-    agreement = agree(_table(given), judges, chance.resamples, chance.seed, level)
+    agreement = agree(_table(inputs), judges, chance.resamples, chance.seed, level)
     provenance = _provenance(paths, release_dir, chance, judges=list(judges), level=level)
     return replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
 
@@ -82,11 +83,11 @@ def read_inputs(paths: Sequence[Path], chance: ResamplingSettings, level: str, r
     return AgreementInput(tuple(tables), tuple(map(TABLE_ROW, (row for record in records for row in rating_rows(record))))), tags
 
 
-def _table(given: AgreementInput) -> RatingTable:
+def _table(inputs: AgreementInput) -> RatingTable:
     """Table of the ratings of tables and records."""
-    if given.tables and given.rows:
-        return RatingTable.of([*given.rows, *read_tables(given.tables).rows()])
-    return RatingTable.of(given.rows) if given.rows or not given.tables else read_tables(given.tables)
+    if inputs.tables and inputs.rows:
+        return RatingTable.of([*inputs.rows, *read_tables(inputs.tables).rows()])
+    return RatingTable.of(inputs.rows) if inputs.rows or not inputs.tables else read_tables(inputs.tables)
 
 
 def _names_strategies(path: Path) -> bool:
@@ -98,15 +99,15 @@ def _check(folders: Sequence[AnnotationFolder], release_dir: Path | None) -> Non
     if release_dir is None:
         where, fix = str(folders[0].path), "name the release that was annotated: --release RELEASE"
         raise input_error(where, "holds strategies, but not the planned ones", fix)
-    seal, problems, seen = read_manifest(release_dir)["seal"], list[Problem](), set[tuple[str, str]]()
+    seal, problems, known = read_manifest(release_dir)["seal"], list[Problem](), set[tuple[str, str]]()
     for folder in folders:
         if folder.header["configuration"]["release"].get("seal") != seal:
             what = f"holds annotations of another release than {release_dir}"
             problems.append(Problem(str(folder.path), what, "name the release that was annotated"))
-        if (folder.teacher, folder.rubric) in seen:
+        if (folder.teacher, folder.rubric) in known:
             what = f'is by "{folder.teacher}" and "{folder.rubric}", like another folder'
             problems.append(Problem(str(folder.path), what, "name one of them"))
-        seen.add((folder.teacher, folder.rubric))
+        known.add((folder.teacher, folder.rubric))
     refuse(problems)
 
 
@@ -145,9 +146,9 @@ def reliability_of(
         InputError: as ``agreement_of``; for an unknown rater or rubric or one that does not fit, a rater of two roles, no expert at all,
             and ratings off the scale of their rubric.
     """
-    given, tags = read_inputs(paths, chance, level, release_dir)
+    inputs, tags = read_inputs(paths, chance, level, release_dir)
     rubrics = [load_rubric(rubric) for rubric in named.rubrics]
-    loaded = _load([path for path in given.tables if not path.is_dir()], [path for path in given.tables if path.is_dir()], given.rows)
+    loaded = _load([path for path in inputs.tables if not path.is_dir()], [path for path in inputs.tables if path.is_dir()], inputs.rows)
     loaded = _with_self_reports(loaded)
     _check_panels(loaded.table, named, rubrics)
     panel = _panel(loaded, named)
@@ -182,21 +183,21 @@ def _load(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[RatingR
 SELF, SELF_REPORT = "self", "self-report"
 
 
-def _with_self_reports(found: _Loaded) -> _Loaded:
+def _with_self_reports(loaded: _Loaded) -> _Loaded:
     """With the raters of the role ``self`` as one, who is held against the experts as a judge is: each of them knows one item alone.
 
     Raises:
         InputError: if two of them rated one item, or another rater is called as they are together.
     """
-    said = found.facts.stated
-    own = {name for name, role in said["role"].items() if role == SELF}
+    stated = loaded.facts.stated
+    own = {name for name, role in stated["role"].items() if role == SELF}
     if not own:
-        return found
-    if SELF_REPORT in found.table.raters:
+        return loaded
+    if SELF_REPORT in loaded.table.raters:
         raise input_error(f'rater "{SELF_REPORT}"', "has the name of all raters of the role self together", "rename this rater")
-    rows = ((item, SELF_REPORT if rater in own else rater, *rest) for item, rater, *rest in found.table.rows())
-    said["role"] = {name: role for name, role in said["role"].items() if name not in own} | {SELF_REPORT: "judge"}
-    return replace(found, table=RatingTable.of(rows))
+    rows = ((item, SELF_REPORT if rater in own else rater, *rest) for item, rater, *rest in loaded.table.rows())
+    stated["role"] = {name: role for name, role in stated["role"].items() if name not in own} | {SELF_REPORT: "judge"}
+    return replace(loaded, table=RatingTable.of(rows))
 
 
 def _names(folders: Sequence[AnnotationFolder]) -> list[str]:
@@ -269,9 +270,9 @@ def _judges(raters: Sequence[str], loaded: _Loaded) -> tuple[tuple[JudgeRater, .
             what = f"is sample {judge.sample} of a judge that is not named"
             problems.append(Problem(f'rater "{name}"', what, "give the samples of a judge one model or style, or call them NAME#2"))
         judges.append(judge)
-    taken = dict[tuple[str, int], str]()
+    path_of = dict[tuple[str, int], str]()
     for judge in judges:
-        if (other := taken.setdefault((judge.judge, judge.sample), judge.rater)) != judge.rater:
+        if (other := path_of.setdefault((judge.judge, judge.sample), judge.rater)) != judge.rater:
             what = f'is sample {judge.sample} of "{judge.judge}", as "{other}" is'
             problems.append(Problem(f'rater "{judge.rater}"', what, "number the samples of a judge 1, 2, 3 …"))
     return tuple(sorted(judges, key=lambda judge: (judge.judge, judge.sample, judge.rater))), problems

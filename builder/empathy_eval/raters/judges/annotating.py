@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from empathy_eval.base.errors import EmpathyEvalError, Problem, input_error, refuse
 from empathy_eval.base.hashing import canonical_json, digest
@@ -99,17 +99,20 @@ class Annotating:
     rubric: Rubric
     design: AnnotationPlan
     release: Mapping[str, str]
-    model: ModelConfig
+    models: Mapping[str, ModelConfig]
     samples: int = SAMPLES
     repairs: int = REPAIRS
     attacks: Mapping[str, str] | None = None
 
     @property
-    def models(self) -> dict[str, ModelConfig]:
-        """The judge alone."""
-        return {JUDGE: self.model}
+    def active_models(self) -> Mapping[str, ModelConfig]:
+        """The judge alone, as in ``models``."""
+        return self.models
 
-    active_models = models
+    @property
+    def model(self) -> ModelConfig:
+        """The settings of the judge's model."""
+        return self.models[JUDGE]
 
     @property
     def identity(self) -> str:
@@ -148,36 +151,59 @@ class Annotating:
         return {**json.loads(canonical_json(value)), **attacks, **compared, **crossed}
 
 
-@dataclass(frozen=True)
-class AnnotationJob:
-    """The job of judging cases by a rubric. ``objects`` hold a custom judge; ``noted`` goes into the header and no request."""
+@dataclass(frozen=True, kw_only=True)
+class ModelJob:
+    """A job that asks the models of its configuration; ``objects`` hold custom models by role."""
 
-    config: Annotating
+    config: Any
     prompts: Prompts
-    asking: JudgePrompts
-    cases: tuple[Case, ...]
     objects: dict[str, Any] = field(default_factory=dict)
-    noted: dict[str, Any] = field(default_factory=dict)
 
-    def configured(self, config: Any) -> AnnotationJob:
-        """The same cases with another share of what the endpoint may be asked at once."""
+    def configured(self, config: Any) -> Self:
+        """The same items with another share of the rate limits."""
         return replace(self, config=config)
 
-    def resolved(self) -> AnnotationJob:
-        """With the judge, if it is one's own."""
+    def resolved(self) -> Self:
+        """The job with its custom models loaded."""
         return replace(self, objects=custom_models(self.config.models, self.objects))
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
-        """The judge."""
+        """The models by role."""
         return asked_models(self.config.models, self.objects, budget, stopped)
+
+    def items(self) -> Iterator[Any]:
+        """All items, always in the same order."""
+        raise NotImplementedError
+
+    def planned(self) -> int:
+        """The number of items."""
+        return sum(1 for _ in self.items())
+
+    def carried(self) -> dict[str, str]:
+        """No definitions: the header holds the rubric."""
+        return {}
+
+    def shape(self, item: Any) -> tuple[str, ...]:
+        """One shape for all items."""
+        return ()
+
+    def instead(self) -> dict[str, Completion]:
+        """By kind the answer that a dry run assumes if there is none: none."""
+        return {}
+
+
+@dataclass(frozen=True)
+class AnnotationJob(ModelJob):
+    """The job of judging cases by a rubric. ``noted`` goes into the header and into no request."""
+
+    config: Annotating = field(kw_only=True)
+    asking: JudgePrompts
+    cases: tuple[Case, ...]
+    noted: dict[str, Any] = field(default_factory=dict)
 
     def items(self) -> Iterator[Case]:
         """The cases, in the order of the sample."""
         return iter(self.cases)
-
-    def planned(self) -> int:
-        """How many cases there are."""
-        return len(self.cases)
 
     def least(self, item: Case) -> int:
         """What is asked about one case."""
@@ -190,10 +216,6 @@ class AnnotationJob:
     def summary(self, total: int, budget: Budget | None) -> Summary:
         """Counts of cases and of what was said of them."""
         return AnnotationSummary(total, budget)
-
-    def carried(self) -> dict[str, str]:
-        """Nothing: the rubric stands in the header."""
-        return {}
 
     def shape(self, item: Case) -> tuple[str, ...]:
         """The variants of a case, equal texts as one of them: what says how many requests there are."""
@@ -269,7 +291,7 @@ class AnnotationSummary(Summary):
 
 
 def annotations_of(
-    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, given: Any = None, templates: Path | None = None,
+    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, *, custom: Any = None, templates: Path | None = None,
     material: Callable[[Path, Rubric, AnnotationPlan], Material] | None = None,
 ) -> AnnotationJob:  # fmt: skip
     """The job of judging a release, or a finished build; another ``material`` gives what is judged of another folder.
@@ -292,8 +314,9 @@ def annotations_of(
         fix = "name a release or a build with pairs, and variants (--variants) that this rubric rates"
         raise input_error(folder, "holds nothing to judge", fix)
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
-    config = Annotating(judge, rubric, design, judged.named, model_of(judge), *tries)
-    return AnnotationJob(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, judged.noted)
+    config = Annotating(judge, rubric, design, judged.named, {JUDGE: model_of(judge)}, *tries)
+    objects = {JUDGE: custom} if custom is not None else {}
+    return AnnotationJob(asking, tuple(cases), judged.noted, config=config, prompts=load_prompts(), objects=objects)
 
 
 def _material(folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
@@ -318,7 +341,7 @@ def _unfit_for_crossed(source: Source, rubric: Rubric) -> Iterator[Problem]:
 
 def shown_by(rubric: Rubric) -> frozenset[str]:
     """The pairs whose turns the examples of a rubric show, as a reply or in the conversation before it: they are never judged."""
-    places = (parts_of(one.pair_id) for one in rubric.examples)
+    places = (parts_of(example.pair_id) for example in rubric.examples)
     return frozenset(pair_id(dialogue_id, turn) for dialogue_id, last in places for turn in range(last + 1))
 
 
@@ -339,13 +362,13 @@ def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: AnnotationPlan, tem
     if expected and rubric.kind != "rating":
         yield Problem("--model: expected_over", f'"{rubric.name}" asks for no ratings', "leave it out")
         return
-    for one in rubric.criteria if expected else ():
-        if one.scale is None or one.scale.whole:
-            what = f'"{one.name}" of "{rubric.name}" takes whole numbers only, which expected values are not'
+    for criterion in rubric.criteria if expected else ():
+        if criterion.scale is None or criterion.scale.whole:
+            what = f'"{criterion.name}" of "{rubric.name}" takes whole numbers only, which expected values are not'
             yield Problem("--model: expected_over", what, "use a rubric with whole: false, or leave it out")
-        elif odd := [f"{number:g}" for number in expected if one.scale.fault(number)]:
-            what = f'{", ".join(odd)} {"is" if len(odd) == 1 else "are"} outside the scale of "{one.name}"'
-            yield Problem("--model: expected_over", what, f"use numbers from {one.scale.low:g} to {one.scale.high:g}")
+        elif odd := [f"{number:g}" for number in expected if criterion.scale.fault(number)]:
+            what = f'{", ".join(odd)} {"is" if len(odd) == 1 else "are"} outside the scale of "{criterion.name}"'
+            yield Problem("--model: expected_over", what, f"use numbers from {criterion.scale.low:g} to {criterion.scale.high:g}")
 
 
 def judge_of(model: str | Path | Mapping[str, Any], base_url: str | None = None) -> dict[str, Any]:

@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from empathy_eval.base.errors import Problem, input_error, refuse
-from empathy_eval.base.hashing import digest_file
-from empathy_eval.base.parsing import ParseError, json_value
-from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.json_text import fields_from_json
+from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
 from empathy_eval.completions.requests import Failure
 from empathy_eval.design.canary import CANARY, canary_warnings, numbered_lines
@@ -26,6 +25,7 @@ from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
 from empathy_eval.evaluation.external.judges import ANNOTATIONS, COLUMNS, FLOW, ReleaseAnnotations
 from empathy_eval.generation.outcomes import BUILD, OUTCOMES, folder_canary_warnings
 from empathy_eval.metrics.protocol import reply_of
+from empathy_eval.raters.judges.cases import AGAIN, finished_lines
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class NamedStrategy:
     ideal_request_key: str
 
 
-def flow_of(one: NamedStrategy) -> Rating:
+def flow_of(named: NamedStrategy) -> Rating:
     """The strategy that a text uses as a rating: its validity under what the judge thought right before it saw one."""
-    names = list(one.ideal)
-    value = float(strategy_flow(list(one.ideal.values()), names.index(one.named))[0])
-    return Rating(one.variant, FLOW, one.sample, value, "", one.request_key)
+    names = list(named.ideal)
+    value = float(strategy_flow(list(named.ideal.values()), names.index(named.named))[0])
+    return Rating(named.variant, FLOW, named.sample, value, "", named.request_key)
 
 
 @dataclass(frozen=True)
@@ -109,18 +109,9 @@ class Annotated:
         """As plain JSON values."""
         return asdict(self)
 
-    @classmethod
-    def from_json(cls, value: dict[str, Any]) -> Annotated:
-        """From what :meth:`to_json` gave; the value must be valid under ``annotated.schema.json``."""
-        kinds: dict[str, Any] = {"ratings": Rating, "comparisons": JudgeComparison, "strategies": NamedStrategy}
-        rows: dict[str, Any] = {name: tuple(kind(**row) for row in value[name]) for name, kind in kinds.items()}
-        failures = tuple(Failure(**{**failure, "reasons": tuple(failure["reasons"])}) for failure in value["failures"])
-        return cls(**{**value, **rows, "reasons": tuple(value["reasons"]), "failures": failures})
-
 
 # Name of the subfolder with annotations of attacked texts, and of the key in its configuration.
 ATTACKS = "attacks"
-AGAIN = "run the same command again: it replays from the ledger"
 
 
 @dataclass(frozen=True)
@@ -201,26 +192,13 @@ def read_annotations(folder: Path, *, attacked: bool = False, crossed: bool = Fa
 def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
     """Cases of a file, each once, with ratings on the scales of the rubric."""
     seen = set[str]()
-    try:
-        if digest_file(path) != digest:
-            raise input_error(path, "was changed after the annotations were made", AGAIN)
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                where = f"{path}: line {number}"
-                value = json_value(line.decode())
-                check(value, "annotated", where)
-                case = Annotated.from_json(value)
-                if (name := case.pair_id or case.dialogue_id) in seen:
-                    raise input_error(where, f'"{name}" occurs twice', AGAIN)
-                seen.add(name)
-                refuse(Problem(where, what, AGAIN) for what in _rating_problems(case, rubric))
-                yield case
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
-    except UnicodeDecodeError as error:
-        raise input_error(where, "is not UTF-8", AGAIN) from error
-    except ParseError as error:
-        raise input_error(where, str(error), AGAIN) from error
+    for where, value in finished_lines(path, digest, "annotated", "annotations"):
+        case: Annotated = fields_from_json(Annotated, value, {})
+        if (name := case.pair_id or case.dialogue_id) in seen:
+            raise input_error(where, f'"{name}" occurs twice', AGAIN)
+        seen.add(name)
+        refuse(Problem(where, what, AGAIN) for what in _rating_problems(case, rubric))
+        yield case
 
 
 def _rating_problems(case: Annotated, rubric: Rubric) -> Iterator[str]:
@@ -256,12 +234,12 @@ class CriterionScores:
     low: float
     high: float
     better: str
-    given: Mapping[TextKey, Mapping[int, float]]
+    by_sample: Mapping[TextKey, Mapping[int, float]]
 
     @cached_property
     def means(self) -> dict[TextKey, float]:
         """Mean over the samples of each text."""
-        return {text: round(math.fsum(values.values()) / len(values), PLACES) for text, values in self.given.items()}
+        return {text: round(math.fsum(values.values()) / len(values), PLACES) for text, values in self.by_sample.items()}
 
     @cached_property
     def merits(self) -> dict[TextKey, float]:
@@ -278,17 +256,17 @@ def criterion_scores(folder: AnnotationFolder) -> tuple[CriterionScores, ...]:
     """Scores of annotations, by criterion in the order of the rubric; empty for strategies."""
     rubric = folder.header["rubric"]
     criteria = [BARE] if rubric["kind"] == "reward" else rubric["criteria"]
-    given: dict[str, dict[TextKey, dict[int, float]]] = {criterion["name"]: {} for criterion in criteria}
+    values: dict[str, dict[TextKey, dict[int, float]]] = {criterion["name"]: {} for criterion in criteria}
     for case in folder.cases:
         name = case.pair_id or case.dialogue_id
         for rating in case.ratings:
-            given[rating.criterion].setdefault((name, rating.variant or ""), {})[rating.sample] = rating.value
+            values[rating.criterion].setdefault((name, rating.variant or ""), {})[rating.sample] = rating.value
         for comparison in case.comparisons:
-            compared = given[rubric["criteria"][0]["name"]].setdefault((name, pair_name(comparison.variant_1, comparison.variant_2)), {})
+            compared = values[rubric["criteria"][0]["name"]].setdefault((name, pair_name(comparison.variant_1, comparison.variant_2)), {})
             compared[comparison.sample] = comparison.share_of_first
     scales = [criterion["scale"] or {"low": 0.0, "high": 1.0} for criterion in criteria]
     return tuple(
-        CriterionScores(criterion["name"], scale["low"], scale["high"], criterion["better"] or "high", given[criterion["name"]])
+        CriterionScores(criterion["name"], scale["low"], scale["high"], criterion["better"] or "high", values[criterion["name"]])
         for criterion, scale in zip(criteria, scales, strict=True)
     )
 
@@ -333,19 +311,19 @@ def _parts(folder: AnnotationFolder) -> list[pa.RecordBatch]:
 
 def reasons_in(paths: Sequence[Path], release_dir: Path, pairs: Collection[str]) -> dict[tuple[str, str, str], str]:
     """By judge (``teacher/rubric:criterion``), pair and variant the reason of its first sample: of folders, or of what a release holds."""
-    found: dict[tuple[str, str, str], str] = {}
+    reason_of: dict[tuple[str, str, str], str] = {}
     for folder in map(read_annotations, paths):
         for case in folder.cases:
-            for one in case.ratings if case.pair_id in pairs else ():
-                if one.sample == 0 and one.variant:
-                    found[f"{folder.name}:{one.criterion}", str(case.pair_id), one.variant] = one.reason
+            for rating in case.ratings if case.pair_id in pairs else ():
+                if rating.sample == 0 and rating.variant:
+                    reason_of[f"{folder.name}:{rating.criterion}", str(case.pair_id), rating.variant] = rating.reason
     names = ["pair_id", "variant", "teacher", "rubric", "criterion", "sample", "reason"]
-    for path in () if paths else [one for one in files_of(release_dir, ANNOTATIONS) if one.is_file()]:
+    for path in () if paths else [rating for rating in files_of(release_dir, ANNOTATIONS) if rating.is_file()]:
         for batch in table_batches(path, names):
             for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(sorted(pairs), pa.string()))).to_pylist():
                 if row["sample"] == 0 and row["variant"]:
-                    found[f"{row['teacher']}/{row['rubric']}:{row['criterion']}", row["pair_id"], row["variant"]] = row["reason"] or ""
-    return {key: reason for key, reason in found.items() if reason}
+                    reason_of[f"{row['teacher']}/{row['rubric']}:{row['criterion']}", row["pair_id"], row["variant"]] = row["reason"] or ""
+    return {key: reason for key, reason in reason_of.items() if reason}
 
 
 def ratings_of(folder: AnnotationFolder, judge: str | None = None) -> Iterator[tuple[str, str, float, str]]:
@@ -376,12 +354,12 @@ def canary_scan(source: Path, files: Sequence[Path], annotations: Sequence[Path]
     """
     own = source.suffix.lower() == SUFFIX
     canary = None if own else read_manifest(source).get(CANARY)
-    found = canary_warnings(_replies(source)) if own else []
+    warnings = canary_warnings(_replies(source)) if own else []
     for path in files:
-        found += canary_warnings(numbered_lines(path, head=path.suffix.lower() != SUFFIX), canary)
+        warnings += canary_warnings(numbered_lines(path, head=path.suffix.lower() != SUFFIX), canary)
     for folder in annotations:
-        found += folder_canary_warnings(folder) + folder_canary_warnings(folder / ATTACKS)
-    return found + (canary_warnings(_reasons(source), canary) if judged and not own else [])
+        warnings += folder_canary_warnings(folder) + folder_canary_warnings(folder / ATTACKS)
+    return warnings + (canary_warnings(_reasons(source), canary) if judged and not own else [])
 
 
 def _replies(path: Path) -> Iterator[tuple[str, str]]:
@@ -393,7 +371,7 @@ def _replies(path: Path) -> Iterator[tuple[str, str]]:
 
 def _reasons(release_dir: Path) -> Iterator[tuple[str, str]]:
     """The reasons that judges gave, of each config of annotations that the release has."""
-    for config in [one for one in JUDGED if one in read_manifest(release_dir)["counts"]]:
+    for config in [config_name for config_name in JUDGED if config_name in read_manifest(release_dir)["counts"]]:
         for path in files_of(release_dir, config):
             names = [name for name in schema_of(path).names if name.startswith("reason")]
             rows = (row for batch in (table_batches(path, names) if names else ()) for row in batch.to_pylist())

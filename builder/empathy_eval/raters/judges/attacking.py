@@ -31,7 +31,7 @@ from empathy_eval.raters.judges.annotations import (
     resumed,
 )
 from empathy_eval.raters.judges.cases import Case, Conversation, ReleaseTexts, Source, source_of
-from empathy_eval.raters.judges.estimator import chance_of, clusters_of, reckoning_of
+from empathy_eval.raters.judges.estimator import chance_of, clusters_of, estimator_of
 
 # Names are exchanged in the conversation and in the replies: no reply is worse, and a fair judge gives the same scores.
 THROUGHOUT = "names-throughout"
@@ -96,8 +96,8 @@ def named(attack: str, variant: str) -> str:
 def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """Texts to attack, each with one of another dialogue: drawn from all turns, so that a larger sample changes none."""
     turns = [turn.name for turn in source.turns()]
-    beside = dict(zip(turns, assign_other_replies([parts_of(name)[0] for name in turns], turns, seed), strict=True))
-    other_of = {case.pair_id: None if (row := beside[str(case.pair_id)]) is None else turns[row] for case in cases}
+    neighbours = dict(zip(turns, assign_other_replies([parts_of(name)[0] for name in turns], turns, seed), strict=True))
+    other_of = {case.pair_id: None if (row := neighbours[str(case.pair_id)]) is None else turns[row] for case in cases}
     texts: dict[str, dict[str, str]] = {}
     for name, _, texts_of in source.texts({name for name in other_of.values() if name}, PAIR_VARIANTS):
         texts.setdefault(name, {}).update(texts_of)
@@ -114,8 +114,8 @@ def _replies(source: Source, cases: Sequence[Case], language: str, seed: int) ->
 def _whole_replies(source: Source, cases: Sequence[Case], language: str, seed: int) -> ReplySample:
     """All helper turns of dialogues, each beside the helper turn of another dialogue that comes as late in it."""
     names = [dialogue.name for dialogue in source.dialogues() if dialogue.variants]
-    beside = dict(zip(names, assign_other_replies(names, names, seed), strict=True))
-    other_of = {case.dialogue_id: None if (row := beside[case.dialogue_id]) is None else names[row] for case in cases}
+    neighbours = dict(zip(names, assign_other_replies(names, names, seed), strict=True))
+    other_of = {case.dialogue_id: None if (row := neighbours[case.dialogue_id]) is None else names[row] for case in cases}
     texts: dict[tuple[str, str], list[str]] = {}
     for name, variant, turns in source.conversations({other for other in other_of.values() if other}, PAIR_VARIANTS):
         texts[name, variant] = [text for role, text in turns if role == "helper"]
@@ -145,9 +145,9 @@ def _under(case: Case, attacked: AttackedTexts) -> Case:
     return replace(case, texts={name: text for name, text in every if text is not None})
 
 
-def _attacked(case: Case, variant: str, made: AttackedTexts, attack: str) -> Conversation | None:
+def _attacked(case: Case, variant: str, attacked_texts: AttackedTexts, attack: str) -> Conversation | None:
     """A dialogue with its helper turns as an attack makes them, those that it leaves out as they are; None where it leaves out all."""
-    plain, texts = case.conversations.get(variant, ()), dict(zip(made.replies.keys, made.texts[attack], strict=True))
+    plain, texts = case.conversations.get(variant, ()), dict(zip(attacked_texts.replies.keys, attacked_texts.texts[attack], strict=True))
     turns = tuple((role, texts.get((pair_id(case.dialogue_id, place), variant)) or text) for place, (role, text) in enumerate(plain))
     return None if turns == plain else turns
 
@@ -169,11 +169,11 @@ def _renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
 def _all_renamed(case: Case, plain: Case, names: GivenNames, seed: int) -> Case:
     """A dialogue in both variants with other names throughout, the same ones in both."""
     wholes = {variant: plain.conversations[variant] for variant in PAIR_VARIANTS if variant in plain.conversations}
-    said = [text for turns in wholes.values() for _, text in turns]
-    made = exchange_names(said, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
-    if made is None:
+    texts = [text for turns in wholes.values() for _, text in turns]
+    exchanged = exchange_names(texts, derived_random(seed, "attack", THROUGHOUT, plain.dialogue_id), names)
+    if exchanged is None:
         return case
-    new = iter(made)
+    new = iter(exchanged)
     renamed = {named(THROUGHOUT, variant): tuple((role, next(new)) for role, _ in turns) for variant, turns in wholes.items()}
     return replace(case, conversations={**case.conversations, **renamed})
 
@@ -226,7 +226,7 @@ class AttackedJudges:
         begun = [folder for folder in folders if (folder / ATTACKS).is_dir() and folder not in finished]
         return cls(tables, [f"{folder}: its attacked texts are not judged to their end; {resumed(folder)}" for folder in begun])
 
-    def beside(self, table: AttackTable, names: Collection[str]) -> AttackTable:
+    def add_to(self, table: AttackTable, names: Collection[str]) -> AttackTable:
         """An attack table with the rows of judges added; ``names`` are the selected rows.
 
         It counts the replies of its own rows, or of the first judge's if it has none.
@@ -253,7 +253,7 @@ def _rows(
     new = {name: np.array([after.get((pair, named(name, variant)), np.nan) for pair, variant in keys]) for name in attacked.signatures}
     eligible = {attack: np.isfinite(scores) for attack, scores in new.items()}
     scores = AttackScores(np.array([before.get(key, np.nan) for key in keys]), new, eligible)
-    signature = f"{reckoning_of(folder, chance).signature}|criterion:{plain.name}"
+    signature = f"{estimator_of(folder, chance).signature}|criterion:{plain.name}"
     name = f"{folder.teacher}/{folder.rubric}:{plain.name}"
     return attacked.rows((name, signature), scores, _effect(name, before, chance), chance)
 

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.schemas import read_json
+from empathy_eval.base.hashing import digest_bytes, digest_file
+from empathy_eval.base.parsing import ParseError, json_value
+from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.tabular import table_batches
-from empathy_eval.design.canary import canary_entry, release_identity
+from empathy_eval.design.canary import CANARY, canary_entry, release_identity
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, REFERENCE
 from empathy_eval.design.dataset import CONTRASTS, MANIFEST, OPTIONAL, WAYS, column, files_of, pair_id, parts_of, read_manifest
 from empathy_eval.evaluation.external.score_file import CROSSED_CELLS
@@ -29,6 +30,7 @@ CROSSED = "crossed"
 Conversation = tuple[tuple[str, str], ...]
 # (id, conversation before, texts by variant) of a turn.
 TurnTexts = tuple[str, Conversation, dict[str, str]]
+AGAIN = "run the same command again: it replays from the ledger"
 
 
 class SourceTurn(NamedTuple):
@@ -43,10 +45,10 @@ class SourceTurn(NamedTuple):
     controls: bool = False
     variants: bool = True
 
-    def has(self, asked: set[str]) -> bool:
+    def has(self, variants: set[str]) -> bool:
         """Whether it has any of these texts."""
         has = {REFERENCE, *(PAIR_VARIANTS if self.variants else ()), *(CONTROLS if self.controls else ())}
-        return not asked.isdisjoint(has)
+        return not variants.isdisjoint(has)
 
     @property
     def stratum(self) -> tuple[int, str | None]:
@@ -83,23 +85,23 @@ class ReleaseTexts:
         whole = {(row["dialogue_id"], row["variant"]) for row in self._rows(CONTRASTS, ["dialogue_id", "variant"], set(names))}
         first, control = PAIR_VARIANTS[0], CONTROLS[0]
         placed = zip(names, scenarios, strict=True)
-        return (SourceTurn(name, one, None, (name, control) in whole, (name, first) in whole) for name, one in placed)
+        return (SourceTurn(name, scenario, None, (name, control) in whole, (name, first) in whole) for name, scenario in placed)
 
-    def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
+    def texts(self, ids: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns."""
         for config, names, context in (("pairs", (REFERENCE, *PAIR_VARIANTS), ["context"]), ("controls", CONTROLS, [])):
             present = [name for name in names if name in variants]
-            for row in self._rows(config, ["pair_id", *present, *context], wanted):
-                yield row["pair_id"], _conversation(row.get("context", ())), {name: row[name] for name in present}
+            for row in self._rows(config, ["pair_id", *present, *context], ids):
+                yield row["pair_id"], read_conversation(row.get("context", ())), {name: row[name] for name in present}
 
-    def conversations(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
+    def conversations(self, names: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
         """Of the dialogues that are wanted the id, the variant and all turns, in those of these variants that they have."""
         if REFERENCE in variants:
-            for row in self._rows("dialogues", ["dialogue_id", "turns"], wanted):
-                yield row["dialogue_id"], REFERENCE, _conversation(row["turns"])
-        for row in self._rows(CONTRASTS, ["dialogue_id", "variant", "turns"], wanted) if {*variants} - {REFERENCE} else ():
+            for row in self._rows("dialogues", ["dialogue_id", "turns"], names):
+                yield row["dialogue_id"], REFERENCE, read_conversation(row["turns"])
+        for row in self._rows(CONTRASTS, ["dialogue_id", "variant", "turns"], names) if {*variants} - {REFERENCE} else ():
             if row["variant"] in variants and row["variant"] != REFERENCE:
-                yield row["dialogue_id"], row["variant"], _conversation(row["turns"])
+                yield row["dialogue_id"], row["variant"], read_conversation(row["turns"])
 
     def crossed(self, number: int | None) -> list[Case]:
         """The first crossed items (None: all), evenly over scenarios: each has both replies, each in both contexts.
@@ -115,13 +117,13 @@ class ReleaseTexts:
         rows = {row["crossed_id"]: row for row in self._rows(CROSSED, fields, set(order))}
         return [_crossed_case(rows[name]) for name in order]
 
-    def _rows(self, config: str, names: list[str], wanted: Collection[str]) -> Iterator[dict[str, Any]]:
+    def _rows(self, config: str, names: list[str], ids: Collection[str]) -> Iterator[dict[str, Any]]:
         """The rows of a config whose first column is wanted; a config that not every release has may not be there."""
         for path in files_of(self.folder, config):
             if config in OPTIONAL and not path.is_file():
                 continue
             for batch in table_batches(path, names):
-                keep = [index for index, name in enumerate(batch.column(0).to_pylist()) if name in wanted]
+                keep = [index for index, name in enumerate(batch.column(0).to_pylist()) if name in ids]
                 yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
 
 
@@ -131,13 +133,14 @@ def crossed_text(context: int, reply: int) -> str:
 
 
 def _crossed_case(row: Mapping[str, Any]) -> Case:
-    contexts = {number: _conversation(row[f"context_{number}"]) for number in (1, 2)}
+    contexts = {number: read_conversation(row[f"context_{number}"]) for number in (1, 2)}
     texts = {crossed_text(*cell): row[f"reply_{cell[1]}"] for cell in CROSSED_CELLS}
     conversations = {crossed_text(*cell): contexts[cell[0]] for cell in CROSSED_CELLS}
     return Case(row["dialogue_id"], row["turn"], row["crossed_id"], contexts[1], texts, conversations)
 
 
-def _conversation(turns: Iterable[Mapping[str, str]]) -> Conversation:
+def read_conversation(turns: Iterable[Mapping[str, str]]) -> Conversation:
+    """Turns from their JSON values."""
     return tuple((turn["role"], turn["text"]) for turn in turns)
 
 
@@ -169,17 +172,17 @@ class BuildTexts:
             whole = contrasted(dialogue, pairs)
             yield SourceTurn(dialogue.dialogue_id, dialogue.scenario_id, None, CONTROLS[0] in whole, PAIR_VARIANTS[0] in whole)
 
-    def texts(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
+    def texts(self, ids: Collection[str], variants: Collection[str]) -> Iterator[TurnTexts]:
         """Texts of the wanted turns, each turn whole."""
         for dialogue, name, pair in self._pairs():
-            if name in wanted:
+            if name in ids:
                 texts = {variant: text for variant, text in _texts(dialogue, pair).items() if variant in variants}
                 yield name, tuple((turn.role, turn.text) for turn in dialogue.turns[: pair.turn]), texts
 
-    def conversations(self, wanted: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
+    def conversations(self, names: Collection[str], variants: Collection[str]) -> Iterator[tuple[str, str, Conversation]]:
         """Id, variant and all turns of the wanted dialogues."""
         for dialogue, pairs in self._accepted():
-            if dialogue.dialogue_id in wanted:
+            if dialogue.dialogue_id in names:
                 plain = tuple((turn.role, turn.text) for turn in dialogue.turns)
                 for variant, turns in {REFERENCE: plain, **contrasted(dialogue, pairs)}.items():
                     if variant in variants:
@@ -320,3 +323,26 @@ def dialogues_of(source: Source | Path, number: int | None, variants: Iterable[s
         wholes[name][variant] = turns
     ordered = {name: {variant: some[variant] for variant in TEXTS if variant in some} for name, some in wholes.items()}
     return [Case(name, None, None, some.pop(REFERENCE, ()), conversations=some) for name, some in ordered.items()]
+
+
+def finished_lines(path: Path, digest: str | None, form: str, what: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yields (place, value) of each line of a finished file, but for that of the canary; values are valid under the schema ``form``.
+
+    Raises:
+        InputError: if the file is not that of the digest, cannot be read, or has a line that is not valid.
+    """
+    where = str(path)
+    try:
+        if digest_file(path) != digest:
+            raise input_error(path, f"was changed after the {what} were made", AGAIN)
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                where = f"{path}: line {number}"
+                value = json_value(line.decode())
+                if not (isinstance(value, dict) and value.keys() == {CANARY}):
+                    check(value, form, where)
+                    yield where, value
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
+    except (UnicodeDecodeError, ParseError) as error:
+        raise input_error(where, str(error) if isinstance(error, ParseError) else "is not UTF-8", AGAIN) from error

@@ -34,7 +34,7 @@ from empathy_eval.raters.judges.annotations import (
     dialogue_of,
     pair_name,
 )
-from empathy_eval.raters.judges.estimator import Estimator, reckoning_of
+from empathy_eval.raters.judges.estimator import Estimator, estimator_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
 from empathy_eval.raters.review.sample import rows_of
 from empathy_eval.raters.review.sheets import text_hash
@@ -208,13 +208,13 @@ def rated_by_people(reviews: Mapping[str, Any] | None, release_dir: Path) -> dic
         for variant in variants:
             texts = column(release_dir, config, variant)
             hashes |= {(name, variant): text_hash(text) for name, text in zip(names, texts, strict=True)}
-    given: dict[str, dict[TextKey, list[int]]] = {name: defaultdict(list) for name in CRITERIA}
+    ratings_of: dict[str, dict[TextKey, list[int]]] = {name: defaultdict(list) for name in CRITERIA}
     for judgement in reviews["judgements"]:
         if judgement["kind"] == "variant" and "attempt" not in judgement:
             text = judgement["pair_id"], judgement["variant"]
             for name in CRITERIA if hashes.get(text) == judgement["text"] else ():
-                given[name][text].append(judgement[name])
-    return {name: {text: round(sum(values) / len(values), PLACES) for text, values in texts.items()} for name, texts in given.items()}
+                ratings_of[name][text].append(judgement[name])
+    return {name: {text: round(sum(values) / len(values), PLACES) for text, values in texts.items()} for name, texts in ratings_of.items()}
 
 
 def contents_in(release_dir: Path) -> dict[str, str]:
@@ -226,7 +226,7 @@ def with_people(
     folder: AnnotationFolder, chance: ResamplingSettings, record: Mapping[str, Any], release_dir: Path
 ) -> dict[str, dict[str, Any]]:
     """Agreement of a judge with the people of a record, by shared criterion and figure, as JSON values."""
-    people, estimator = rated_by_people(record, release_dir), reckoning_of(folder, chance)
+    people, estimator = rated_by_people(record, release_dir), estimator_of(folder, chance)
     rated = [scored for scored in criterion_scores(folder) if scored.name in people] if folder.kind == "rating" else []
     measures = {scored.name: beside_people(scored, people[scored.name], estimator) for scored in rated}
     return {name: {figure: measure.to_json() for figure, measure in by_figure.items()} for name, by_figure in measures.items()}

@@ -50,13 +50,13 @@ class Estimator:
         named = zip(won, estimates, strict=True)
         return {name: replace(share, n=len(names), reason=reason, signature=line) for name, share in named}
 
-    def alpha(self, given: Mapping[TextKey, Sequence[int]], **settings: object) -> Estimate:
+    def alpha(self, ratings_of: Mapping[TextKey, Sequence[int]], **settings: object) -> Estimate:
         """Krippendorff's interval alpha of the ratings of each text, in whole steps of a scale."""
-        if not given:
+        if not ratings_of:
             return Estimate.undefined("no item with two ratings", self.line(0, **settings))
-        item = np.repeat(np.arange(len(given)), [len(values) for values in given.values()])
-        values = np.array([value for values in given.values() for value in values], dtype=np.int64)
-        alpha = interval_alpha(item, values, self._drawn([name for name, _ in given]))
+        item = np.repeat(np.arange(len(ratings_of)), [len(values) for values in ratings_of.values()])
+        values = np.array([value for values in ratings_of.values() for value in values], dtype=np.int64)
+        alpha = interval_alpha(item, values, self._drawn([name for name, _ in ratings_of]))
         return replace(alpha, signature=f"{self.line(alpha.n, values='hundredths-of-the-scale', **settings)}|{alpha.signature}")
 
     def kappa(
@@ -126,6 +126,6 @@ def signed_by(folder: AnnotationFolder, **more: object) -> str:
     return signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples, **more)
 
 
-def reckoning_of(folder: AnnotationFolder, chance: ResamplingSettings) -> Estimator:
+def estimator_of(folder: AnnotationFolder, chance: ResamplingSettings) -> Estimator:
     """Estimator of figures about a judge."""
     return Estimator(signed_by(folder), chance)

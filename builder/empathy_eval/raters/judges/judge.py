@@ -27,14 +27,14 @@ ROUNDED = 0.01
 def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str, float] | list[Flaw]:
     """Numbers of an answer that is valid under ``rating_answer``, by criterion in the order requested; or its flaws."""
     requested = {criterion.name: criterion for criterion in criteria}
-    given = [(rating["criterion"], rating["value"]) for rating in value["ratings"]]
-    flaws = list(_once("criterion", [name for name, _ in given], requested))
-    for name, number in given:
+    pairs = [(rating["criterion"], rating["value"]) for rating in value["ratings"]]
+    flaws = list(_once("criterion", [name for name, _ in pairs], requested))
+    for name, number in pairs:
         scale = requested[name].scale if name in requested else None
         if scale and (fault := scale.fault(number)):
             reason = "not_whole" if scale.low <= number <= scale.high else "out_of_bounds"
             flaws.append(Flaw(f"rating_{reason}", f'the value {number} for "{name}" {fault}; give one that is'))
-    values = dict(given)
+    values = dict(pairs)
     # Adding 0 takes the sign off a negative zero.
     return flaws or {name: values[name] + 0.0 for name in requested}
 
@@ -42,16 +42,16 @@ def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str
 def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | list[Flaw]:
     """Probabilities of an answer valid under ``ideal_answer``, by strategy in the taxonomy's order, summing to 1; or its flaws."""
     known = [strategy.abbreviation for strategy in taxonomy.strategies]
-    given = [(strategy["strategy"], strategy["probability"]) for strategy in value["strategies"]]
-    flaws = list(_once("strategy", [name for name, _ in given], known))
-    for name, number in given:
+    pairs = [(strategy["strategy"], strategy["probability"]) for strategy in value["strategies"]]
+    flaws = list(_once("strategy", [name for name, _ in pairs], known))
+    for name, number in pairs:
         if not 0 <= number <= 1:
             what = f'the probability {number} of "{name}" is not between 0 and 1; give one that is'
             flaws.append(Flaw("probability_out_of_bounds", what))
-    total = math.fsum(number for _, number in given)
+    total = math.fsum(number for _, number in pairs)
     if not flaws and not abs(total - 1) <= ROUNDED + 1e-9:
         flaws.append(Flaw("probabilities_sum", f"the probabilities add up to {total:g}; let them add up to 1"))
-    values = dict(given)
+    values = dict(pairs)
     return flaws or {name: values[name] / total + 0.0 for name in known}
 
 
@@ -63,13 +63,13 @@ def named_of(value: dict[str, Any], taxonomy: Taxonomy) -> str | list[Flaw]:
 
 def reward_of(value: dict[str, Any], label: str | int | None) -> float | list[Flaw]:
     """Number of an answer that is valid under ``reward_answer``, of the class with that label if there is one; or its flaws."""
-    given = [(reward["label"], reward["value"]) for reward in value["rewards"]]
-    if label is None and len(given) > 1:
-        return [Flaw("reward_of_several_classes", f"there are {len(given)} classes, and none of them is named; name one")]
-    numbers = [number for name, number in given if label in (None, name)]
+    pairs = [(reward["label"], reward["value"]) for reward in value["rewards"]]
+    if label is None and len(pairs) > 1:
+        return [Flaw("reward_of_several_classes", f"there are {len(pairs)} classes, and none of them is named; name one")]
+    numbers = [number for name, number in pairs if label in (None, name)]
     if len(numbers) > 1:
         return [Flaw("reward_twice", f'"{label}" is there {len(numbers)} times; give it once')]
-    if not numbers and given:
+    if not numbers and pairs:
         return [Flaw("reward_label_unknown", f'there is no class "{label}"; name one of those that there are')]
     if not numbers or numbers[0] is None:
         return [Flaw("reward_missing", "there is no number; give one")]
@@ -79,9 +79,9 @@ def reward_of(value: dict[str, Any], label: str | int | None) -> float | list[Fl
     return [Flaw("reward_out_of_range", f"the number {numbers[0]:g} {fault}; give one that is")] if fault else numbers[0]
 
 
-def _once(what: str, given: list[str], requested: Iterable[str]) -> Iterator[Flaw]:
+def _once(what: str, names: list[str], requested: Iterable[str]) -> Iterator[Flaw]:
     """Flaws of an answer that does not have each requested name exactly once."""
-    counts, requested = Counter(given), list(requested)
+    counts, requested = Counter(names), list(requested)
     for name in requested:
         if not counts[name]:
             yield Flaw(f"{what}_missing", f'"{name}" is missing; answer for each {what} that was asked for')
@@ -136,10 +136,10 @@ class Judge:
         key = case.dialogue_id, case.turn, case.pair_id
         field, asks = _CaseRequests(self, case, trail).asks()
         try:
-            made = await gather_all(*(ask(sample) for ask in asks for sample in range(self.samples)))
+            rows_by_ask = await gather_all(*(ask(sample) for ask in asks for sample in range(self.samples)))
         except NoAnswer as error:
             return Annotated(*key, "missing", (str(error),))
-        rows: dict[str, Any] = {field: tuple(row for batch in made for row in batch)}
+        rows: dict[str, Any] = {field: tuple(row for batch in rows_by_ask for row in batch)}
         return Annotated(*key, "accepted", **rows, failures=trail.sorted_failures(), usage=trail.plain_usage())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from empathy_eval.raters.judges.annotating import Annotating
 from empathy_eval.raters.judges.annotations import AnnotationFolder, CriterionScores, TextKey, criterion_scores, read_annotations
 from empathy_eval.raters.judges.cases import crossed_text, describe_source
 from empathy_eval.raters.judges.comparisons import ALL, JUDGE, LENGTH, Shortcuts
-from empathy_eval.raters.judges.estimator import Estimator, chance_of, reckoning_of
+from empathy_eval.raters.judges.estimator import Estimator, chance_of, estimator_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
 
 # The two criteria on a reply as a whole; their correlation shows whether they are distinct.
@@ -69,7 +69,7 @@ class JudgeQuality:
     rubric_hash: str
     kind: str
     samples: int
-    beside: tuple[str, ...]
+    compared_with: tuple[str, ...] = field(metadata={"name": "beside"})
     criteria: tuple[CriterionQuality, ...]
     together: Estimate | None
     preferences: dict[str, Any] | None
@@ -90,12 +90,12 @@ def read_compared(config: Annotating, out: Path, folders: Sequence[Path], review
         InputError: if a folder holds no finished annotations, is ``out`` or named twice, or is of another release, or of another rubric and
             no preferences beside ratings; if the record is not valid, or the rubric has no criterion of it. All problems at once.
     """
-    problems, annotated, seen, record = list[Problem](), list[AnnotationFolder](), {out.resolve()}, None
+    problems, annotated, paths, record = list[Problem](), list[AnnotationFolder](), {out.resolve()}, None
     for path in folders:
         with collecting(problems):
             annotated.append(read_annotations(path))
-            problems += [Problem(f"--beside {path}", *misfit) for misfit in _misfits(annotated[-1], config, again=path.resolve() in seen)]
-            seen.add(path.resolve())
+            problems += [Problem(f"--beside {path}", *misfit) for misfit in _misfits(annotated[-1], config, again=path.resolve() in paths)]
+            paths.add(path.resolve())
     if reviews:
         if config.rubric.kind != "rating" or not set(CRITERIA).intersection(criterion.name for criterion in config.rubric.criteria):
             what = f'has no ratings by a criterion of "{config.rubric.name}": people rate {", ".join(CRITERIA)}'
@@ -124,7 +124,7 @@ def _misfits(folder: AnnotationFolder, config: Annotating, *, again: bool) -> It
         yield what, "name annotations by the same rubric, or preferences beside ratings"
 
 
-def judge_quality(folder: AnnotationFolder, release_dir: Path, beside: ComparedWith | None = None) -> JudgeQuality:
+def judge_quality(folder: AnnotationFolder, release_dir: Path, compared: ComparedWith | None = None) -> JudgeQuality:
     """Quality of the judge of finished annotations, compared with what :func:`read_compared` read.
 
     Raises:
@@ -133,21 +133,21 @@ def judge_quality(folder: AnnotationFolder, release_dir: Path, beside: ComparedW
     manifest = read_manifest(release_dir)
     chance = chance_of(manifest)
     shortcuts = Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"]))
-    return quality_with(folder, chance, beside or ComparedWith(), shortcuts)
+    return quality_with(folder, chance, compared or ComparedWith(), shortcuts)
 
 
-def quality_with(folder: AnnotationFolder, chance: ResamplingSettings, beside: ComparedWith, shortcuts: Shortcuts) -> JudgeQuality:
+def quality_with(folder: AnnotationFolder, chance: ResamplingSettings, compared: ComparedWith, shortcuts: Shortcuts) -> JudgeQuality:
     """The same with given shortcuts, which judges of one release share."""
     configuration, kind, release_dir = folder.header["configuration"], folder.kind, shortcuts.release_dir
-    inputs = _QualityInputs(folder, beside, shortcuts, reckoning_of(folder, chance))
+    inputs = _QualityInputs(folder, compared, shortcuts, estimator_of(folder, chance))
     scored, people = (
         {criterion.name: criterion for criterion in criterion_scores(folder)},
-        comparisons.rated_by_people(beside.reviews, release_dir),
+        comparisons.rated_by_people(compared.reviews, release_dir),
     )
     summary = folder.header["summary"]
     return JudgeQuality(
         folder.teacher, folder.rubric, configuration["rubric_hash"], kind, configuration["samples_of_a_text"],
-        tuple(f"{folder.teacher}, {folder.rubric}" for folder in beside.folders),
+        tuple(f"{folder.teacher}, {folder.rubric}" for folder in compared.folders),
         tuple(inputs.criterion(criterion, people.get(criterion.name)) for criterion in scored.values()),
         _flow_with_content(scored, inputs.estimator),
         comparisons.preferences(folder, inputs.estimator) if kind == "preference" else None,
@@ -183,7 +183,7 @@ class _QualityInputs:
     """What each criterion of annotations is compared with."""
 
     folder: AnnotationFolder
-    beside: ComparedWith
+    compared: ComparedWith
     shortcuts: Shortcuts
     estimator: Estimator
 
@@ -191,12 +191,12 @@ class _QualityInputs:
         """Figures of one criterion; ``people`` are their ratings of it, if any."""
         estimator, kind = self.estimator, self.folder.kind
         numbers = kind in ("rating", "reward")
-        values = [value for by_sample in scored.given.values() for value in by_sample.values()]
+        values = [value for by_sample in scored.by_sample.values() for value in by_sample.values()]
         tenths = sum(math.isclose(value * 10, round(value * 10), abs_tol=1e-9) for value in values)
-        preferring = [folder for folder in self.beside.folders if folder.kind == "preference"] if numbers else []
+        preferring = [folder for folder in self.compared.folders if folder.kind == "preference"] if numbers else []
         return CriterionQuality(
             scored.name,
-            len(scored.given),
+            len(scored.by_sample),
             self._with_itself(scored),
             self._with_judges(scored),
             {f"{folder.teacher}, {folder.rubric}": comparisons.decided(scored, folder, estimator) for folder in preferring},
@@ -208,20 +208,20 @@ class _QualityInputs:
 
     def _with_itself(self, scored: CriterionScores) -> Estimate:
         if self.folder.header["configuration"]["samples_of_a_text"] < 2:
-            return Estimate.undefined("only one sample", self.estimator.line(len(scored.given), raters="samples"))
-        given = {text: [scored.hundredth(value) for value in by_sample.values()] for text, by_sample in scored.given.items()}
-        return self.estimator.alpha(given, raters="samples")
+            return Estimate.undefined("only one sample", self.estimator.line(len(scored.by_sample), raters="samples"))
+        values = {text: [scored.hundredth(value) for value in by_sample.values()] for text, by_sample in scored.by_sample.items()}
+        return self.estimator.alpha(values, raters="samples")
 
     def _with_judges(self, scored: CriterionScores) -> Estimate | None:
-        same = [folder for folder in self.beside.folders if folder.rubric_hash == self.folder.rubric_hash]
+        same = [folder for folder in self.compared.folders if folder.rubric_hash == self.folder.rubric_hash]
         if not same:
             return None
-        given: dict[TextKey, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
+        values: dict[TextKey, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
         for folder in same:
             other = next(criterion for criterion in criterion_scores(folder) if criterion.name == scored.name)
             for text, mean in other.means.items():
-                given.setdefault(text, []).append(scored.hundredth(mean))
-        return self.estimator.alpha(given, raters="judges,means-of-samples", beside=",".join(folder.teacher for folder in same))
+                values.setdefault(text, []).append(scored.hundredth(mean))
+        return self.estimator.alpha(values, raters="judges,means-of-samples", beside=",".join(folder.teacher for folder in same))
 
 
 def _flow_with_content(scored: Mapping[str, CriterionScores], estimator: Estimator) -> Estimate | None:
@@ -259,8 +259,8 @@ def quality_text(quality: JudgeQuality) -> str:
         lines.append(f"correlation of flow with content: {quality.together}")
     lines += _preferences(quality.preferences) if quality.preferences else []
     lines += _strategies(quality.strategies) if quality.strategies else []
-    if quality.beside:
-        lines.append(f"beside: {'; '.join(quality.beside)}")
+    if quality.compared_with:
+        lines.append(f"beside: {'; '.join(quality.compared_with)}")
     return "\n".join([*lines, f"--json has all figures with their settings, and the reason for each that is not defined ({NONE})"])
 
 

@@ -17,7 +17,7 @@ from empathy_eval.design.dataset import JUDGED, files_of, parts_of
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated, AnnotationFolder, JudgeComparison, NamedStrategy, Rating, criterion_scores
 from empathy_eval.raters.judges.comparisons import Shortcuts, contents_in, empathetic_wins, with_people
-from empathy_eval.raters.judges.estimator import chance_of, reckoning_of
+from empathy_eval.raters.judges.estimator import chance_of, estimator_of
 from empathy_eval.raters.judges.judge_quality import ComparedWith, quality_with
 from empathy_eval.raters.judges.tag_audit import UNDERSTANDING, PlannedTurns, audit_json, audit_of, over_dialogues, turns_of, understood
 from empathy_eval.raters.review.record import read_record
@@ -77,8 +77,8 @@ def _annotation(config: str, row: dict[str, Any], criteria: set[str], taxonomy: 
         winners = {row["winner_12"], row["winner_21"]}
         if not winners <= {row["variant_1"], row["variant_2"]}:
             raise ValueError(f"it prefers {' and '.join(sorted(winners))}")
-        kept = {name: row[name] for name in WANTED["comparisons"] if name != "pair_id"}
-        return JudgeComparison(**kept, reason_12="", reason_21="", request_key_12="", request_key_21="")
+        columns = {name: row[name] for name in WANTED["comparisons"] if name != "pair_id"}
+        return JudgeComparison(**columns, reason_12="", reason_21="", request_key_12="", request_key_21="")
     if config == "strategies":
         by_name = {strategy.name: strategy.abbreviation for strategy in taxonomy.strategies}
         ideal = dict(zip((strategy.abbreviation for strategy in taxonomy.strategies), row["ideal"], strict=True))
@@ -125,25 +125,25 @@ def judge_section(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, A
         return {}
     chance, people = chance_of(manifest), manifest.get("judges_and_people", {})
     shortcuts = Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"]))
-    worth = {}
+    quality_by_judge = {}
     for folder in folders:
-        quality = quality_with(folder, chance, ComparedWith(_others(folder, folders)), shortcuts).to_json()
-        worth[folder.name] = {name: value for name, value in quality.items() if name not in UNTOLD}
-        worth[folder.name] |= {"unit": WHOLE_DIALOGUE} if folder.header["rubric"]["unit"] == WHOLE_DIALOGUE else {}
+        quality = quality_with(folder, chance, ComparedWith(_other_folders(folder, folders)), shortcuts).to_json()
+        quality_by_judge[folder.name] = {name: value for name, value in quality.items() if name not in UNTOLD}
+        quality_by_judge[folder.name] |= {"unit": WHOLE_DIALOGUE} if folder.header["rubric"]["unit"] == WHOLE_DIALOGUE else {}
         duels = {scored.name: empathetic_wins(scored) for scored in criterion_scores(folder)}
         with_people = people.get("judges", {}).get(folder.name, {})
-        worth[folder.name]["criteria"] = {
+        quality_by_judge[folder.name]["criteria"] = {
             row["name"]: row | {"pairs": len({pair for pair, _ in duels[row["name"]]}), "with_people": with_people.get(row["name"], {})}
             for row in quality["criteria"]
         }
     naming = [folder for folder in folders if folder.kind == "strategies"]
-    section: dict[str, Any] = {"worth": worth}
+    section: dict[str, Any] = {"worth": quality_by_judge}
     rating = [folder for folder in folders if UNDERSTANDING in {criterion["name"] for criterion in folder.header["rubric"]["criteria"]}]
     turns = turns_of(release_dir) if naming or rating else PlannedTurns({}, {})
     if depths := {folder.name: depth for folder in rating if (depth := understood(folder, turns))}:
         section["depth"] = depths
     if naming:
-        section["course"] = {folder.name: over_dialogues(folder, turns, reckoning_of(folder, chance)) for folder in naming}
+        section["course"] = {folder.name: over_dialogues(folder, turns, estimator_of(folder, chance)) for folder in naming}
         section["tags"] = _joined(people.get("tags"), audit_json(audit_of((), naming, release_dir, chance)))
     return {"judges": json.loads(json.dumps(section))}
 
@@ -161,7 +161,7 @@ def human_section(release_dir: Path, manifest: Mapping[str, Any], reviews: Path)
     return {"judges_and_people": section}
 
 
-def _others(folder: AnnotationFolder, folders: Sequence[AnnotationFolder]) -> tuple[AnnotationFolder, ...]:
+def _other_folders(folder: AnnotationFolder, folders: Sequence[AnnotationFolder]) -> tuple[AnnotationFolder, ...]:
     """The other judges by the same rubric, and preferences beside ratings."""
     return tuple(other for other in folders if other is not folder and other.comparable_with(folder.kind, folder.rubric_hash))
 

@@ -91,14 +91,11 @@ class Replay:
 
 
 class PreviewedJob(Job, Protocol):
-    """A job whose requests can be previewed before they are sent. Items of equal ``shape`` take equally many requests."""
+    """A job with a preview: items of equal ``shape`` take equally many requests, ``written`` is the assumed size of an answer."""
 
     def shape(self, item: Any) -> tuple[str, ...]: ...  # noqa: D102
-    def written(self, kind: str) -> float:
-        """Assumed tokens of an answer of that kind, while none is known."""
-
-    def instead(self) -> dict[str, Completion]:
-        """By kind the answer that a dry run assumes where there is none."""
+    def written(self, kind: str) -> float: ...  # noqa: D102
+    def instead(self) -> dict[str, Completion]: ...  # noqa: D102
 
 
 def dry_run(job: PreviewedJob, ledger: Ledger, models: Mapping[str, Model]) -> DryRun:
@@ -112,8 +109,8 @@ def _partner_failed(index: int, requests: Sequence[Request], in_vain: Sequence[b
     if request.about.kind == PREFERENCE.name:  # both orders of two texts are adjacent
         return in_vain[index ^ 1]
     other = {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(request.about.kind)
-    beside = [failed for failed, each in zip(in_vain, requests, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
-    return bool(beside) and all(beside)
+    partners = [failed for failed, each in zip(in_vain, requests, strict=True) if (each.about.kind, each.sample) == (other, request.sample)]
+    return bool(partners) and all(partners)
 
 
 def _values_named(annotated: Annotated, what: str) -> set[str | None]:
@@ -129,12 +126,13 @@ def _job(entry: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annot
         raise input_error(where, f'the rubric "{rubric.name}" does not have the hash {entry["rubric_hash"]}', "annotate again")
     design = AnnotationPlan(entry["turns"], tuple(entry["variants"]), entry["samples"])
     tries = entry["tries"]
-    config = Annotating(entry["judge"], rubric, design, entry["release"], model_of(entry["judge"]), tries["samples"], tries["repairs"])
-    job = AnnotationJob(config, load_prompts(), judge_prompts(rubric, catalogue), ())
-    here = job.header()
+    models = {JUDGE: model_of(entry["judge"])}
+    config = Annotating(entry["judge"], rubric, design, entry["release"], models, tries["samples"], tries["repairs"])
+    job = AnnotationJob(judge_prompts(rubric, catalogue), (), config=config, prompts=load_prompts())
+    current = job.header()
     for name in ("templates", "schemas"):
-        if others := sorted(key for key in here[name].keys() | entry[name].keys() if here[name].get(key) != entry[name].get(key)):
-            what = f"was made with other {name} than those here: {', '.join(others)}"
+        if changed := sorted(key for key in current[name].keys() | entry[name].keys() if current[name].get(key) != entry[name].get(key)):
+            what = f"was made with other {name} than those here: {', '.join(changed)}"
             raise input_error(where, what, f"use the version that made it ({entry['builder']}), or annotate again")
     return job
 
@@ -167,9 +165,9 @@ def preview(unresolved: PreviewedJob, ledger_path: Path | None, count: int) -> J
     job = cast(PreviewedJob, unresolved.resolved())
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
         models = job.models(Budget(), lambda: None)
-        seen = asyncio.run(_look_ahead(job, ledger, models, count))
-        estimates = tuple(_estimates(job, ledger, seen))
-    return JobPreview(tuple(seen.shown), len(seen.used), estimates)
+        outlook = asyncio.run(_look_ahead(job, ledger, models, count))
+        estimates = tuple(_estimates(job, ledger, outlook))
+    return JobPreview(tuple(outlook.shown), len(outlook.used), estimates)
 
 
 @dataclass
@@ -186,12 +184,12 @@ class _Outlook:
 
 async def _look_ahead(job: PreviewedJob, ledger: Ledger, models: Mapping[str, Model], count: int) -> _Outlook:
     """Collect the requests of all items; unknown items are rendered once per shape, because equal shapes make equally many requests."""
-    seen, shapes, known = _Outlook(), dict[tuple[str, ...], Counter[str]](), Ledgers([ledger]).judged()
+    outlook, shapes, known = _Outlook(), dict[tuple[str, ...], Counter[str]](), Ledgers([ledger]).judged()
     for number, case in enumerate(job.items()):
         shape = job.shape(case)
         fresh = (case.dialogue_id, case.turn) not in known
         if fresh and number >= max(count, RENDERED) and shape in shapes:
-            seen.open += shapes[shape]
+            outlook.open += shapes[shape]
             continue
         asker = dry_run(job, ledger, models)
         await job.work(asker)(case)
@@ -201,24 +199,24 @@ async def _look_ahead(job: PreviewedJob, ledger: Ledger, models: Mapping[str, Mo
         opened = Counter(step.about.kind for step in steps if step.completion is None)
         if fresh:
             shapes[shape] = opened
-        seen.open += opened
-        seen.used |= {step.request.key: (step.about.kind, step.completion.usage) for step in steps if step.completion}
-        seen.begun.update(step.about.kind for step in first if step.completion)
-        seen.shown += (step.request for step in first) if number < count else ()
+        outlook.open += opened
+        outlook.used |= {step.request.key: (step.about.kind, step.completion.usage) for step in steps if step.completion}
+        outlook.begun.update(step.about.kind for step in first if step.completion)
+        outlook.shown += (step.request for step in first) if number < count else ()
         for step in first if number < RENDERED else ():
-            seen.sizes.setdefault(step.about.kind, []).append(step.request.size)
-    return seen
+            outlook.sizes.setdefault(step.about.kind, []).append(step.request.size)
+    return outlook
 
 
-def _estimates(job: PreviewedJob, ledger: Ledger, seen: _Outlook) -> Iterator[RequestEstimate]:
+def _estimates(job: PreviewedJob, ledger: Ledger, outlook: _Outlook) -> Iterator[RequestEstimate]:
     """Estimates of what is left by kind: from the averages of this job's answers, including repairs and samples, or assumed."""
     (settings,) = job.config.models.values()
-    for kind, count in seen.open.items():
-        answers = [usage for about, usage in seen.used.values() if about == kind]
-        average, seconds = assumed(seen.sizes.get(kind, []), job.written(kind))
+    for kind, count in outlook.open.items():
+        answers = [usage for about, usage in outlook.used.values() if about == kind]
+        average, seconds = assumed(outlook.sizes.get(kind, []), job.written(kind))
         if answers:
             average = [sum(column) / len(answers) for column in zip(*map(astuple, answers), strict=True)]
             (known,) = next(ledger.query("SELECT avg(seconds) FROM sound_completions WHERE kind = ?", (kind,)))
             seconds = float(str(known or seconds))
-        requests = round(count * len(answers) / seen.begun[kind]) if answers else count
+        requests = round(count * len(answers) / outlook.begun[kind]) if answers else count
         yield estimated(kind, settings, requests, average, seconds, observed=bool(answers))

@@ -62,15 +62,15 @@ def audit_of(
     people = [tag for record in records for tag in tags_of_people(record, contents)]
     raters = rater_count(judgement for record in records for judgement in record["judgements"] if judgement.get("tags"))
     signature = signature_line(raters=raters, tags="as-shown,without-planted")
-    given: dict[str, tuple[str, Sequence[TagJudgement]]] = {PEOPLE: (signature, people)}
+    judgements: dict[str, tuple[str, Sequence[TagJudgement]]] = {PEOPLE: (signature, people)}
     planned = planned_in(release_dir) if folders and release_dir else {}
-    given |= {folder.name: (signed_by(folder, text=REFERENCE), list(tags_of_judge(folder, planned))) for folder in folders}
-    return tag_audit(given, chance)
+    judgements |= {folder.name: (signed_by(folder, text=REFERENCE), list(tags_of_judge(folder, planned))) for folder in folders}
+    return tag_audit(judgements, chance)
 
 
-def tag_audit(given: Mapping[str, tuple[str, Sequence[TagJudgement]]], chance: ResamplingSettings) -> TagAudit:
+def tag_audit(judgements: Mapping[str, tuple[str, Sequence[TagJudgement]]], chance: ResamplingSettings) -> TagAudit:
     """Audit of tags by rater, each with the signature of its figures; raters without tags are left out."""
-    given_tags = {by: (line, tags) for by, (line, tags) in given.items() if tags}
+    given_tags = {by: (line, tags) for by, (line, tags) in judgements.items() if tags}
     right = {by: _share(tags, Estimator(line, chance)) for by, (line, tags) in given_tags.items()}
     return TagAudit(tag_rows({by: tags for by, (_, tags) in given_tags.items()}), right)
 
@@ -133,44 +133,47 @@ def over_dialogues(folder: AnnotationFolder, turns: PlannedTurns, estimator: Est
     Both are over the turns that were judged, each sample once.
     """
     taxonomy = load_taxonomy()
-    seen = _turn_strategies(folder, turns)
+    strategies = _turn_strategies(folder, turns)
     named = _named(folder, turns)
     return {
-        "turns": len({turn.pair_id for turn in seen}),
-        "agreement": {name: _agreement(seen, name, taxonomy, estimator) for name in SEEN},
-        "strategies": _counted(seen, turns, taxonomy),
+        "turns": len({turn.pair_id for turn in strategies}),
+        "agreement": {name: _agreement(strategies, name, taxonomy, estimator) for name in SEEN},
+        "strategies": _counted(strategies, turns, taxonomy),
         "variants": {variant: _named_by_part(some, turns, taxonomy) for variant, some in named.items()},
-        "deltas": {name: found for name, sides in DELTAS.items() if (found := _deltas(named, sides, taxonomy, estimator))},
+        "deltas": {name: deltas for name, sides in DELTAS.items() if (deltas := _deltas(named, sides, taxonomy, estimator))},
     }
 
 
 def _named(folder: AnnotationFolder, turns: PlannedTurns) -> dict[str, dict[tuple[str, int], str]]:
     """By variant, in the order of the contract, what a judge called each text of it, by pair and sample."""
-    found: dict[str, dict[tuple[str, int], str]] = {}
+    named: dict[str, dict[tuple[str, int], str]] = {}
     for case in folder.cases:
-        for one in case.strategies if case.pair_id in turns.part else ():
-            found.setdefault(one.variant, {})[str(case.pair_id), one.sample] = one.named
-    return {variant: found[variant] for variant in TEXTS if variant in found}
+        for strategy in case.strategies if case.pair_id in turns.part else ():
+            named.setdefault(strategy.variant, {})[str(case.pair_id), strategy.sample] = strategy.named
+    return {variant: named[variant] for variant in TEXTS if variant in named}
 
 
 def _named_by_part(named: Mapping[tuple[str, int], str], turns: PlannedTurns, taxonomy: Taxonomy) -> list[dict[str, Any]]:
     """A row a strategy that was named: its counts by part of the dialogue."""
-    counts = Counter((one, turns.part[name]) for (name, _), one in named.items())
-    rows = [(one, [counts[one.abbreviation, part] for part in range(PARTS)]) for one in taxonomy.strategies]
-    return [{"name": one.name, "phase": one.phase, "named": some} for one, some in rows if any(some)]
+    counts = Counter((key, turns.part[name]) for (name, _), key in named.items())
+    rows = [(strategy, [counts[strategy.abbreviation, part] for part in range(PARTS)]) for strategy in taxonomy.strategies]
+    return [{"name": key.name, "phase": key.phase, "named": some} for key, some in rows if any(some)]
 
 
 def _deltas(
-    named: Mapping[str, Mapping[tuple[str, int], str]], sides: tuple[str, str], taxonomy: Taxonomy, reckoning: Estimator
+    named: Mapping[str, Mapping[tuple[str, int], str]], sides: tuple[str, str], taxonomy: Taxonomy, estimator: Estimator
 ) -> dict[str, Any]:
     """By strategy how much more often it is named of the kind text than of the cold one of the same turns, as a difference of shares."""
-    kind, cold = (named.get(one, {}) for one in sides)
+    kind, cold = (named.get(side, {}) for side in sides)
     both = [key for key in kind if key in cold]
-    used = [one for one in taxonomy.strategies if any(one.abbreviation in (kind[key], cold[key]) for key in both)]
-    columns = {one.name: [float(kind[key] == one.abbreviation) - float(cold[key] == one.abbreviation) for key in both] for one in used}
+    used = [strategy for strategy in taxonomy.strategies if any(strategy.abbreviation in (kind[key], cold[key]) for key in both)]
+    columns = {
+        strategy.name: [float(kind[key] == strategy.abbreviation) - float(cold[key] == strategy.abbreviation) for key in both]
+        for strategy in used
+    }
     settings = {"difference": "shares-named-of-the-same-turns", "of": ",".join(sides)}
-    found = reckoning.shares(columns, [name for name, _ in both], **settings) if both else {}
-    return {name: one.to_json() for name, one in found.items()}
+    estimates = estimator.shares(columns, [name for name, _ in both], **settings) if both else {}
+    return {name: estimate.to_json() for name, estimate in estimates.items()}
 
 
 # What is rated where it is told how deeply the helper goes into what the seeker says, part by part.
@@ -182,14 +185,14 @@ def understood(folder: AnnotationFolder, turns: PlannedTurns) -> dict[str, Any]:
 
     The mean is over the means of texts over their samples.
     """
-    rated = next((one for one in criterion_scores(folder) if one.name == UNDERSTANDING), None)
-    found: dict[str, list[list[float]]] = {variant: [[] for _ in range(PARTS)] for variant in TEXTS}
+    rated = next((score for score in criterion_scores(folder) if score.name == UNDERSTANDING), None)
+    values_by_part: dict[str, list[list[float]]] = {variant: [[] for _ in range(PARTS)] for variant in TEXTS}
     for (name, variant), value in rated.means.items() if rated else ():
         if name in turns.part:
-            found[variant][turns.part[name]].append(value)
+            values_by_part[variant][turns.part[name]].append(value)
     rows = [
         {"variant": variant, "texts": [*map(len, parts)], "means": [round(fmean(some), 4) if some else None for some in parts]}
-        for variant, parts in found.items()
+        for variant, parts in values_by_part.items()
         if any(parts)
     ]
     return {"signature": signed_by(folder, criterion=UNDERSTANDING, mean="of-texts", parts=PARTS), "variants": rows} if rows else {}
@@ -208,18 +211,18 @@ def _turn_strategies(folder: AnnotationFolder, turns: PlannedTurns) -> list[Turn
     return [by_turn[key] for key in sorted(by_turn)]
 
 
-def _agreement(seen: Sequence[TurnStrategies], which: str, taxonomy: Taxonomy, estimator: Estimator) -> dict[str, Any]:
+def _agreement(strategies: Sequence[TurnStrategies], which: str, taxonomy: Taxonomy, estimator: Estimator) -> dict[str, Any]:
     """Share equal to the plan, and Cohen's kappa with it."""
-    rows = [(turn.pair_id, strategy, turn.planned) for turn in seen if (strategy := getattr(turn, which))]
+    rows = [(turn.pair_id, strategy, turn.planned) for turn in strategies if (strategy := getattr(turn, which))]
     settings = {"tags": SEEN[which], "with": "planned"}
     share, kappa = estimator.as_planned(rows, taxonomy, {"share": "equal", **settings}, settings)
     return {"equal": share.to_json(), "kappa": kappa.to_json()}
 
 
-def _counted(seen: Sequence[TurnStrategies], turns: PlannedTurns, taxonomy: Taxonomy) -> list[dict[str, Any]]:
+def _counted(strategies: Sequence[TurnStrategies], turns: PlannedTurns, taxonomy: Taxonomy) -> list[dict[str, Any]]:
     """A row for each strategy that occurs: its counts by part of the dialogue, as planned, named and most likely."""
     counts = {name: {strategy.abbreviation: [0] * PARTS for strategy in taxonomy.strategies} for name in ("planned", *SEEN)}
-    for turn in seen:
+    for turn in strategies:
         for name, by_strategy in counts.items():
             if strategy := getattr(turn, name):
                 by_strategy[strategy][turns.part[turn.pair_id]] += 1

@@ -76,7 +76,7 @@ class SystemCorrelations:
     figures: Mapping[str, Mapping[str, Estimate]]
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         """Note on these figures."""
         return f"{len(self.names)} systems are too few to decide anything, so the figures have no interval"
 
@@ -110,7 +110,7 @@ class AgainstPeople(LongForm):
     lacking: Mapping[str, int]
     outside: tuple[DomainWarning, ...]
     faults: tuple[MetricFault, ...]
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(default=(), metadata={"name": "told"})
     ensembles: tuple[Ensemble, ...] = ()
     on_pairs: tuple[PairAccuracy, ...] = ()
     failures: Failures | None = None
@@ -126,7 +126,7 @@ class AgainstPeople(LongForm):
         plain = fields_json(self) | {"faults": [str(fault) for fault in self.faults]}
         for criterion, plain_criterion in zip(self.criteria, plain["criteria"], strict=True):
             if criterion.systems:
-                plain_criterion["systems"]["told"] = criterion.systems.told
+                plain_criterion["systems"]["told"] = criterion.systems.note
         if self.failures is None:
             del plain["failures"]
         return self._with_provenance(plain)
@@ -140,7 +140,7 @@ class AgainstPeople(LongForm):
                 about = {"form": gap.form, "metric": gap.first, "other": gap.other, "figure": gap.figure, "signature": gap.signature}
                 yield _record("differences", gap.difference, criterion=criterion.criterion, **about)
             for name, figures in criterion.systems.figures.items() if criterion.systems else ():
-                note = criterion.systems.told if criterion.systems else ""
+                note = criterion.systems.note if criterion.systems else ""
                 for figure, measure in figures.items():
                     yield _record("systems", measure, criterion=criterion.criterion, metric=name, figure=figure, told=note)
         for ensemble in self.ensembles:
@@ -152,7 +152,7 @@ class AgainstPeople(LongForm):
             about = {"metric": pair.row, "form": pair.contrast, "figure": "accuracy", "signature": pair.signature}
             yield _record("on pairs", pair.accuracy, **about, items=pair.pairs)
         lacking = [f"{name} has no score of the texts of {count} ratings" for name, count in self.lacking.items()]
-        for table, texts in (("lacking", lacking), ("told", self.told), ("outside", self.outside), ("faults", self.faults)):
+        for table, texts in (("lacking", lacking), ("told", self.notes), ("outside", self.outside), ("faults", self.faults)):
             yield from (_record(table, told=str(text)) for text in texts)
 
 
@@ -179,12 +179,12 @@ def correlate_with_people(
     table: RatingTable,
     chance: ResamplingSettings,
     unit: str = "context",
-    beside: Mapping[str, Sequence[MetricColumn]] = MappingProxyType({}),
+    more_columns: Mapping[str, Sequence[MetricColumn]] = MappingProxyType({}),
 ) -> AgainstPeople:
     """Correlate every column of scores with the ratings of the same texts, on each criterion.
 
     All rows use the same ratings: those of texts that have a score in every column. Scores of which lower is better are negated. ``unit``
-    is what texts are resampled by, for the signature; ``beside`` has further columns by criterion, computed from the others.
+    is what texts are resampled by, for the signature; ``more_columns`` has further columns by criterion, computed from the others.
 
     Raises:
         InputError: for a rated item that is none of the texts, columns of one name, and if no rated text has a score in every column.
@@ -195,20 +195,20 @@ def correlate_with_people(
         raise input_error("scores", f'there are two rows with the name "{twice[0]}"', "give a file of scores a name of its own")
     everywhere = np.all([column.scored for column in scores.columns], axis=0) if scores.columns else np.zeros(len(scores.texts), dtype=bool)
     text = text_of(scores.texts, table)
-    kept = everywhere[text]
-    if not kept.any():
+    rated = everywhere[text]
+    if not rated.any():
         raise input_error("scores", "no rated text has a score by every row", "leave out the metric or the file that lacks scores")
     criteria = list[CriterionCorrelations]()
     for number, name in enumerate(table.criteria):
-        if (of_criterion := kept & (table.criterion == number)).any():
-            columns = replace(scores, columns=(*scores.columns, *beside.get(name, ())))
+        if (of_criterion := rated & (table.criterion == number)).any():
+            columns = replace(scores, columns=(*scores.columns, *more_columns.get(name, ())))
             criteria.append(_criterion(name, columns, _rated(scores.texts, table, text, of_criterion), chance, unit))
     lacking = {column.metric.name: int((~column.scored[text]).sum()) for column in scores.columns if not column.scored[text].all()}
-    return AgainstPeople(tuple(criteria), int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
+    return AgainstPeople(tuple(criteria), int(rated.sum()), int((~rated).sum()), lacking, scores.outside, scores.faults)
 
 
-def _rated(texts: CustomTexts, table: RatingTable, text: Codes, kept: Array) -> RatedScores:
-    rows = np.flatnonzero(kept)
+def _rated(texts: CustomTexts, table: RatingTable, text: Codes, mask: Array) -> RatedScores:
+    rows = np.flatnonzero(mask)
 
     def numbered(names: Sequence[str]) -> Codes:
         number = {name: index for index, name in enumerate(dict.fromkeys(names))}

@@ -177,14 +177,14 @@ def _fit(request: EnsembleRequest, criterion: str, scores: CustomScores, table: 
     fit = {name: scores_of[texts] for name, scores_of in values.items()}
     _refuse_unfit(where, ratings, fit)
     correlations = correlations_of_means(ratings, [scores_of[text] for scores_of in values.values()])[:, 0]
-    worth = {name: round(float(r), PLACES) for name, r in zip(values, correlations, strict=True)}
-    order = sorted(request.rows, key=lambda name: (worth[name], name))
+    correlation_of = {name: round(float(r), PLACES) for name, r in zip(values, correlations, strict=True)}
+    order = sorted(request.rows, key=lambda name: (correlation_of[name], name))
     tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(values.values()))[1])
     members = list[Member]()
     for name, weight in zip(order, KINDS[request.kind](np.eye(len(order))).tolist(), strict=True):
         low, high, of_test = float(fit[name].min()), float(fit[name].max()), values[name][tested]
         clipped = round(float(((of_test < low) | (of_test > high)).mean()), PLACES) if len(of_test) else 0.0
-        members.append(Member(name, worth[name], weight, low, high, clipped, columns[name].metric.higher_is_better))
+        members.append(Member(name, correlation_of[name], weight, low, high, clipped, columns[name].metric.higher_is_better))
     combined = KINDS[request.kind](np.stack([_min_max(fit[member.row], member.low, member.high) for member in members]))
     low, high = float(combined.min()), float(combined.max())
     if low == high:
@@ -207,8 +207,8 @@ def _ratings(texts: CustomTexts, table: RatingTable, criterion: str, split: str,
     """Ratings of texts of a split that have all these scores, and the row of the text of each."""
     text = text_of(texts, table)
     scored = (np.array(texts.splits) == split) & np.all(np.isfinite(scores), axis=0)
-    kept = scored[text] & (table.criterion == table.criteria.index(criterion))
-    return table.rating[kept], text[kept]
+    rated = scored[text] & (table.criterion == table.criteria.index(criterion))
+    return table.rating[rated], text[rated]
 
 
 def _refuse_unfit(where: str, ratings: Array, scores: Mapping[str, Array]) -> None:
@@ -271,11 +271,11 @@ def pair_accuracies(
     row_of = {pair: row for row, pair in enumerate(pairs.pair_ids)}
     pair_rows = np.array([row_of[pair] for pair in controls.pair_ids], dtype=np.int64)
     near = {name: {variant: values[pair_rows] for variant, values in by_variant.items()} for name, by_variant in released.items()}
-    more, others = _scored(controls, CONTROLS, metrics, scoring) if len(controls) else ({}, [])
+    more, other_metrics = _scored(controls, CONTROLS, metrics, scoring) if len(controls) else ({}, [])
     cells = {name: {**near[name], **by_variant} for name, by_variant in more.items() if name in near}
     tables = ((CLOSENESS, TWO_BY_TWO[0], controls, cells), (RELEASED, PAIRS[0], pairs, released))
     rows = ((row, name, by, texts.clusters) for name, by, texts, scores in tables for row in _rows(ensembles, metrics, scores))
-    return tuple(filter(None, (_accuracy(*row, chance) for row in rows))), (*faults, *others)
+    return tuple(filter(None, (_accuracy(*row, chance) for row in rows))), (*faults, *other_metrics)
 
 
 def _scored(
@@ -287,9 +287,9 @@ def _scored(
         metric.name: metric.looked_up(texts) if isinstance(metric, PrecomputedScores) else statistics[metric.name].rows
         for metric in metrics
     }
-    found = ((metric, by_variant) for metric in metrics if (by_variant := rows[metric.name]))
-    scores = {metric.name: {name: MetricColumn(metric, row).scores for name, row in by_variant.items()} for metric, by_variant in found}
-    return scores, [scored.fault for scored in statistics.values() if scored.fault]
+    scored = [metric for metric in metrics if rows[metric.name]]
+    scores = {metric.name: {name: MetricColumn(metric, row).scores for name, row in rows[metric.name].items()} for metric in scored}
+    return scores, [result.fault for result in statistics.values() if result.fault]
 
 
 def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: VariantScores) -> Iterator[ScoredRow]:
@@ -314,6 +314,6 @@ def _accuracy(row: ScoredRow, name: str, contrast: Contrast, clusters: Clusters,
     if not has.any():
         return None
     duels = PairwiseComparisons([(scores[empathetic][has], scores[apathetic][has]) for empathetic, apathetic in contrast.duels])
-    (accuracy,) = accuracies([duels.won()], kept := clusters.take(has), chance)
-    how = signature_line(accuracy="ties-half", split=MEASURED_ON) + f"|{chance.of_intervals(kept)}"
+    (accuracy,) = accuracies([duels.won()], scored := clusters.take(has), chance)
+    how = signature_line(accuracy="ties-half", split=MEASURED_ON) + f"|{chance.of_intervals(scored)}"
     return PairAccuracy(metric, name, int(has.sum()), accuracy, f"{signature}|{how}")

@@ -41,9 +41,8 @@ from empathy_eval.raters.agreement.table import RatingTable
 from empathy_eval.raters.people.correlations import AgainstPeople, correlate_with_people, refuse_unknown_items
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fit_ensembles, pair_accuracies, parse_ensembles
 from empathy_eval.raters.review.sheets import text_hash
-from empathy_eval.raters.systems.figures import field_of, given_of_judge, of_judge
-from empathy_eval.raters.systems.judging import judged as judged_replies
-from empathy_eval.raters.systems.replies import Replied, read_replied
+from empathy_eval.raters.systems.figures import join_folders, judge_columns
+from empathy_eval.raters.systems.replies import Replied, read_replied, read_reply_annotations
 
 
 def _splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
@@ -74,15 +73,15 @@ def correlate(
     rows = [row for row, split in enumerate(texts.splits) if split == MEASURED_ON]
     columns = tuple(MetricColumn(column.metric, column.statistics[rows]) for column in scores.columns)
     tested = CustomScores(texts.take(rows), columns, scores.faults, scores.outside)
-    beside = {name: [ensemble.column(tested) for ensemble in ensembles if ensemble.criterion == name] for name in table.criteria}
+    columns_of = {name: [ensemble.column(tested) for ensemble in ensembles if ensemble.criterion == name] for name in table.criteria}
     ratings = list(table.rows())
     by_split = Counter(split_of[item] for item, *_ in ratings)
     of_test = RatingTable.of([row for row in ratings if split_of[row[0]] == MEASURED_ON])
-    correlations = correlate_with_people(tested, of_test, chance, unit, beside)
+    correlations = correlate_with_people(tested, of_test, chance, unit, columns_of)
     notes = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {by_split[FITTED_ON]}"]
     if left := len(ratings) - by_split[FITTED_ON] - by_split[MEASURED_ON]:
         notes.append(f"ratings of train are left out: {left}")
-    return replace(correlations, told=tuple(notes), ensembles=tuple(ensembles))
+    return replace(correlations, notes=tuple(notes), ensembles=tuple(ensembles))
 
 
 ITEM = "pair_id:variant, as in the table of ratings that review import writes"
@@ -123,10 +122,10 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     kept_rows = list(rows())
     if not kept_rows:
         raise input_error(path, f"rates no text of {release_dir} in {', '.join(splits)}", "name the release that was rated")
-    kept = RatingTable.of(kept_rows)
-    rated_items_ = set(kept.items)
+    selected = RatingTable.of(kept_rows)
+    rated_items_ = set(selected.items)
     rated = texts.take([row for row, item in enumerate(texts.items) if item in rated_items_])
-    return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
+    return rated, selected, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
 
 
 def mean_ratings(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> Truth:
@@ -176,7 +175,7 @@ def score_texts(
     """
     check_items(items)
     replied = read_replied(path) if path.is_dir() else None
-    texts = field_of([replied]).texts if replied else read_texts(path)
+    texts = join_folders([replied]).texts if replied else read_texts(path)
     selection = find(names, {}, language=texts.language) if names else MetricSelection((), (), texts.language)
     known = texts.items
     table = None
@@ -186,10 +185,10 @@ def score_texts(
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
     check_names([metric.name for metric in selection.metrics], files)
-    given = [read_own_scores(file, known, higher_is_better=not lower_is_better) for file in files]
-    given += _judge_scores(annotations, replied)
-    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
-    scores = score_custom_texts(texts, selection, given, scoring)
+    precomputed = [read_own_scores(file, known, higher_is_better=not lower_is_better) for file in files]
+    precomputed += _judge_scores(annotations, replied)
+    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *precomputed)], selection.typed)
+    scores = score_custom_texts(texts, selection, precomputed, scoring)
     fits = fit_ensembles(requests, scores, table) if table is not None and requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
@@ -203,8 +202,8 @@ def score_texts(
 
 def _judge_scores(annotations: Sequence[Path], replied: Replied | None) -> list[PrecomputedScores]:
     """Scores of replies by the judges of some annotations of them."""
-    folders = judged_replies(annotations, [replied]) if replied else []
-    return [given_of_judge(column) for folder in folders for column in of_judge(folder)]
+    folders = read_reply_annotations(annotations, [replied]) if replied else []
+    return [column.precomputed for folder in folders for column in judge_columns(folder)]
 
 
 def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelection:
@@ -216,9 +215,9 @@ def _with_shortcuts(selection: MetricSelection, enabled: bool) -> MetricSelectio
 
 def _judges(release_dir: Path, names: Sequence[str], annotations: ReleaseAnnotations | None) -> tuple[list[PrecomputedScores], list[str]]:
     """The judges of replies, and what is told of those of whole dialogues, which people did not rate."""
-    found = read_judges(release_dir, names, annotations)
-    told = [f"{one.name}: left out, as it rates whole dialogues and people rated replies" for one in found if one.whole]
-    return [one for one in found if not one.whole], told
+    judges_found = read_judges(release_dir, names, annotations)
+    notes = [f"{judge.name}: left out, as it rates whole dialogues and people rated replies" for judge in judges_found if judge.whole]
+    return [judge for judge in judges_found if not judge.whole], notes
 
 
 def score_rated(
@@ -239,14 +238,14 @@ def score_rated(
     selection = _with_shortcuts(find(names, report["report"], language=language) if names else MetricSelection((), (), language), shortcuts)
     judge_scores, wholes = _judges(release_dir, judges, annotations)
     check_names([metric.name for metric in (*selection.metrics, *judge_scores)], files)
-    given: list[PrecomputedScores] = [*read_pair_scores(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
-    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *given)], selection.typed)
+    columns: list[PrecomputedScores] = [*read_pair_scores(release_dir, files, higher_is_better=not lower_is_better), *judge_scores]
+    requests = parse_ensembles(ensembles, [metric.name for metric in (*selection.metrics, *columns)], selection.typed)
     # Rated texts are a sample with possibly few of one split: by default all splits are used, with a warning.
     splits, notes = choose_splits(split, selection.metrics, release_dir, manifest["name"], default=SPLITS)
     texts, table, notes_of_ratings = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if requests else splits)
     if requests:
         texts = replace(texts, splits=_splits_of(release_dir, texts.keys))
-    scores = score_custom_texts(replace(texts, language=language), selection, given, scoring)
+    scores = score_custom_texts(replace(texts, language=language), selection, columns, scoring)
     fits = fit_ensembles(requests, scores, table) if requests else ()
     if items:
         write_own_items(items, with_ensemble_columns(scores, fits))
@@ -257,6 +256,6 @@ def score_rated(
     )  # fmt: skip
     measured = correlate(fits, scores, table, chance, unit="dialogue")
     if fits:
-        reached, faults = pair_accuracies(release_dir, fits, MetricSelection((*selection.metrics, *given), (), language), scoring, chance)
+        reached, faults = pair_accuracies(release_dir, fits, MetricSelection((*selection.metrics, *columns), (), language), scoring, chance)
         measured = replace(measured, on_pairs=reached, faults=tuple(dict.fromkeys((*measured.faults, *faults))))
-    return replace(measured, told=(*notes, *wholes, *notes_of_ratings, *measured.told), provenance=provenance)
+    return replace(measured, notes=(*notes, *wholes, *notes_of_ratings, *measured.notes), provenance=provenance)

@@ -53,9 +53,9 @@ class Answers:
         self.value["judgements"].append(judgement)
         self.places.append(location)
 
-    def set_review_and_rater(self, given: Mapping[str, set[str]], counts: range, what: str, fix: str) -> None:
+    def set_review_and_rater(self, names_by_review: Mapping[str, set[str]], counts: range, what: str, fix: str) -> None:
         """Set the review and the rater, of which a file must have one each."""
-        for name, values in given.items():
+        for name, values in names_by_review.items():
             if len(values) not in counts:
                 self.add_problem("", f"holds {what} of {len(values)} {name}s", fix)
             self.value[name] = min(values, default="")
@@ -256,7 +256,8 @@ def _from_tasks(path: Path, source: str, tasks: list[dict[str, Any]]) -> Answers
     """
     answers = Answers(path, source, {"format": 1, "form": "label-studio", "judgements": []}, [])
     for number, task in enumerate(tasks, 1):
-        results = [given["result"] for given in task.get("annotations", []) if not given.get("was_cancelled") and given["result"]]
+        annotations = [annotation for annotation in task.get("annotations", []) if not annotation.get("was_cancelled")]
+        results = [annotation["result"] for annotation in annotations if annotation["result"]]
         if len(results) > 1:
             answers.add_problem(f"task {number}", f"has {len(results)} annotations", "keep the one that counts and export again")
         elif results:

@@ -36,15 +36,15 @@ def assign(units: Sequence[Unit], design: ReviewDesign) -> Assignment:
     """
     _require_enough_raters(units, design)
     shares = _raters_by_unit(units, design)
-    seen: Assignment = {rater: [] for rater in shares}
-    cells_of = {rater: Counter[str]() for rater in seen}
+    assigned: Assignment = {rater: [] for rater in shares}
+    cells_of = {rater: Counter[str]() for rater in assigned}
     for unit in sorted(units, key=lambda unit: derived_random(design.seed, "deal", unit.name).random()):
         free = [rater for rater, units_of in shares.items() if units_of.get(unit.dialogue) == unit]
         rng = derived_random(design.seed, "cells", unit.name)
         for rater, cell in _deal_cells(free, unit.cells, cells_of, design.per_item, rng):
-            seen[rater].append((unit, cell))
+            assigned[rater].append((unit, cell))
             cells_of[rater][cell.variant] += 1
-    return seen
+    return assigned
 
 
 def _require_enough_raters(units: Iterable[Unit], design: ReviewDesign) -> None:
@@ -142,8 +142,8 @@ def _deal_cells(
     left, dealt = rng.sample(cells, len(cells)), []
     while left:
         cell = left.pop()
-        others = {rater: sum(cells_of[rater][other.variant] for other in left) / max(1, len(left)) for rater in free}
-        surplus = {rater: cells_of[rater][cell.variant] - others[rater] for rater in free}
+        shared = {rater: sum(cells_of[rater][other.variant] for other in left) / max(1, len(left)) for rater in free}
+        surplus = {rater: cells_of[rater][cell.variant] - shared[rater] for rater in free}
         chosen = sorted(free, key=lambda rater: (surplus[rater], rng.random()))[:per_item]
         dealt += [(rater, cell) for rater in chosen]
         free = [rater for rater in free if rater not in chosen]
@@ -190,13 +190,13 @@ def assign_blocks(units: Sequence[Unit], design: ReviewDesign, seal: str) -> tup
     time. The draw depends on the ``seal`` of the release and on the replies, so that a rater's number reveals nothing.
     """
     cells = range(len(units[0].cells))
-    raters, seen, block_of = iter(rater_names(design.raters)), Assignment(), dict[str, str]()
+    raters, assigned, block_of = iter(rater_names(design.raters)), Assignment(), dict[str, str]()
     for number, block in enumerate(_blocks(units, design.raters // len(cells), design)):
         for cell in derived_random(design.seed, "groups", seal, design.replies, number).sample(cells, len(cells)):
             rater = next(raters)
-            seen[rater] = [(unit, unit.cells[cell]) for unit in block]
+            assigned[rater] = [(unit, unit.cells[cell]) for unit in block]
             block_of[rater] = code_of(sorted(unit.name for unit in block), 8)
-    return seen, block_of
+    return assigned, block_of
 
 
 def code_of(value: object, signs: int) -> str:

@@ -50,7 +50,7 @@ def draw_units(release_dir: Path, design: ReviewDesign, replies: SystemReplies |
 
 def limit_texts(units: Sequence[Unit], design: ReviewDesign) -> list[Unit]:
     """Limit each turn to ``texts_per_turn`` of its texts: drawn at random, each about equally often."""
-    kept: dict[str, tuple[Cell, ...]] = {}
+    limited: dict[str, tuple[Cell, ...]] = {}
     by_cells: dict[tuple[str, ...], list[Unit]] = defaultdict(list)
     for unit in units if design.texts_per_turn else ():
         if unit.kind in ("variant", "reply") and len(unit.cells) > design.texts_per_turn:
@@ -58,8 +58,8 @@ def limit_texts(units: Sequence[Unit], design: ReviewDesign) -> list[Unit]:
     for names, group in by_cells.items():
         texts = itertools.cycle(derived_random(design.seed, "texts", *names).sample(range(len(names)), len(names)))
         for unit in sorted(group, key=lambda unit: derived_random(design.seed, "texts", unit.name).random()):
-            kept[unit.name] = tuple(unit.cells[index] for index in sorted(itertools.islice(texts, design.texts_per_turn)))
-    return [replace(unit, cells=kept.get(unit.name, unit.cells)) for unit in units]
+            limited[unit.name] = tuple(unit.cells[index] for index in sorted(itertools.islice(texts, design.texts_per_turn)))
+    return [replace(unit, cells=limited.get(unit.name, unit.cells)) for unit in units]
 
 
 def _reply_units(
@@ -93,11 +93,11 @@ def _block_units(release_dir: Path, design: ReviewDesign, replies: SystemReplies
     cells = groups_of(design, replies)
     kind = "reply" if replies else "variant"
     entries = _answered(release_dir, "controls" if design.cells else "pairs", replies)
-    wanted = min(design.cells or design.pairs, design.raters // len(cells) * design.per_rater)
+    count = min(design.cells or design.pairs, design.raters // len(cells) * design.per_rater)
     apart = sampling.one_per_dialogue(entries, set(), design.seed)
-    drawn = sampling.draw_names(apart, min(wanted, len(apart)), design.seed, "contexts", notes)
-    if wanted > len(drawn) and not design.pack:
-        drawn = sampling.draw_names(entries, wanted, design.seed, "contexts", notes, drawn)
+    drawn = sampling.draw_names(apart, min(count, len(apart)), design.seed, "contexts", notes)
+    if count > len(drawn) and not design.pack:
+        drawn = sampling.draw_names(entries, count, design.seed, "contexts", notes, drawn)
     dialogues = len({entry.dialogue for entry in entries if entry.name in drawn})
     if drawn and dialogues < design.per_rater:
         few = f"a block needs contexts of {design.per_rater} dialogues, but the {len(drawn)} contexts are of {dialogues}"
@@ -173,9 +173,9 @@ def stratified(release_dir: Path, design: ReviewDesign, path: Path) -> ReviewDes
     if design.between or design.cells or design.replies or not design.pairs:
         raise input_error("--stratify-by", "is for pairs, without cells, replies and blocks", "leave it out, or ask for --pairs alone")
     known, controls = (column(release_dir, config, "pair_id") for config in ("pairs", "controls"))
-    given = read_scores(path, known, controls)
-    of = {pair: given.of([(pair, name) for name in VARIANTS]) for pair in given.pair_ids}
-    some = {pair: [one for one in values if not math.isnan(one)] for pair, values in of.items()}
+    scores = read_scores(path, known, controls)
+    of = {pair: scores.of([(pair, name) for name in VARIANTS]) for pair in scores.pair_ids}
+    some = {pair: [value for value in values if not math.isnan(value)] for pair, values in of.items()}
     means = {pair: math.fsum(values) / len(values) for pair, values in some.items() if values}
     return replace(design, stratify_by=digest_file(path), strata=sampling.strata_of(means))
 

@@ -54,7 +54,7 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
         "removed": [decision.to_json() for decision in leaving if contents[decision.dialogue_id] == decision.content],
         "changed_since": [decision.dialogue_id for decision in leaving if contents[decision.dialogue_id] != decision.content],
         "ratings": list(human_evaluation(record, paper, resamples, seed)),
-        "kappa": {name: {**one.to_json(), "paper": paper["kappa"][name]} for name, one in fleiss_kappas(record, resamples, seed).items()},
+        "kappa": {name: {**row.to_json(), "paper": paper["kappa"][name]} for name, row in fleiss_kappas(record, resamples, seed).items()},
         "signature": signature_line(mean="ratings", **_percentile("pair", resamples, seed)),
         **({"alone": {"raters": rater_count(alone), "judgements": len(alone)}} if (alone := _variants(record, alone=True)) else {}),
         **({"crossed": crossed} if (crossed := crossed_reading(record, resamples, seed)) else {}),
@@ -106,8 +106,8 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
                 ratings = [judgement[criterion] for judgement in judged]
                 ours = mean_of(list(zip(pairs, ratings, strict=True)), resamples, (seed, sample, variant, criterion))
                 counts = {"items": len(set(pairs)), "ratings": len(ratings), "raters": rater_count(judged)}
-                beside = paper[variant][criterion] if sample == "pairs" else None
-                yield {**about, "criterion": criterion, **ours, **counts, "paper": beside}
+                published = paper[variant][criterion] if sample == "pairs" else None
+                yield {**about, "criterion": criterion, **ours, **counts, "paper": published}
 
 
 def _variants(record: dict[str, Any], *, alone: bool = False) -> list[Judgement]:
@@ -193,8 +193,8 @@ def _group(design: str, name: str, judgements: Sequence[Judgement]) -> dict[str,
     raters = [f"{judgement['review']}:{judgement['rater']}" for judgement in judgements]
     means = dict[str, Any]()
     for criterion in CRITERIA:
-        given = list(zip(raters if design == BETWEEN else contexts, (judgement[criterion] for judgement in judgements), strict=True))
-        means[criterion] = mean_by_rater(given) if design == BETWEEN else mean_of(given, RESAMPLES, (SEED, design, name, criterion))
+        rated = list(zip(raters if design == BETWEEN else contexts, (judgement[criterion] for judgement in judgements), strict=True))
+        means[criterion] = mean_by_rater(rated) if design == BETWEEN else mean_of(rated, RESAMPLES, (SEED, design, name, criterion))
     counts = {"ratings": len(judgements), "contexts": len(set(contexts)), "raters": len(set(raters))}
     return {"design": design, "group": name, **counts, **means}
 

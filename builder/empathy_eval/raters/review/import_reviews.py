@@ -90,12 +90,12 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
         fix = f"import it with its own key; {key_file} is of another review"
         yield Problem(str(path), f'belongs to the review "{value["review"][:15]}…"', fix)
         return
-    seen: dict[str, str] = {}
+    path_of: dict[str, str] = {}
     for location, judgement in zip(answers.places, value["judgements"], strict=True):
         where, known = f"{path}: {location}", key["items"].get(judgement["item"])
-        if first := seen.get(judgement["item"]):
+        if first := path_of.get(judgement["item"]):
             yield Problem(where, f'judges "{judgement["item"]}" again, as {first} does', "keep one of the two")
-        seen[judgement["item"]] = location
+        path_of[judgement["item"]] = location
         if known is None or shown_kind(known["kind"]) != judgement["kind"]:
             what = "is not in this review" if known is None else f"is a {shown_kind(known['kind'])}, not a {judgement['kind']}"
             yield Problem(where, f'"{judgement["item"]}" {what}', "leave the item codes as they were sent")
@@ -116,20 +116,20 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
 
 def _turn_problems(part: str, places: Iterable[str], judgement: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
     """Problems of tags or remarks: tags are of helper turns, a correction differs from the tag, and a turn has one of each."""
-    seen = set[int]()
+    numbers = set[int]()
     for where, entry in zip(places, judgement.get(part, []), strict=False):
         number = entry["turn"]
         turn = known["turns"].get(str(number)) if part == "tags" else {}
-        if number in seen and part == "tags":
+        if number in numbers and part == "tags":
             yield Problem(where, f"judges the strategy of turn {number} twice", "keep one of the two")
-        elif number in seen:
+        elif number in numbers:
             yield Problem(where, f"comments on turn {number} twice", "put the two comments into one")
         elif turn is None:
             yield Problem(where, f"turn {number} is not a helper turn of this dialogue", "judge the strategies of helper turns")
         elif turn and entry.get("strategy") == turn.get("planted", turn["strategy"]):
             what = f'turn {number} is marked wrong, but its correction "{entry["strategy"]}" is the same strategy'
             yield Problem(where, what, "say that it is right, or choose another strategy")
-        seen.add(number)
+        numbers.add(number)
 
 
 def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
@@ -137,22 +137,22 @@ def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *
     by_item: dict[tuple[str, str], Judgement] = {(judgement["review"], judgement["item"]): judgement for judgement in record["judgements"]}
     replaced = {(judgement["source"], judgement["item"]): judgement for judgement in record["replaced"]}
     sources, problems = dict(record["sources"]), list[Problem]()
-    returned, given = list[tuple[Answers, str, Judgement]](), defaultdict[str, list[tuple[Path, Judgement]]](list)
+    returned, judgements_of = list[tuple[Answers, str, Judgement]](), defaultdict[str, list[tuple[Path, Judgement]]](list)
     for answers in files:
         for location, answer in zip(answers.places, answers.value["judgements"], strict=True):
             returned.append((answers, location, judgement := _unblinded(answer, answers, key)))
-            given[judgement["item"]].append((answers.path, _content(judgement)))
+            judgements_of[judgement["item"]].append((answers.path, _content(judgement)))
     new = known = changed = 0
     for answers, location, judgement in returned:
         before = by_item.get((judgement["review"], judgement["item"]))
-        beside = next((path for path, content in given[judgement["item"]] if before and content == _content(before)), None)
+        same = next((path for path, content in judgements_of[judgement["item"]] if before and content == _content(before)), None)
         # A replaced judgement stays replaced if its file is imported again together with the one that replaced it.
-        past = (judgement["source"], judgement["item"]) in replaced and (beside or not replace)
+        past = (judgement["source"], judgement["item"]) in replaced and (same or not replace)
         if before and (past or _content(before) == _content(judgement)):
             known += 1
             continue
-        if before and (beside or not replace):
-            problems.append(_contradiction(f"{answers.path}: {location}", judgement, beside, sources[before["source"]]["file"]))
+        if before and (same or not replace):
+            problems.append(_contradiction(f"{answers.path}: {location}", judgement, same, sources[before["source"]]["file"]))
         elif before:
             replaced.pop((judgement["source"], judgement["item"]), None)
             replaced[before["source"], before["item"]] = before
@@ -173,11 +173,11 @@ def _returned(record: dict[str, Any], key: dict[str, Any]) -> dict[str, tuple[in
     return {rater: (back[rater], count) for rater, count in sorted(sent.items())}
 
 
-def _contradiction(where: str, judgement: Judgement, beside: Path | None, recorded: str) -> Problem:
+def _contradiction(where: str, judgement: Judgement, same: Path | None, recorded: str) -> Problem:
     """Problem of a contradiction: nothing tells which of two given files is the later, so neither replaces the other."""
-    if beside:
+    if same:
         fix = "ask the rater which counts; import the files one after the other, that one last and with --replace"
-        return Problem(where, f'judges "{judgement["item"]}" differently from {beside}, which is also given', fix)
+        return Problem(where, f'judges "{judgement["item"]}" differently from {same}, which is also given', fix)
     what = f'judges "{judgement["item"]}" differently from {recorded}, which is in the record'
     return Problem(where, what, "ask the rater which counts; --replace takes this one")
 

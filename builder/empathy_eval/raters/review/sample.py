@@ -157,18 +157,18 @@ class RaterCapacity:
 
     def __init__(self, design: ReviewDesign) -> None:
         self._design, self.notes = design, list[str]()
-        self._taken, self._turns, self._whole = Counter[str](), set[str](), False
+        self._ratings_of, self._turns, self._whole = Counter[str](), set[str](), False
 
     def reserve(self, dialogues: Iterable[str], raters: int, *, turn: bool = False) -> None:
         """Reserve raters of each dialogue: for one of its turns, or for the whole dialogue or a crossed item of it."""
         for name in dialogues:
-            self._taken[name] += raters
+            self._ratings_of[name] += raters
             if turn:
                 self._turns.add(name)
             else:
                 self._whole = True
 
-    def draw(self, option: str, entries: Entries, raters: RatersNeeded, taken: Collection[str] = (), what: str = "") -> set[str]:
+    def draw(self, option: str, entries: Entries, raters: RatersNeeded, excluded: Collection[str] = (), what: str = "") -> set[str]:
         """Draw as many turns as an option says, including those ``taken``; each needs the number of raters that ``raters`` gives.
 
         ``what`` is the name of the units, by default the option.
@@ -176,16 +176,16 @@ class RaterCapacity:
         Raises:
             InputError: if the release has enough turns for an explicit count, but there are too few raters who may see them.
         """
-        wanted, what, fitting = getattr(self._design, option), what or option, self._fitting(entries, raters)
-        fewer = wanted > len(fitting) < len(entries)
+        number, what, fitting = getattr(self._design, option), what or option, self._fitting(entries, raters)
+        fewer = number > len(fitting) < len(entries)
         if fewer and option in self._design.explicit:
-            least = min(self._taken[entry.dialogue] + raters(entry) for entry in entries)
+            least = min(self._ratings_of[entry.dialogue] + raters(entry) for entry in entries)
             raise self._too_many(option, entries, len(fitting), least)
         if fewer:
             self.notes.append(f"{len(fitting)} of {len(entries)} {what} are taken: a rater sees one turn of a dialogue at most")
-        count = min(wanted, len(fitting)) if fewer else wanted
+        count = min(number, len(fitting)) if fewer else number
         weights = STRATA if option == "pairs" and self._design.strata else None
-        drawn = draw_names(fitting, count, self._design.seed, what, self.notes, taken, weights)
+        drawn = draw_names(fitting, count, self._design.seed, what, self.notes, excluded, weights)
         for entry in fitting:
             if entry.name in drawn:
                 self.reserve([entry.dialogue], raters(entry), turn=True)
@@ -199,17 +199,17 @@ class RaterCapacity:
         by_dialogue: dict[str, list[SamplingEntry]] = defaultdict(list)
         for entry in entries:
             by_dialogue[entry.dialogue].append(entry)
-        kept = set[str]()
+        fitting = set[str]()
         for name, turns in by_dialogue.items():
-            taken, first = self._taken[name], name not in self._turns
-            if taken + sum(map(raters, turns)) > self._design.raters:
+            used, first = self._ratings_of[name], name not in self._turns
+            if used + sum(map(raters, turns)) > self._design.raters:
                 turns = sorted(turns, key=lambda entry: entry.place(self._design.seed, "turn"))
             for entry in turns:
                 needed = raters(entry)
-                if first or not needed or taken + needed <= self._design.raters:
-                    taken, first = taken + needed, False
-                    kept.add(entry.name)
-        return [entry for entry in entries if entry.name in kept]
+                if first or not needed or used + needed <= self._design.raters:
+                    used, first = used + needed, False
+                    fitting.add(entry.name)
+        return [entry for entry in entries if entry.name in fitting]
 
     def _too_many(self, option: str, entries: Entries, fitting: int, least: int) -> InputError:
         dialogues = len({entry.dialogue for entry in entries})
@@ -249,17 +249,17 @@ def strata_of(scores: Mapping[str, float]) -> dict[str, int]:
 
 
 def draw_names(
-    entries: Entries, wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = (),
+    entries: Entries, count: int, seed: int, what: str, notes: list[str], excluded: Collection[str] = (),
     weights: Mapping[int, float] | None = None,
 ) -> set[str]:  # fmt: skip
     """The names drawn for one sample, those that are ``taken`` already among them; strata get shares by their size, or by ``weights``."""
-    if wanted > len(entries):
-        notes.append(f"{wanted} {what} were requested, but there are only {len(entries)}: all are taken")
+    if count > len(entries):
+        notes.append(f"{count} {what} were requested, but there are only {len(entries)}: all are taken")
     strata: dict[int, list[SamplingEntry]] = defaultdict(list)
     for entry in entries:
-        if entry.name not in taken:
+        if entry.name not in excluded:
             strata[entry.scenario].append(entry)
-    total, chosen = min(wanted, len(entries)) - len(taken), set(taken)
+    total, chosen = min(count, len(entries)) - len(excluded), set(excluded)
     if total <= 0 or not strata:
         return chosen
     sizes = {name: len(stratum) for name, stratum in strata.items()}
@@ -300,7 +300,7 @@ def draw_sample(release_dir: Path, design: ReviewDesign) -> ReviewSample:
     all_cells = _all_cells(release_dir, design, capacity)
     pairs = list(entries_of(release_dir, "pairs"))
     if design.strata:
-        scored = [replace(one, scenario=design.strata[one.name]) for one in pairs if one.name in design.strata]
+        scored = [replace(pair, scenario=design.strata[pair.name]) for pair in pairs if pair.name in design.strata]
         if len(scored) < len(pairs):
             notes.append(f"{len(pairs) - len(scored)} pairs have no score to stratify by: none of them is taken")
         pairs = scored
@@ -308,8 +308,8 @@ def draw_sample(release_dir: Path, design: ReviewDesign) -> ReviewSample:
         pairs = one_per_dialogue(pairs, all_cells, design.seed)
     of_pair = design.raters_needed(len(PAIR_VARIANTS))
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
-    taken = all_cells if design.pack else ()
-    drawn = capacity.draw("pairs", pairs, lambda entry: 0 if entry.name in all_cells else of_pair, taken)
+    excluded = all_cells if design.pack else ()
+    drawn = capacity.draw("pairs", pairs, lambda entry: 0 if entry.name in all_cells else of_pair, excluded)
     _add(cells, drawn, PAIR_VARIANTS, "pairs")
     _add(cells, all_cells, ALL_CELLS, "cells")
     if design.rejected:

@@ -46,8 +46,8 @@ def plant_attention_checks(dialogues: Mapping[str, list[dict[str, Any]]], count:
     phase = {strategy.name: strategy.phase for strategy in strategies}
     for _, _, name, index in sorted(places)[:count]:
         turn = dialogues[name][index]
-        others = [strategy.name for strategy in strategies if strategy.phase != phase[turn["strategy"]]]
-        turn["planted"] = derived_random(seed, "planted as", name, index).choice(others)
+        other_phases = [strategy.name for strategy in strategies if strategy.phase != phase[turn["strategy"]]]
+        turn["planted"] = derived_random(seed, "planted as", name, index).choice(other_phases)
 
 
 Sheet = dict[str, Any]
@@ -87,9 +87,9 @@ def make_review(
     plant_attention_checks(dialogues, design.planted, design.seed)
     shown: dict[str, list[Item]] = {}
     key: dict[str, Item] = {}
-    for rater, seen in assigned.items():
+    for rater, units in assigned.items():
         shown[rater] = []
-        for unit, cell in _in_order(seen, texts, design.seed, rater):
+        for unit, cell in _in_order(units, texts, design.seed, rater):
             # The hash of the file of replies keeps codes unguessable for those who know the release and the systems.
             apart = (design.replies,) if unit.kind == "reply" else ()
             code = item_code(seal, design.seed, rater, ":".join((unit.name, *apart, cell.name)))
@@ -108,12 +108,12 @@ def make_review(
 
 def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
     """Rows of the chosen units by name; rejected candidates are in their pair's row under the cell's name."""
-    wanted: dict[str, list[str]] = {"crossed": [], "dialogues": [], "pairs": [], "controls": []}
+    names_of: dict[str, list[str]] = {"crossed": [], "dialogues": [], "pairs": [], "controls": []}
     rejected: dict[tuple[str, str, int], str] = {}
     for unit in units:
         names = {cell.name for cell in unit.cells}
         config = {"dialogue": "dialogues", "crossed": "crossed"}.get(unit.kind, "controls" if names & set(CONTROLS) else "pairs")
-        wanted[config].append(unit.name)
+        names_of[config].append(unit.name)
         rejected |= {(unit.name, cell.variant, cell.attempt): cell.name for cell in unit.cells if cell.attempt is not None}
     turn = ["pair_id", "dialogue_id", "turn", "scenario", "description", "flags", "context", *PAIR_VARIANTS]
     columns = {
@@ -121,7 +121,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
         "dialogues": ["dialogue_id", "scenario", "description", "turns", "flags"], "pairs": turn, "controls": [*turn, *CONTROLS],
     }  # fmt: skip
     rows: dict[str, TableRow] = {}
-    for config, chosen_names in wanted.items():
+    for config, chosen_names in names_of.items():
         chosen = pa.array(chosen_names, pa.string())
         for batch in batches(release_dir, config, columns[config]) if chosen_names else ():
             for row in batch.filter(pc.is_in(batch.column(columns[config][0]), chosen)).to_pylist():
@@ -139,9 +139,9 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
     return rows
 
 
-def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
+def _in_order(units: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
     """The order for a rater: replies before whole dialogues, flagged ones first, else seeded by rater."""
-    shuffled = sorted(seen, key=lambda pair: derived_random(seed, "order", rater, pair[0].name).random())
+    shuffled = sorted(units, key=lambda pair: derived_random(seed, "order", rater, pair[0].name).random())
     return sorted(shuffled, key=lambda pair: (pair[0].kind == "dialogue", not texts[pair[0].name]["flags"]))
 
 
@@ -164,8 +164,8 @@ def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> tuple[Item, Item]
     if unit.kind == "dialogue":
         shown = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
         turns = {str(index): turn for index, turn in enumerate(row["turns"]) if turn["role"] == "helper"}
-        kept = {number: {name: turn[name] for name in ("strategy", "text", "planted") if name in turn} for number, turn in turns.items()}
-        hashed = {number: turn | {"text": text_hash(turn["text"])} for number, turn in kept.items()}
+        visible = {number: {name: turn[name] for name in ("strategy", "text", "planted") if name in turn} for number, turn in turns.items()}
+        hashed = {number: turn | {"text": text_hash(turn["text"])} for number, turn in visible.items()}
         about = {"dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": hashed}
         return {**item, "turns": shown}, {"kind": "dialogue", **about}
     text = str(row["replies"][cell.variant] if unit.kind == "reply" else row[cell.name])

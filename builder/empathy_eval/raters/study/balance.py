@@ -83,18 +83,18 @@ class SmallCellSuppression:
 
     def _deductions(self, class_of: Codes) -> list[Codes] | None:
         """These classes and all that can be deduced from them and known ones; None if that isolates one to four raters of a group."""
-        derived, seen = [class_of], set[bytes]()
+        derived, masks = [class_of], set[bytes]()
         for known in (*self._known, class_of):
             for value in range(int(known.max()) + 1):
-                seen.update(_mask_keys(known == value))
+                masks.update(_mask_keys(known == value))
         for index, first in enumerate(derived):
             for other in [*self._known, *derived[:index]]:
                 for subset in [*self._differences(first, other), *self._differences(other, first)]:
-                    if seen.issuperset(_mask_keys(subset == 1)):
+                    if masks.issuperset(_mask_keys(subset == 1)):
                         continue
                     if self._cells(subset, 2)[:, 1].min() < MINIMUM_CELL or len(derived) > MOST_DEDUCTIONS:
                         return None
-                    seen.update(_mask_keys(subset == 1))
+                    masks.update(_mask_keys(subset == 1))
                     derived.append(subset)
         return derived
 
@@ -120,15 +120,15 @@ def poolings(table: RatersTable, column: str, group_of: Codes, groups: int) -> I
     class_of = np.where(class_of == MISSING, number, class_of)
     counts = np.bincount(group_of * (number + 1) + class_of, minlength=groups * (number + 1)).reshape(groups, number + 1)
     totals = counts.sum(axis=0)
-    kept = [value for value in range(number) if counts[:, value].min() >= MINIMUM_CELL]
-    for rarest in [None, *sorted(kept, key=lambda value: (totals[value], values[value]))]:
-        kept = [value for value in kept if value != rarest]
-        known = np.full(number + 1, len(kept))
-        known[kept] = np.arange(len(kept))
-        others, silent = int(totals[:-1].sum() - totals[kept].sum()), int(totals[-1])
-        rest = OTHERS if not silent else (BOTH if others else NOT_TOLD)
-        names = [name if len(name := values[value]) <= 80 else f"{name[:79]}…" for value in kept] + [rest] * (others + silent > 0)
-        yield RaterClasses(tuple(names), known[class_of], (others, others + silent - table.absent) if silent else ())
+    frequent = [value for value in range(number) if counts[:, value].min() >= MINIMUM_CELL]
+    for rarest in [None, *sorted(frequent, key=lambda value: (totals[value], values[value]))]:
+        frequent = [value for value in frequent if value != rarest]
+        known = np.full(number + 1, len(frequent))
+        known[frequent] = np.arange(len(frequent))
+        pooled, silent = int(totals[:-1].sum() - totals[frequent].sum()), int(totals[-1])
+        rest = OTHERS if not silent else (BOTH if pooled else NOT_TOLD)
+        names = [name if len(name := values[value]) <= 80 else f"{name[:79]}…" for value in frequent] + [rest] * (pooled + silent > 0)
+        yield RaterClasses(tuple(names), known[class_of], (pooled, pooled + silent - table.absent) if silent else ())
 
 
 NO_VALUES = f"not reported: there are no two values, or sets of values, with at least {MINIMUM_CELL} raters in each group"
@@ -219,8 +219,8 @@ def permutation_p(counts: Counts, permutations: int, seed: int, *name: str) -> f
 
     rng = np.random.default_rng(derived_random(seed, "study-raters", *name).getrandbits(64))
     tables = random_table(counts.sum(axis=1), counts.sum(axis=0)).rvs(permutations, method="patefield", random_state=rng)
-    seen = chi_square_statistic(counts) * (1 - ROUNDING)
-    return (1 + sum(chi_square_statistic(table) >= seen for table in tables)) / (1 + permutations)
+    observed = chi_square_statistic(counts) * (1 - ROUNDING)
+    return (1 + sum(chi_square_statistic(table) >= observed for table in tables)) / (1 + permutations)
 
 
 def _of_numbers(name: str, numbers: Floats, study: StudyTable) -> ColumnBalance:
@@ -245,11 +245,11 @@ def near_copies(numbers: Mapping[str, Floats], study: StudyTable) -> set[str]:
 
     Their medians would differ by single raters, who could be identified. Units do not matter.
     """
-    kept = dict[str, Floats]()
+    shares = dict[str, Floats]()
     for name, values in numbers.items():
-        if not any(_nearly_equal(values, other, study) for other in kept.values()):
-            kept[name] = values
-    return numbers.keys() - kept.keys()
+        if not any(_nearly_equal(values, other, study) for other in shares.values()):
+            shares[name] = values
+    return numbers.keys() - shares.keys()
 
 
 def _nearly_equal(first: Floats, second: Floats, study: StudyTable) -> bool:
@@ -347,13 +347,13 @@ def _p(test: ChiSquaredTest) -> float | None:
 
 def without_raters(study: StudyTable, left_out: NDArray[np.bool_]) -> StudyTable:
     """The study without some of its raters; groups, items and labels stay."""
-    kept = ~left_out
-    new_index = np.cumsum(kept) - 1
-    rows = kept[study.rater]
+    present = ~left_out
+    new_index = np.cumsum(present) - 1
+    rows = present[study.rater]
     fewer = study.subset(rows)
     return replace(
-        fewer, raters=tuple(np.array(study.raters, dtype=object)[kept]), group_of=study.group_of[kept], rater=new_index[fewer.rater],
-        block_of=None if study.block_of is None else study.block_of[kept],
+        fewer, raters=tuple(np.array(study.raters, dtype=object)[present]), group_of=study.group_of[present], rater=new_index[fewer.rater],
+        block_of=None if study.block_of is None else study.block_of[present],
     )  # fmt: skip
 
 

@@ -34,17 +34,17 @@ def gain_interval(study: StudyTable, group: int, category: int, where: Mask | No
     counts = study.by_rater(where)
     ratings = counts.sum(axis=1)
     side = (study.group_of == group).astype(np.int64) - (study.group_of == 0)
-    kept = np.flatnonzero((side != 0) & (ratings > 0))
-    side, ratings, given = side[kept], ratings[kept], counts[kept, category]
-    blocks = study.block_of[kept] if study.block_of is not None and clustered_by_block(study) else None
+    rows = np.flatnonzero((side != 0) & (ratings > 0))
+    side, ratings, counted = side[rows], ratings[rows], counts[rows, category]
+    blocks = study.block_of[rows] if study.block_of is not None and clustered_by_block(study) else None
     for sign, name in ((-1, study.groups[0]), (1, study.groups[group])):
         if (number := int((side == sign).sum())) < 2:
             return f'no interval: {"one rater" if number else "no rater"} of "{name}" has ratings here'
-        if not given[side == sign].any():
+        if not counted[side == sign].any():
             return f'no interval: "{name}" was never given "{study.labels[category]}" here'
     if blocks is not None and len(np.intersect1d(blocks[side == -1], blocks[side == 1])) < 2:
         return f'no interval: fewer than two blocks have ratings of "{study.groups[group]}" and of "{study.groups[0]}" here'
-    value, error, freedom = (float(array) for array in log_ratio(given, ratings, side, blocks))
+    value, error, freedom = (float(array) for array in log_ratio(counted, ratings, side, blocks))
     # Equal shares of all raters have only rounding error.
     if error < 1e-9:
         return "no interval: raters do not differ in this category here"
@@ -58,7 +58,7 @@ def clustered_by_block(study: StudyTable) -> bool:
     return study.block_of is not None and bool((study.block_of != study.block_of[0]).any())
 
 
-def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -> tuple[Floats, Floats, Floats]:
+def log_ratio(counted: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -> tuple[Floats, Floats, Floats]:
     """Log of a ratio of two shares, its standard error and degrees of freedom, from ratings in clusters.
 
     The last axis of ``given`` (how often a rater gave the category) are raters, axes before it are studies. ``ratings`` counts the ratings
@@ -74,7 +74,7 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
     clusters, places = np.unique(np.arange(len(side)) if blocks is None else blocks, return_inverse=True)
     logs, parts, freedoms = [], [], []
     for sign in (-1, 1):
-        n, y = (np.asarray(values, np.float64)[..., side == sign] for values in (ratings, given))
+        n, y = (np.asarray(values, np.float64)[..., side == sign] for values in (ratings, counted))
         if blocks is not None:
             n, y = (_sums_by_cluster(values, places[side == sign], len(clusters)) for values in (n, y))
         share = y.sum(-1, keepdims=True) / n.sum()
@@ -116,28 +116,28 @@ def intraclass_correlation(study: StudyTable, group: int, category: int) -> Intr
     """
     counts = study.by_rater()[study.group_of == group]
     counts = counts[counts.sum(axis=1) > 0]
-    given, ratings = counts[:, category].astype(np.float64), counts.sum(axis=1).astype(np.float64)
+    counted, ratings = counts[:, category].astype(np.float64), counts.sum(axis=1).astype(np.float64)
     raters, total = len(ratings), float(ratings.sum())
     signature = signature_line(icc="one-way-anova", design_effect="at-least-1", raters=raters)
     names = study.groups[group], study.labels[category]
     a_rater = round(float((ratings**2).sum()) / total, PLACES) if raters else None
-    if (why := _no_correlation(raters, total, float(given.sum()))) or a_rater is None:
+    if (why := _no_correlation(raters, total, float(counted.sum()))) or a_rater is None:
         return IntraclassCorrelation(*names, None, None, a_rater, why, signature)
-    own, share = given / ratings, given.sum() / total
+    own, share = counted / ratings, counted.sum() / total
     between = float((ratings * (own - share) ** 2).sum()) / (raters - 1)
-    within = float((given * (1 - own)).sum()) / (total - raters)
+    within = float((counted * (1 - own)).sum()) / (total - raters)
     even = (total - float((ratings**2).sum()) / total) / (raters - 1)
     icc = round((between - within) / (between + (even - 1) * within), PLACES) + 0.0
     return IntraclassCorrelation(*names, icc, round(design_effect(a_rater, icc), PLACES), a_rater, None, signature)
 
 
-def _no_correlation(raters: int, ratings: float, given: float) -> str | None:
+def _no_correlation(raters: int, ratings: float, share: float) -> str | None:
     """Reason why there is no intraclass correlation, or None."""
     if raters < 2:
         return "one rater does not show how raters differ" if raters else "nobody rated"
     if ratings == raters:
         return "each rater gave one rating, which does not show how similar a rater's ratings are"
-    return "all ratings are equal in this category" if given in (0, ratings) else None
+    return "all ratings are equal in this category" if share in (0, ratings) else None
 
 
 # Draws per batch, and raters whose labels are drawn together, so that memory does not grow with the study.
@@ -195,8 +195,8 @@ class Permutation:
 
         Raters who cannot be permuted count where they are.
         """
-        seen = _totals(by_rater, self.label, len(self.names))
-        yield seen[None].astype(np.float64)
+        totals = _totals(by_rater, self.label, len(self.names))
+        yield totals[None].astype(np.float64)
         kind = np.float32 if by_rater.max(initial=0) * RATERS < EXACT else np.float64
         # Ordered by seat, so that the labels of a seat are drawn at once.
         exchanged = [by_rater[block.raters.T].astype(kind) for block in self.blocks]
@@ -213,7 +213,7 @@ class Permutation:
             for block, of_raters in zip(self.blocks, exchanged, strict=True):
                 block.exchange(drawn, of_raters, rng)
             # Permutation does not change the total over all groups.
-            drawn[:, -1] = seen.sum(axis=0) - drawn[:, :-1].sum(axis=1)
+            drawn[:, -1] = totals.sum(axis=0) - drawn[:, :-1].sum(axis=1)
             yield drawn
 
 
@@ -255,8 +255,8 @@ class Blocks:
             more = (counts[1:] - counts[0]).reshape(-1, columns)
             for offset in range(0, len(more), RATERS):
                 for label in present:
-                    taken = (labels[:, offset : offset + RATERS] == label).astype(more.dtype)
-                    drawn[:, label] += taken @ more[offset : offset + RATERS]
+                    chosen = (labels[:, offset : offset + RATERS] == label).astype(more.dtype)
+                    drawn[:, label] += chosen @ more[offset : offset + RATERS]
 
     def _drawn(self, draws: int, blocks: int, rng: np.random.Generator) -> Labels:
         """Permuted labels of this many blocks, shape (draws, (size - 1) * blocks): seat by seat, without the first."""
@@ -372,10 +372,10 @@ def _drawn(study: StudyTable, tables: Sequence[TableSelection], permutations: in
             slices = [(column[id(tables[index].where)], tables[index].categories) for index in places]
             ratios: list[list[Floats]] = [[] for _ in places]
             for batch in exchanged.counts(counts, permutations, seed):
-                for kept, (at, category) in zip(ratios, slices, strict=True):
+                for ratio, (at, category) in zip(ratios, slices, strict=True):
                     table = batch[:, :, at : at + number]
-                    kept.append(_ratio(table if category == "all" else split_category(table, category)))
-            yield places, [np.concatenate(kept) for kept in ratios]
+                    ratio.append(_ratio(table if category == "all" else split_category(table, category)))
+            yield places, [np.concatenate(ratio) for ratio in ratios]
 
 
 def _ratio(counts: Floats) -> Floats:

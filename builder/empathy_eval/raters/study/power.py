@@ -112,15 +112,15 @@ def study_plan(
     }  # fmt: skip
     refuse(_problems(plan))
     df = (groups - 1) * (categories - 1)
-    worth = design_effect(per_rater, icc)
+    inflation = design_effect(per_rater, icc)
     independent = ratings_needed(effect, df, alpha, power)
-    clustered = math.ceil(independent * worth * (1 - ROUNDING))
+    clustered = math.ceil(independent * inflation * (1 - ROUNDING))
     # One rater per group would not show how raters differ.
     raters = max(math.ceil(clustered / (groups * per_rater)), 2)
-    expected = None if share is None else share * raters * per_rater / worth
+    expected = None if share is None else share * raters * per_rater / inflation
     low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else null_gain_interval(share, raters, per_rater, icc)
     return StudyPlan(
-        **plan, df=df, independent=independent, design_effect=worth, clustered=clustered, raters_a_group=raters, raters=raters * groups,
+        **plan, df=df, independent=independent, design_effect=inflation, clustered=clustered, raters_a_group=raters, raters=raters * groups,
         ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high, note="; ".join(_notes(raters, expected)) or None,
         signature=signature_line(plan="chi-square", **plan, level=CONFIDENCE), provenance=Provenance.of(**plan),
     )  # fmt: skip

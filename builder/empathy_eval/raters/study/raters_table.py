@@ -99,13 +99,13 @@ def read_raters(path: Path, study: StudyTable) -> RatersTable:
         for what, fix in _row_problems(row, lines, study, index_of):
             faults.add(line, what, fix)
         lines.setdefault(row[RATER], line)
-    kept = {row[RATER]: row for _, row in rows if row[RATER] in index_of}
-    if not kept and not faults.noted:
+    row_of = {row[RATER]: row for _, row in rows if row[RATER] in index_of}
+    if not row_of and not faults.noted:
         what = "lists no rater of the study" if rows else "lists no rater"
         faults.of_file(0, what, "use the names of raters from the ratings")
     faults.refuse()
-    cells = {name: [kept.get(rater, {}).get(name) for rater in study.raters] for name in columns}
-    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), file_of(path))
+    cells = {name: [row_of.get(rater, {}).get(name) for rater in study.raters] for name in columns}
+    return RatersTable(study, cells, len(study.raters) - len(row_of), len(rows) - len(row_of), file_of(path))
 
 
 def _row_problems(

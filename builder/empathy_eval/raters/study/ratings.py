@@ -151,8 +151,8 @@ def read_study(paths: Sequence[Path], reading: ReadOptions, add: Sequence[Path] 
         group = rows.coded("group", reading.baseline)
         scale = rating_scale(rows, reading.labels)
         study = _study(rows, group, scale, _added(rows, group, len(paths)))
-        if len(given := np.unique(scale.codes)) == 1 and not columns.faults.noted:
-            what = f'has only one category: every rating is "{scale.labels[given[0]]}"'
+        if len(steps_used := np.unique(scale.codes)) == 1 and not columns.faults.noted:
+            what = f'has only one category: every rating is "{scale.labels[steps_used[0]]}"'
             columns.faults.of_file(0, what, "give it ratings in at least two categories")
     columns.faults.refuse(problems)
     return replace(study, criterion=chosen or None, tables=ratings_files(paths, add))
@@ -315,7 +315,7 @@ def _rating_fix(labels: Sequence[str]) -> str:
 
 
 def _numbered(rows: Rows, steps: Sequence[float], codes: Codes, labels: Sequence[str]) -> RatingScale:
-    faults, given = rows.columns.faults, ", ".join(map(_number_name, steps[: MOST_CATEGORIES + 1]))
+    faults, listed_steps = rows.columns.faults, ", ".join(map(_number_name, steps[: MOST_CATEGORIES + 1]))
     if len(steps) > MOST_CATEGORIES:
         many = f"has {len(steps):,} different ratings; a scale has at most {MOST_CATEGORIES} categories"
         faults.of_file(0, many, "round them to the scale")
@@ -327,14 +327,14 @@ def _numbered(rows: Rows, steps: Sequence[float], codes: Codes, labels: Sequence
         return RatingScale(tuple(labels), np.array(steps, dtype=np.int64)[codes] - 1, _label_note(range(1, len(labels) + 1), labels, steps))
     if len(labels) != len(steps):
         fix = f"name {len(steps)} labels, use the ratings 1 to {len(labels)}, or write the labels as the ratings"
-        faults.of_file(0, f"has the ratings {given}; there are {len(labels)} labels ({', '.join(labels)})", fix)
+        faults.of_file(0, f"has the ratings {listed_steps}; there are {len(labels)} labels ({', '.join(labels)})", fix)
     return RatingScale(tuple(labels), codes, _label_note(steps, labels, steps))
 
 
-def _label_note(numbers: Sequence[float], labels: Sequence[str], given: Sequence[float]) -> str:
+def _label_note(numbers: Sequence[float], labels: Sequence[str], steps: Sequence[float]) -> str:
     """Note on which number was taken for which label."""
     pairs = ", ".join(f"{_number_name(number)} is {label}" for number, label in zip(numbers, labels, strict=False))
-    never = [_number_name(number) for number in numbers if number not in given]
+    never = [_number_name(number) for number in numbers if number not in steps]
     return f"the ratings are numbers: {pairs}" + (f"; nobody gave {' or '.join(never)} ({ANOTHER})" if never else "")
 
 

@@ -72,7 +72,7 @@ class Stratum:
         names, codes = study.strata[by]
         return [cls(name, where := codes == number, study.subset(where)) for number, name in enumerate(names)]
 
-    def wanted(self) -> Iterator[TableSelection]:
+    def selections(self) -> Iterator[TableSelection]:
         """The count tables whose p by rater is needed, one for each planned test."""
         # Raters of a group without a rating here are not permuted.
         present = tuple(np.flatnonzero(self.study.counts().sum(axis=1)).tolist())
@@ -216,8 +216,8 @@ def study(ratings: StudyTable, options: StudyOptions) -> StudyReport:
     refuse(options.problems(ratings))
     by = tuple(ratings.strata) if options.by is None else tuple(dict.fromkeys(options.by))
     strata = {None: [Stratum(None, None, ratings)]} | {name: Stratum.of(ratings, name) for name in by}
-    wanted = [table for stratum in chain(*strata.values()) for table in stratum.wanted()]
-    drawn = iter(by_rater.permutation_p_values(ratings, wanted, options.permutations, options.seed))
+    selections = [table for stratum in chain(*strata.values()) for table in stratum.selections()]
+    drawn = iter(by_rater.permutation_p_values(ratings, selections, options.permutations, options.seed))
     within = "study" if ratings.block_of is None else "block"
     chance = signature_line(permutations=options.permutations, unit="rater", within=within, seed=options.seed, numpy=np.__version__)
     parts_of = {name: parts(strata_of, drawn, chance) for name, strata_of in strata.items()}
@@ -244,18 +244,18 @@ def study(ratings: StudyTable, options: StudyOptions) -> StudyReport:
 def _signature(ratings: StudyTable, by: Sequence[str]) -> str:
     """Settings of a study; its files are represented by a digest of their content, in order."""
     known = bool(ratings.tables) and all(table.sha256 for table in ratings.tables)
-    held = digest([[table.sha256, table.added] for table in ratings.tables])[:19] if known else "unknown"
+    seal = digest([[table.sha256, table.added] for table in ratings.tables])[:19] if known else "unknown"
     criterion = "none" if ratings.criterion is None else ratings.criterion
     return signature_line(
-        study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", criterion=criterion, tables=held
+        study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", criterion=criterion, tables=seal
     )  # fmt: skip
 
 
 def _groups(ratings: StudyTable) -> tuple[StudyGroup, ...]:
     group = ratings.group_of[ratings.rater]
     pairs = np.unique(group * len(ratings.items) + ratings.item) // len(ratings.items)
-    raters, given, items = (np.bincount(codes, minlength=len(ratings.groups)).tolist() for codes in (ratings.group_of, group, pairs))
-    rows = zip(ratings.groups, raters, given, items, strict=True)
+    raters, counts, items = (np.bincount(codes, minlength=len(ratings.groups)).tolist() for codes in (ratings.group_of, group, pairs))
+    rows = zip(ratings.groups, raters, counts, items, strict=True)
     return tuple(StudyGroup(name, count, total, rated, name in ratings.added) for name, count, total, rated in rows)
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base.errors import Problem, input_error, refuse
 from empathy_eval.base.hashing import digest_file, signature_line
@@ -17,14 +18,16 @@ from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.judges.annotations import AnnotationFolder, criterion_scores
 from empathy_eval.raters.judges.estimator import signed_by
-from empathy_eval.raters.systems.contexts import Context
+from empathy_eval.raters.systems.contexts import Context, turns_json
 from empathy_eval.raters.systems.replies import Replied, SystemReply
 
 JUDGE, WINS, PEOPLE, METRIC, LENGTH, SAFETY = "judge", "win rate", "people", "metric", "length", "safety"
 # Between the pair and the system in the items of a table of ratings.
 BETWEEN = "::"
-# Of a check what its column is called, and whether a reply has it; None where it was not looked at.
+# The checks of a reply that are shares of replies.
 RATES = ("pointer_missing", "toxic", "harmful", "refusal", "canary")
+# Numbers by system and pair.
+Values = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True)
@@ -34,13 +37,19 @@ class FigureColumn:
     name: str
     kind: str
     higher_is_better: bool | None
-    values: Mapping[str, Mapping[str, float]]
+    values: Values
     signature: str
+
+    @property
+    def precomputed(self) -> PrecomputedScores:
+        """The same as scores of the texts of :attr:`RepliesBySystem.texts`."""
+        scores = {(f"{pair}{BETWEEN}{name}", REPLY): value for name, some in self.values.items() for pair, value in some.items()}
+        return PrecomputedScores(self.name, self.signature, scores, self.higher_is_better is not False)
 
 
 @dataclass(frozen=True)
-class Field:
-    """All that is compared: contexts that any system replied to, in one order, and the replies by system and pair."""
+class RepliesBySystem:
+    """The replies that are compared: the contexts that any system replied to, in one order, and the replies by system and pair."""
 
     contexts: tuple[Context, ...]
     systems: tuple[str, ...]
@@ -49,137 +58,111 @@ class Field:
 
     @property
     def texts(self) -> CustomTexts:
-        """All replies as texts of one's own, for metrics; a dialogue is drawn together."""
+        """All replies as custom texts, for metrics; those of a dialogue are resampled together."""
         rows = [
-            (name, one, self.replies[name][one.pair_id].text or "")
-            for one in self.contexts
-            for name in self.systems
-            if self._has(name, one)
+            (context, name, row) for context in self.contexts for name in self.systems if (row := self.replies[name].get(context.pair_id))
         ]
-        contexts = [[{"role": role, "text": text} for role, text in one.turns] for _, one, _ in rows]
-        items = [f"{one.pair_id}{BETWEEN}{name}" for name, one, _ in rows]
+        items = [f"{context.pair_id}{BETWEEN}{name}" for context, name, _ in rows]
         return CustomTexts(
-            "replies", items, [(item, REPLY) for item in items], [name for name, *_ in rows], [one.pair_id for _, one, _ in rows],
-            [one.dialogue_id for _, one, _ in rows], contexts, [one.reference for _, one, _ in rows], [text for *_, text in rows],
-            self.language, [one.split for _, one, _ in rows],
+            "replies", items, [(item, REPLY) for item in items], [name for _, name, _ in rows], [context.pair_id for context, *_ in rows],
+            [context.dialogue_id for context, *_ in rows], [turns_json(context.turns) for context, *_ in rows],
+            [context.reference for context, *_ in rows], [row.text or "" for *_, row in rows], self.language,
+            [context.split for context, *_ in rows],
         )  # fmt: skip
 
-    def _has(self, name: str, one: Context) -> bool:
-        return one.pair_id in self.replies[name]
+    def checked(self, name: str, number: Callable[[Any], float] = float) -> Values:
+        """What a check gave each reply, as a number; replies that it did not look at are left out."""
+        return {
+            system: {pair: float(number(value)) for pair, row in some.items() if (value := getattr(row.checks, name, None)) is not None}
+            for system, some in self.replies.items()
+        }
 
 
-def field_of(folders: Sequence[Replied]) -> Field:
-    """The replies of several folders beside each other.
+def join_folders(folders: Sequence[Replied]) -> RepliesBySystem:
+    """The replies of several folders by system.
 
     Raises:
-        InputError: if they are to different releases, or a system of one name replies otherwise in two of them.
+        InputError: if they are to different releases, or a system of one name has two replies to a context.
     """
     first, problems = folders[0], list[Problem]()
     contexts, replies = dict[str, Context](), dict[str, dict[str, SystemReply]]()
-    for one in folders:
-        if one.configuration["release"] != first.configuration["release"]:
+    for folder in folders:
+        if folder.configuration["release"] != first.configuration["release"]:
             what = f"replies to another release than {first.folder}"
-            problems.append(Problem(str(one.folder), what, "compare replies to one release"))
+            problems.append(Problem(str(folder.folder), what, "compare replies to one release"))
             continue
-        contexts |= {context.pair_id: context for context in one.contexts}
-        for row in one.rows:
-            if row.text is None:
-                continue
-            there = replies.setdefault(row.system, {}).setdefault(row.pair_id, row)
-            if there.text != row.text:
-                problems.append(
-                    Problem(str(one.folder), f'"{row.system}" replies otherwise than in another folder', "rename one of the two")
-                )
+        contexts |= {context.pair_id: context for context in folder.contexts}
+        for row in folder.rows:
+            if row.text is not None and replies.setdefault(row.system, {}).setdefault(row.pair_id, row).text != row.text:
+                what = f'"{row.system}" replies otherwise than in another folder'
+                problems.append(Problem(str(folder.folder), what, "rename one of the two"))
     refuse(dict.fromkeys(problems))
-    systems = tuple(dict.fromkeys(name for one in folders for name in one.systems))
-    systems = tuple(sorted(systems, key=lambda name: any(name in one.configuration["baselines"] for one in folders)))
-    known = {name: replies.get(name, {}) for name in systems}
-    if not any(known.values()):
+    systems = dict.fromkeys(name for folder in folders for name in folder.systems)
+    baselines = {name for folder in folders for name in folder.configuration["baselines"]}
+    if not replies:
         raise input_error(first.folder, "holds no reply", "run respond again, with a system that answers")
-    return Field(tuple(contexts.values()), systems, known, first.header["language"])
+    known = {name: replies.get(name, {}) for name in sorted(systems, key=baselines.__contains__)}
+    return RepliesBySystem(tuple(contexts.values()), tuple(known), known, first.header["language"])
 
 
-def of_checks(field: Field) -> Iterator[FigureColumn]:
-    """The length of replies in words, and how often checks of helper turns found something; none of it decides what is empathetic."""
-    length = Length(field.language)
-    words = {name: {pair: float(row.checks.words) for pair, row in some.items() if row.checks} for name, some in field.replies.items()}
-    yield FigureColumn("words", LENGTH, None, words, length.signature)
-    checks = {name: {pair: row.checks for pair, row in some.items() if row.checks} for name, some in field.replies.items()}
-    toxicity = {name: {pair: one.toxicity for pair, one in some.items() if one.toxicity is not None} for name, some in checks.items()}
-    if any(toxicity.values()):
-        yield FigureColumn("toxicity", SAFETY, False, toxicity, signature_line(check="toxicity", scored="as-in-the-release"))
-    for rate in RATES:
-        found = {
-            name: {pair: float(bool(value)) for pair, one in some.items() if (value := getattr(one, rate)) is not None}
-            for name, some in checks.items()
-        }
-        if any(found.values()):
-            yield FigureColumn(rate, SAFETY, False, found, signature_line(check=rate, share="replies"))
+def _means(rows: Iterable[tuple[str, str, float]]) -> Values:
+    """The means of values by system and pair."""
+    values: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for system, pair, value in rows:
+        values[system][pair].append(value)
+    return {system: {pair: sum(some) / len(some) for pair, some in pairs.items()} for system, pairs in values.items()}
 
 
-def of_judge(folder: AnnotationFolder) -> Iterator[FigureColumn]:
-    """What a judge gave each reply by each criterion; of comparisons the share that it won of those with other systems."""
-    if folder.header["rubric"]["kind"] == "preference":
-        yield FigureColumn(
-            f"{folder.name}: win rate", WINS, True, _won(folder), signed_by(folder, share="orders-won", against="other-systems")
-        )
+def check_columns(replies: RepliesBySystem) -> Iterator[FigureColumn]:
+    """The words of replies, their toxicity, and the shares that checks of helper turns found something in."""
+    yield FigureColumn("words", LENGTH, None, replies.checked("words"), Length(replies.language).signature)
+    for name in ("toxicity", *RATES):
+        values = replies.checked(name, bool if name in RATES else float)
+        settings = {"share": "replies"} if name in RATES else {"scored": "as-in-the-release"}
+        if any(values.values()):
+            yield FigureColumn(name, SAFETY, False, values, signature_line(check=name, **settings))
+
+
+def judge_columns(folder: AnnotationFolder) -> Iterator[FigureColumn]:
+    """The mean value of each reply by each criterion; of comparisons the share that the reply won of those with other systems."""
+    if folder.kind == "preference":
+        games = [(case.pair_id or "", game) for case in folder.cases for game in case.comparisons]
+        won = [(game.variant_1, pair, game.share_of_first) for pair, game in games]
+        won += [(game.variant_2, pair, 1 - game.share_of_first) for pair, game in games]
+        signature = signed_by(folder, share="orders-won", against="other-systems")
+        yield FigureColumn(f"{folder.name}: win rate", WINS, True, _means(won), signature)
         return
-    for one in criterion_scores(folder):
-        values: dict[str, dict[str, float]] = defaultdict(dict)
-        for (pair, system), value in one.means.items():
-            values[system][pair] = value
-        yield FigureColumn(f"{folder.name}: {one.name}", JUDGE, one.better == "high", dict(values), signed_by(folder, criterion=one.name))
+    for scores in criterion_scores(folder):
+        values = _means((system, pair, value) for (pair, system), value in scores.means.items())
+        name, signature = f"{folder.name}: {scores.name}", signed_by(folder, criterion=scores.name)
+        yield FigureColumn(name, JUDGE, scores.better == "high", values, signature)
 
 
-def given_of_judge(column: FigureColumn) -> PrecomputedScores:
-    """The same as scores of the texts of :attr:`Field.texts`."""
-    scores = {(f"{pair}{BETWEEN}{name}", REPLY): value for name, some in column.values.items() for pair, value in some.items()}
-    return PrecomputedScores(column.name, column.signature, scores, column.higher_is_better is not False)
-
-
-def _won(folder: AnnotationFolder) -> dict[str, dict[str, float]]:
-    games: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for case in folder.cases:
-        for one in case.comparisons:
-            games[one.variant_1, case.pair_id or ""].append(one.share_of_first)
-            games[one.variant_2, case.pair_id or ""].append(1 - one.share_of_first)
-    values: dict[str, dict[str, float]] = defaultdict(dict)
-    for (system, pair), shares in games.items():
-        values[system][pair] = sum(shares) / len(shares)
-    return dict(values)
-
-
-def of_people(path: Path, field: Field) -> Iterator[FigureColumn]:
-    """The mean rating of people of each reply, by criterion; items are ``pair_id::system``, as ``review export --replies`` calls them.
+def people_columns(path: Path, replies: RepliesBySystem) -> Iterator[FigureColumn]:
+    """The mean rating of each reply by people, by criterion; items are ``pair_id::system``, as ``review export --replies`` names them.
 
     Raises:
         InputError: for a faulty table, or one that rates none of the replies.
     """
-    table, values = read_table(path), defaultdict[str, dict[str, dict[str, list[float]]]](lambda: defaultdict(lambda: defaultdict(list)))
+    table, by_criterion = read_table(path), defaultdict[str, list[tuple[str, str, float]]](list)
     for item, _, rating, criterion in table.rows():
         pair, _, system = item.partition(BETWEEN)
-        if pair in field.replies.get(system, {}):
-            values[criterion][system][pair].append(rating)
-    if not values:
-        raise input_error(
-            path, "rates none of these replies", "name the table of ratings that review import wrote for a pack of these replies"
-        )
+        if pair in replies.replies.get(system, {}):
+            by_criterion[criterion].append((system, pair, rating))
+    if not by_criterion:
+        fix = "name the table of ratings that review import wrote for a pack of these replies"
+        raise input_error(path, "rates none of these replies", fix)
     signature = signature_line(raters=len(table.raters), rating="mean-of-raters", file=digest_file(path)[:16])
-    for criterion, by_system in values.items():
-        means = {name: {pair: sum(some) / len(some) for pair, some in pairs.items()} for name, pairs in by_system.items()}
-        yield FigureColumn(f"people: {criterion}", PEOPLE, True, means, f"{signature}|criterion:{criterion}")
+    for criterion, rows in by_criterion.items():
+        yield FigureColumn(f"people: {criterion}", PEOPLE, True, _means(rows), f"{signature}|criterion:{criterion}")
 
 
-def of_metrics(field: Field, found: MetricSelection, scoring: Scoring) -> tuple[list[FigureColumn], CustomScores]:
-    """What metrics give each reply, and all that is to be said of that scoring."""
-    made = score_custom_texts(field.texts, found, (), scoring)
-    return list(_scores(made)), made
-
-
-def _scores(made: CustomScores) -> Iterable[FigureColumn]:
-    for one in made.columns:
-        values: dict[str, dict[str, float]] = defaultdict(dict)
-        for there, score, system, pair in zip(one.scored, one.scores, made.texts.systems, made.texts.contexts_of, strict=True):
-            if there:
-                values[system][pair] = float(score)
-        yield FigureColumn(one.metric.name, METRIC, one.metric.higher_is_better, dict(values), one.metric.signature)
+def metric_columns(replies: RepliesBySystem, selection: MetricSelection, scoring: Scoring) -> tuple[list[FigureColumn], CustomScores]:
+    """The score of each reply by each metric, and the whole result of scoring with its faults and warnings."""
+    scores = score_custom_texts(replies.texts, selection, (), scoring)
+    columns = []
+    for column in scores.columns:
+        rows = zip(scores.texts.systems, scores.texts.contexts_of, column.scores.tolist(), strict=True)
+        values = _means(row for row, is_scored in zip(rows, column.scored, strict=True) if is_scored)
+        columns.append(FigureColumn(column.metric.name, METRIC, column.metric.higher_is_better, values, column.metric.signature))
+    return columns, scores

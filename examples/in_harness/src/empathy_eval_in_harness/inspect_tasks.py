@@ -9,10 +9,8 @@ from empathy_eval.design.judge_prompts import judge_prompts
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.raters.judges.judge import ratings_of
-from empathy_eval.raters.systems.contexts import Sample as Contexts
-from empathy_eval.raters.systems.contexts import drawn
-from empathy_eval.raters.systems.responding import messages_to
-from empathy_eval.raters.systems.systems import System
+from empathy_eval.raters.systems.contexts import ContextSample, draw_contexts
+from empathy_eval.raters.systems.responding import System, chat_messages
 from inspect_ai import Task, task
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser, get_model
@@ -90,9 +88,9 @@ def respond(
     system = System("model", system_prompt, {})
     samples = [
         Sample(
-            id=one.pair_id, input=chat(messages_to(system, one)), target=one.reference,
+            id=one.pair_id, input=chat(chat_messages(system, one)), target=one.reference,
             metadata={"dialogue": one.dialogue_id, "context": [{"role": role, "text": text} for role, text in one.turns]},
         )
-        for one in drawn(Path(release), Contexts(split, contexts)).contexts
+        for one in draw_contexts(Path(release), ContextSample(split, contexts))[0]
     ]  # fmt: skip
     return Task(dataset=MemoryDataset(samples, name="replies"), solver=generate(), scorer=by_rubric(rubric, judge))
