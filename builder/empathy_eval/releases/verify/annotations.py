@@ -19,15 +19,13 @@ from empathy_eval.raters.judges.annotations import dialogue_of, teacher_of
 from empathy_eval.releases.assemble.annotations import WHAT, identity_of, keys_of
 from empathy_eval.releases.assemble.read_back import numbered, place_of
 from empathy_eval.releases.verify.content import invalid_cells
+from empathy_eval.releases.verify.files import released_rows
 
 # By how much probabilities may miss 1.
 ROUNDING = 1e-6
-# The column with the ids of what is judged, by config.
-ID_COLUMNS = {"dialogues": "dialogue_id", "pairs": "pair_id", "controls": "pair_id"}
 VARIANT_COLUMNS = ("variant", "variant_1", "variant_2")
 # A judge and the name of its rubric.
 JudgeKey = tuple[str, str]
-ReleasedIds = dict[str, set[str]]
 # A row of the provenance.
 RequestRow = tuple[Any, ...]
 
@@ -40,7 +38,7 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Findin
     requests = {key: dict[RequestRow, None]() for key in entries}
     counts, cases, identities = defaultdict[JudgeKey, Counter[str]](Counter), defaultdict[JudgeKey, set[str]](set), set[Any]()
     for config, split in product([config for config in JUDGED if config in manifest["counts"]], SPLITS):
-        path, ids, last = file_of(folder, config, split), _released_ids(folder, split), tuple[Any, ...]()
+        path, ids, last = file_of(folder, config, split), _judged_ids(folder, split), tuple[Any, ...]()
         for number, row in numbered(path):
             if invalid := [*invalid_cells(path, config, number, row)]:
                 yield from invalid
@@ -145,34 +143,30 @@ def _human_faults(manifest: dict[str, Any], rubrics: dict[JudgeKey, Rubric]) -> 
             yield Finding(f"{place}: tags: {row['strategy']}", "has counts of right and other tags that do not add up to the judged tags")
 
 
-def _released_ids(folder: Path, split: str) -> ReleasedIds:
-    """The ids of what can be judged in a split, by config."""
-    ids = {config: {row[name] for _, row in numbered(file_of(folder, config, split), [name])} for config, name in ID_COLUMNS.items()}
-    path = file_of(folder, CONTRASTS, split)
-    rows = (row for _, row in numbered(path, ["dialogue_id", "variant"])) if path.is_file() else ()
-    return ids | {CONTRASTS: {f"{row['dialogue_id']}:{row['variant']}" for row in rows}}
+def _judged_ids(folder: Path, split: str) -> set[str]:
+    """The ids of the pairs and dialogues of a split, and of their parts: ``PAIR:controls``, and ``DIALOGUE:VARIANT`` of whole variants."""
+    pairs, dialogues, controls = (
+        {row[column] for row in released_rows(folder, config, [column], [split])}
+        for config, column in (("pairs", "pair_id"), ("dialogues", "dialogue_id"), ("controls", "pair_id"))
+    )
+    contrasts = released_rows(folder, CONTRASTS, ["dialogue_id", "variant"], [split])
+    return pairs | dialogues | {f"{name}:controls" for name in controls} | {f"{row['dialogue_id']}:{row['variant']}" for row in contrasts}
 
 
-def _misplaced(row: TableRow, split: str, ids: ReleasedIds) -> Iterator[str]:
+def _misplaced(row: TableRow, split: str, ids: set[str]) -> Iterator[str]:
     """Why no text of this split is what a row is about."""
-    name = row["pair_id"]
+    name, variants = row["pair_id"], _variants(row)
     dialogue_id, turn = parts_of(name) if name else (row["dialogue_id"], None)
     if split_of(dialogue_id) != split:
         yield f"belongs to the split {split_of(dialogue_id)} by its id"
-        return
-    if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
+    elif (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
         yield "its dialogue or turn is not that of its id"
-    if name is None:
-        if dialogue_id not in ids["dialogues"]:
-            yield "is not a dialogue of the release"
-        if row["variant"] is not None and f"{dialogue_id}:{row['variant']}" not in ids[CONTRASTS]:
-            yield f"is a whole dialogue, but the release has it not all {row['variant']}"
-    elif name not in ids["pairs"]:
-        yield "is not a pair of the release"
-    elif not (variants := _variants(row)):
-        yield "is a pair without a variant"
-    elif any(variant in CONTROLS for variant in variants) and name not in ids["controls"]:
+    elif name and (name not in ids or not variants):
+        yield "is not a pair of the release" if variants else "is a pair without a variant"
+    elif name and {*variants} & {*CONTROLS} and f"{name}:controls" not in ids:
         yield f"has no text {' or '.join(variants)}"
+    elif not name and ":".join([dialogue_id, *variants]) not in ids:
+        yield f"is a whole dialogue, but the release has it not all {' or '.join(variants) or REFERENCE}"
 
 
 def _judgement_faults(config: str, row: TableRow, rubric: Rubric | None) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import Finding, shortened
+from empathy_eval.base.errors import Finding
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.stages import advance
 from empathy_eval.base.tabular import TableRow
@@ -29,6 +29,7 @@ from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.assemble.read_back import BESIDE, KIND_OF, DialogueRows, outcome_of, path_of, place_of, read_back, tables_of
 from empathy_eval.releases.assemble.rows import derive
+from empathy_eval.releases.verify.report import disagreements
 from empathy_eval.releases.verify.texts import TextChecks, replayed
 
 # The columns that identify a row of a dialogue; in other tables the pair does.
@@ -143,34 +144,18 @@ def _row_differences(
     def identity(row: TableRow | None) -> str:
         return ", ".join(str(row[column]) for column in columns if row[column] is not None) if row else "nothing more"
 
-    for numbered, wanted in zip_longest(stored, derived):
+    for numbered, derived_row in zip_longest(stored, derived):
         number, row = numbered or (None, None)
         where = str(path) if row is None else f"{path}: row {number}"
-        if row is None or wanted is None or any(row[column] != wanted[column] for column in columns):
-            what = f'"{about}" has {identity(row)} where the rest of the release gives {identity(wanted)}'
+        if row is None or derived_row is None or any(row[column] != derived_row[column] for column in columns):
+            what = f'"{about}" has {identity(row)} where the rest of the release gives {identity(derived_row)}'
             yield Finding(where, what, config=table, row=number)
             return
         for column, value in row.items():
-            if not _equal(value, wanted.get(column)):
-                place, *values = _first_difference(column, value, wanted.get(column))
-                first, second = (repr(shortened(str(value), 100)) for value in values)
-                what = f'"{identity(row)}": {place} is {first}, but the rest of the release gives {second}'
-                yield Finding(where, what, config=table, row=number, column=column, found=values[0], derived=values[1])
-
-
-def _equal(stored: Any, derived: Any) -> bool:
-    return bool(stored == derived or (isinstance(stored, float) and isinstance(derived, float) and abs(stored - derived) <= EXACT))
-
-
-def _first_difference(place: str, stored: Any, derived: Any) -> tuple[str, Any, Any]:
-    """The first part of a value that differs, with its place."""
-    parts: Sequence[Any] = ()
-    if isinstance(stored, list) and isinstance(derived, list) and len(stored) == len(derived):
-        parts = range(len(stored))
-    elif isinstance(stored, dict) and isinstance(derived, dict) and stored.keys() == derived.keys():
-        parts = [*stored]
-    part = next((part for part in parts if not _equal(stored[part], derived[part])), None)
-    return (place, stored, derived) if part is None else _first_difference(f"{place}[{part}]", stored[part], derived[part])
+            derived_value = derived_row.get(column)
+            for place, what in disagreements(value, derived_value, column, EXACT) if value != derived_value else ():
+                cell: dict[str, Any] = {"config": table, "row": number, "column": column, "found": value, "derived": derived_value}
+                yield Finding(where, f'"{identity(row)}": {place} {what}', **cell)
 
 
 # Reasons of answers whose text reached no check of a variant.
@@ -223,12 +208,12 @@ class Requests:
                 self._answers.append(_short_hash(f"{row['model']}{SEPARATOR}{texts.get((row['pair_id'], row['what']), texts.get(key))}"))
         self._by_model.update(models.values())
         self._refused.update(f"{candidate.kind}: {reason}" for candidate in outcome.candidates for reason in candidate.reasons)
-        beside = Counter((pair_id(outcome.dialogue_id, candidate.turn), candidate.kind) for candidate in outcome.candidates)
+        counts = Counter((pair_id(outcome.dialogue_id, candidate.turn), candidate.kind) for candidate in outcome.candidates)
         count = candidates_of(self._configuration)
         for row in provenance if count > 1 else ():
             kind = KIND_OF.get(row["what"])
-            if kind and row["request_key"] and kind.name not in self._unread and beside[row["pair_id"], kind.name] < count - 1:
-                what = f"has {beside[row['pair_id'], kind.name]} texts beside it, but {count} candidates were asked for"
+            if kind and row["request_key"] and kind.name not in self._unread and counts[row["pair_id"], kind.name] < count - 1:
+                what = f"has {counts[row['pair_id'], kind.name]} texts beside it, but {count} candidates were asked for"
                 yield Finding(f"{self._candidates}: {row['pair_id']}, {row['what']}", what)
 
     def check_totals(self) -> Iterator[Finding]:

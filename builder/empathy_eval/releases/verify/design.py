@@ -76,8 +76,8 @@ def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
     for path in sorted(folder / name for name in manifest["files"] if name.endswith(".parquet")):
         yield from (Finding(str(path), what) for what in _parquet_faults(path, stated.get("pyarrow", "")))
     names = [name for name in ("python", *SOFTWARE) if stated.get(name, here.get(name)) != here.get(name)]
-    if others := [f"{name} {stated[name][:40]}, here {here.get(name, 'none')}" for name in names]:
-        what = f"was made with {'; '.join(others)}"
+    if versions := [f"{name} {stated[name][:40]}, here {here.get(name, 'none')}" for name in names]:
+        what = f"was made with {'; '.join(versions)}"
         yield Finding(where, what, "nothing needs to be done: numbers are compared within their tolerances", "note", "software")
 
 
@@ -131,9 +131,7 @@ def _own_files(own: Path, paths: Set[str]) -> dict[str, list[str]]:
 def _packaged() -> dict[str, Any]:
     """The content of each packaged file, by its path in a release."""
     catalogue = load_catalogue()
-    contents = {
-        **catalogue.file_contents,
-        **{f"{SCENARIOS}/{scenario.file_name}": definition(scenario) for scenario in catalogue.scenarios},
-    }
+    contents: dict[str, Any] = {f"{SCENARIOS}/{scenario.file_name}": definition(scenario) for scenario in catalogue.scenarios}
     contents |= {f"{RULE_FILES}/{name}.yaml": rules.content for name, rules in load_language().rules.items()}
-    return contents | {f"{TEMPLATES}/{name}.md.j2": source for name, source in load_prompts().sources.items()}
+    contents |= {f"{TEMPLATES}/{name}.md.j2": source for name, source in load_prompts().sources.items()}
+    return {**contents, **catalogue.file_contents}

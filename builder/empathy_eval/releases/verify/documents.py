@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from jinja2 import TemplateError
 from PIL import Image
 
-from empathy_eval.base.errors import Finding, input_errors_as_faults
+from empathy_eval.base.errors import Finding, input_errors_as_faults, shortened
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.parsing import json_value
@@ -58,7 +58,7 @@ def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
         return
     if (code := code_of(stored)) not in known_code():
         yield Finding(str(path), f"has scripts that no known version has (SHA-256 {code[:16]}...)")
-    if _elements(stored) != _elements(derived):
+    if len({EMBEDDED.sub("", CODE.sub("", page)) for page in (stored, derived)}) > 1:
         yield Finding(str(path), "has other elements than the page that this version makes")
     try:
         ours, theirs = _embedded(stored), _embedded(derived)
@@ -94,11 +94,6 @@ def known_code() -> dict[str, str]:
 def code_of(page: str) -> str:
     """The SHA-256 of the scripts and the style of a page, with the policy that allows them."""
     return digest_bytes("\n".join(match.group() for match in CODE.finditer(page)).encode())
-
-
-def _elements(page: str) -> str:
-    """A page without its scripts, style and embedded data."""
-    return EMBEDDED.sub("", CODE.sub("", page))
 
 
 def _embedded(page: str) -> dict[str, Any]:
@@ -154,15 +149,8 @@ def _text_difference(path: Path, derived: str) -> Iterator[Finding]:
         ours, theirs = next((pair for pair in pairs if pair[0] != pair[1]), ("other ends of lines", None))
         # Long lines that begin alike are quoted from shortly before they differ.
         start = max(len(commonprefix([ours or "", theirs or ""])) - QUOTED // 4, 0)
-        yield Finding(str(path), f"says {_quoted(ours, start)} where the release gives {_quoted(theirs, start)}")
-
-
-def _quoted(line: str | None, start: int) -> str:
-    if line is None:
-        return "nothing more"
-    if len(line) <= QUOTED:
-        return f'"{line}"'
-    return f'"{"..." if start else ""}{line[start : start + QUOTED]}{"..." if start + QUOTED < len(line) else ""}"'
+        first, second = ("nothing more" if line is None else f'"{shortened(line[start:], QUOTED)}"' for line in (ours, theirs))
+        yield Finding(str(path), f"says {first} where the release gives {second}")
 
 
 FIGURES = "report/figures"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,13 @@ from empathy_eval.base.errors import FIX_RESTORE, Finding, input_error
 from empathy_eval.base.files import entries, outside_links
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import read_text
+from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.bundled_definitions import DESIGN, SCENARIOS, hashes_of, is_known_file
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.releases.assemble.documents import asks_to_choose
+from empathy_eval.releases.assemble.read_back import numbered
 
 # The files of every release beside its data.
 ALWAYS = {
@@ -45,7 +47,7 @@ def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     if links := outside_links(folder):
         yield from (Finding(str(link), "is a link that leads out of the release", FIX_LINK) for link in links)
         return
-    named, found, empty = manifest["files"], dict[str, Path](), dict[Path, None]()
+    named, files, empty = manifest["files"], dict[str, Path](), dict[Path, None]()
     for path, kind in entries(folder):
         name = path.relative_to(folder).as_posix()
         empty.pop(path.parent, None)
@@ -54,13 +56,13 @@ def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
         elif kind == "device":
             yield Finding(str(path), "is neither a file nor a folder", FIX_REMOVE)
         elif name in named and path.is_file():
-            found[name] = path
+            files[name] = path
         elif not (_is_excused(name, named) and path.is_file()):
             yield Finding(str(path), "is not in the manifest", FIX_REMOVE)
     yield from (Finding(str(path), "is an empty folder, or cannot be read", FIX_REMOVE) for path in sorted(empty))
     yield from _name_faults(folder, manifest)
     for name in sorted(named):
-        if what := _content_fault(found[name], named[name]) if name in found else "is missing":
+        if what := _content_fault(files[name], named[name]) if name in files else "is missing":
             yield Finding(str(folder / name), what)
 
 
@@ -85,6 +87,12 @@ def read_release_text(path: Path) -> str:
         return read_text(path)
     except (OSError, ValueError) as error:
         raise input_error(path, f"cannot be read: {error}", FIX_RESTORE) from error
+
+
+def released_rows(folder: Path, config: str, columns: list[str] | None = None, splits: Sequence[str] = SPLITS) -> Iterator[TableRow]:
+    """The rows of a config, with all columns or the named ones; none of a config that the release does not have."""
+    paths = [path for split in splits if (path := file_of(folder, config, split)).is_file()]
+    return (row for path in paths for _, row in numbered(path, columns))
 
 
 def _is_excused(name: str, named: Mapping[str, Any]) -> bool:

@@ -14,25 +14,24 @@ from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.completions.asker import evaluate_answer
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion
-from empathy_eval.design.dataset import JUDGED, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.dataset import JUDGED, file_of, pair_id, parts_of, split_of
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, KINDS, NEAR_APATHETIC, SCORE, SELF_CHAT
 from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics, rubric_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.raters.judges.annotations import Annotated
+from empathy_eval.raters.judges.annotations import Annotated, dialogue_of
 from empathy_eval.raters.judges.replay import Ledgers, Replay
 from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, identity_of, released_cases, told_of
-from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, numbered, outcome_of, read_back, tables_of
+from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, outcome_of, read_back, tables_of
 from empathy_eval.releases.verify.content import SEPARATOR, texts_of
+from empathy_eval.releases.verify.files import released_rows
 
 BUILD_KINDS = ", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)
 BUILD_ANSWER = f"SELECT 1 FROM sound_completions WHERE kind IN ({BUILD_KINDS}) LIMIT 1"  # noqa: S608
 KIND_OF_TEXT = {"dialogue": SELF_CHAT, "crossed": CROSSED, **KIND_OF}
 USAGE = ("requests", "input_tokens", "cached_tokens", "output_tokens")
-# A dialogue, and a turn of it or None.
-Case = tuple[str, int | None]
-# The rows of a case by config and identity.
+# The rows of a pair or a whole dialogue, by config and identity.
 CaseRows = dict[tuple[str, tuple[Any, ...]], TableRow]
 
 
@@ -59,7 +58,7 @@ def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
             about = "what judges said"
             what = f"{about}: not compared with a ledger, because none of its annotations was given"
             return [*findings, Finding(str(folder), what, "give it with --ledger too", "note", about)]
-        rows, catalogue = _annotation_rows(folder, manifest), load_catalogue()
+        rows, catalogue = _annotation_rows(folder), load_catalogue()
         for entry in manifest["annotations"]:
             findings += _annotation_faults(folder, entry, rows[entry["teacher"], entry["rubric"]], judges, catalogue)
         return findings
@@ -144,18 +143,17 @@ def answer_text(completion: Completion, kind: str) -> str | None:
     return None
 
 
-def _annotation_rows(folder: Path, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[Case, CaseRows]]:
-    """All rows of annotations, by judge and rubric and by case."""
-    rows: dict[tuple[str, str], dict[Case, CaseRows]] = defaultdict(lambda: defaultdict(dict))
-    for config in [config for config in JUDGED if config in manifest["counts"]]:
-        for split in SPLITS:
-            for _, row in numbered(file_of(folder, config, split)):
-                rows[row["teacher"], row["rubric"]][_case(row["pair_id"] or row["dialogue_id"])][config, identity_of(row)] = row
+def _annotation_rows(folder: Path) -> dict[tuple[str, str], dict[str, CaseRows]]:
+    """All rows of annotations, by judge and rubric and by the pair or whole dialogue that they are about."""
+    rows: dict[tuple[str, str], dict[str, CaseRows]] = defaultdict(lambda: defaultdict(dict))
+    for config in JUDGED:
+        for row in released_rows(folder, config):
+            rows[row["teacher"], row["rubric"]][row["pair_id"] or row["dialogue_id"]][config, identity_of(row)] = row
     return rows
 
 
 def _annotation_faults(
-    folder: Path, entry: dict[str, Any], rows: dict[Case, CaseRows], ledgers: Ledgers, catalogue: Catalogue
+    folder: Path, entry: dict[str, Any], rows: dict[str, CaseRows], ledgers: Ledgers, catalogue: Catalogue
 ) -> Iterator[Finding]:
     """Differences of the annotations by one judge and rubric from its answers; annotations whose requests are unknown are unchecked."""
     where, judge = f"{folder}: {entry['teacher']}, {entry['rubric']}", entry["teacher"]
@@ -169,15 +167,17 @@ def _annotation_faults(
         what = f'not compared with the ledger: no request holds {some_of(names, SHOWN)}, and the packaged rubric "{entry["rubric"]}"'
         fix = "ask who made the release, or verify with the version that made it"
         yield Finding(where, f"{what} has other values", fix, "unchecked", judge)
-    asked, examples = ledgers.judged(), {example["pair_id"] for example in entry["says"]["examples"]}
-    cases = (case for case in released_cases(folder, entry, rows.keys() | asked) if case.pair_id not in examples)
-    answers: dict[Case, Annotated] = {(answer.dialogue_id, answer.turn): answer for answer in replay.replayed(cases)}
-    if not any(answers[case].status == "accepted" for case in rows if case in answers):
+    places, examples = ledgers.judged(), {example["pair_id"] for example in entry["says"]["examples"]}
+    requested = {dialogue_id if turn is None else pair_id(dialogue_id, turn) for dialogue_id, turn in places}
+    places |= {parts_of(name) if "-t" in name else (name, None) for name in rows}
+    cases = (case for case in released_cases(folder, entry, places) if case.pair_id not in examples)
+    answers = {answer.pair_id or answer.dialogue_id: answer for answer in replay.replayed(cases)}
+    if not any(answers[name].status == "accepted" for name in rows if name in answers):
         yield Finding(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")
         return
-    for case, case_rows in rows.items():
-        yield from _case_faults(folder, entry, case, case_rows, answers.get(case))
-    if unknown := [name for name in entry["left_out"] if _case(name) not in asked or _case(name) in answers]:
+    for name, case_rows in rows.items():
+        yield from _case_faults(folder, entry, name, case_rows, answers.get(name))
+    if unknown := [name for name in entry["left_out"] if name not in requested or name in answers]:
         what = f"lists as left out what no judge was asked about, or what the release holds: {some_of(unknown, SHOWN)}"
         yield Finding(where, what)
     yield from (Finding(f"{where}{key}", what) for key, what in _entry_differences(entry, rows, answers))
@@ -196,44 +196,36 @@ def _unsent_differences(entry: dict[str, Any]) -> list[str]:
     return [name for name in stated if name in packaged and stated[name] != packaged[name]]
 
 
-def _case_faults(folder: Path, entry: dict[str, Any], case: Case, rows: CaseRows, answer: Annotated | None) -> Iterator[Finding]:
+def _case_faults(folder: Path, entry: dict[str, Any], name: str, rows: CaseRows, answer: Annotated | None) -> Iterator[Finding]:
     """Differences of the rows of a case from those that its answers give."""
+    split = split_of(dialogue_of(name))
     if answer is None or answer.status != "accepted":
-        path = file_of(folder, next(iter(rows))[0], split_of(case[0]))
-        why = answer.reasons[0] if answer else "it is an example of the rubric"
-        yield Finding(f"{path}: {_case_name(case)}", f"the ledger has no answer about this text: {why}")
+        path, why = file_of(folder, next(iter(rows))[0], split), answer.reasons[0] if answer else "it is an example of the rubric"
+        yield Finding(f"{path}: {name}", f"the ledger has no answer about this text: {why}")
         return
     derived = {(config, identity_of(row)): row for config, row in annotation_rows(answer, entry, load_taxonomy())}
     for key in sorted(rows.keys() | derived.keys(), key=str):
         config, identity = key
-        where = f"{file_of(folder, config, split_of(case[0]))}: {' '.join(str(part) for part in identity if part is not None)}"
+        where = f"{file_of(folder, config, split)}: {' '.join(str(part) for part in identity if part is not None)}"
         if key not in rows or key not in derived:
             yield Finding(where, "is not an answer of the ledger" if key in rows else "is missing: the ledger holds its answer")
             continue
-        for name, value in derived[key].items():
-            if name in rows[key] and (stored := rows[key][name]) != value:
-                yield Finding(f"{where}: {name}", f"says {shortened(str(stored))}, but the answer says {shortened(str(value))}")
+        for column, value in derived[key].items():
+            if column in rows[key] and (stored := rows[key][column]) != value:
+                yield Finding(f"{where}: {column}", f"says {shortened(str(stored))}, but the answer says {shortened(str(value))}")
 
 
-def _entry_differences(entry: dict[str, Any], rows: dict[Case, CaseRows], answers: dict[Case, Annotated]) -> Iterator[tuple[str, str]]:
+def _entry_differences(entry: dict[str, Any], rows: dict[str, CaseRows], answers: dict[str, Annotated]) -> Iterator[tuple[str, str]]:
     """(key, what) of cases that the ledger answers and the release is silent about, unless the ledger was filled for a larger sample."""
-    unreleased = [answer for case, answer in answers.items() if case not in rows and answer.status == "accepted"]
+    unreleased = [answer for name, answer in answers.items() if name not in rows and answer.status == "accepted"]
     silent = [answer for answer in unreleased if not told_of([answer])["counts"]]
-    lost = [_case_name((answer.dialogue_id, answer.turn)) for answer in unreleased if told_of([answer])["counts"]]
+    lost = [answer.pair_id or answer.dialogue_id for answer in unreleased if told_of([answer])["counts"]]
     whole = entry["turns"] is not None and entry["cases"] + len(entry["left_out"]) >= entry["turns"]
     if lost and not whole:
         yield "", f"has no row of {some_of(lost, SHOWN)}, which the ledger answers"
     if not len(rows) <= entry["cases"] <= len(rows) + len(silent):
         yield "", f"says {entry['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}"
     elif entry["cases"] == len(rows) + len(silent):
-        for name, value in told_of([answers[case] for case in rows if case in answers] + silent).items():
+        for name, value in told_of([answers[name] for name in rows if name in answers] + silent).items():
             if entry[name] != value:
                 yield f": {name}", f"says {shortened(str(entry[name]))}, but the ledger gives {shortened(str(value))}"
-
-
-def _case(name: str) -> Case:
-    return parts_of(name) if "-t" in name else (name, None)
-
-
-def _case_name(case: Case) -> str:
-    return case[0] if case[1] is None else f"{case[0]}-t{case[1]:02d}"

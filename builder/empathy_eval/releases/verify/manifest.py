@@ -1,21 +1,19 @@
-"""The manifest of a release: values that follow from its configuration, from its tables or from other values; and figures of a review."""
+"""The manifest of a release: values that follow from its configuration, from its tables or from other values."""
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import FIX_RESTORE, Finding, InputError, faults_of, input_error, input_errors_as_faults
-from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest, signature_line
-from empathy_eval.base.schemas import read_yaml, schema
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.schemas import schema
 from empathy_eval.base.version import __version__
 from empathy_eval.design.configuration import Configuration, candidates_of, parse_configuration
-from empathy_eval.design.dataset import MANIFEST, cells, file_of, split_of
+from empathy_eval.design.dataset import MANIFEST, cells, split_of
 from empathy_eval.design.errata import PlanIndex, errata_dialogues, errata_faults, original_id, revision_of, unknown_errata
 from empathy_eval.design.kinds import CROSSED, KINDS, kinds_of_build
 from empathy_eval.design.planning import plan_of
@@ -23,13 +21,11 @@ from empathy_eval.design.quotas import planned_count, quotas, sequence_positions
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
-from empathy_eval.raters.review.human_evaluation import PLACES, RATED
-from empathy_eval.raters.review.record import CRITERIA
+from empathy_eval.raters.review.human_evaluation import impossible_figures
 from empathy_eval.releases.assemble.built_under import BuildDefinitions
 from empathy_eval.releases.assemble.duplicates import PREFERENCE
 from empathy_eval.releases.assemble.predecessors import disorder
-from empathy_eval.releases.assemble.read_back import numbered
-from empathy_eval.statistics.estimate import CONFIDENCE
+from empathy_eval.releases.verify.files import released_rows
 
 # A larger plan of strangers is not drawn again.
 MOST_DIALOGUES = 5_000_000
@@ -76,9 +72,8 @@ def _errata_faults(folder: Path, manifest: dict[str, Any], config: Configuration
     named = errata_dialogues(configuration)
     if not named or _is_too_large(config):
         return
-    files = [file_of(folder, "dialogues", split) for split in sorted({split_of(name) for name in named})]
-    rows = [row for path in files for _, row in numbered(path, ["dialogue_id", "turns"]) if row["dialogue_id"] in named]
-    released = {row["dialogue_id"]: [turn["role"] for turn in row["turns"] or () if turn] for row in rows}
+    rows = released_rows(folder, "dialogues", ["dialogue_id", "turns"], sorted({split_of(name) for name in named}))
+    released = {row["dialogue_id"]: [turn["role"] for turn in row["turns"] or () if turn] for row in rows if row["dialogue_id"] in named}
     positions = sequence_positions(config, catalogue) if config.plan == "drawn" else None
 
     def roles(name: str) -> Sequence[str] | None:
@@ -188,123 +183,19 @@ def _too_large(manifest: dict[str, Any], released: list[str]) -> Iterator[tuple[
 
 def _exclusion_rules(manifest: dict[str, Any], released: set[str]) -> Rules:
     """Excluded dialogues are planned; of two near-duplicates the right one is excluded, and the other one is released."""
-    for excluded, kept in manifest["duplicates"].items():
-        order = [(PREFERENCE[split_of(name)], name) for name in (kept, excluded)]
-        lost = kept not in released and kept not in manifest["duplicates"] and not manifest["spares_left_out"]
-        key, wrong_order = f"duplicates: {excluded}", not _is_planned(kept, manifest) or order != sorted(set(order))
+    for excluded, retained in manifest["duplicates"].items():
+        order = [(PREFERENCE[split_of(name)], name) for name in (retained, excluded)]
+        lost = retained not in released and retained not in manifest["duplicates"] and not manifest["spares_left_out"]
+        key, wrong_order = f"duplicates: {excluded}", not _is_planned(retained, manifest) or order != sorted(set(order))
         yield key, not _is_planned(excluded, manifest), "is not a dialogue of this plan"
-        yield key, wrong_order, f"is left out for {kept[:80]}, but of these two this one must be kept"
-        yield key, lost and not wrong_order, f"is listed as a near-duplicate of {kept}, which is not in the release"
+        yield key, wrong_order, f"is left out for {retained[:80]}, but of these two this one must be kept"
+        yield key, lost and not wrong_order, f"is listed as a near-duplicate of {retained}, which is not in the release"
     for name in sorted(_removed_dialogues(manifest)):
         yield f"reviews: removed: {name}", not _is_planned(name, manifest), "is not a dialogue of this plan"
 
 
-# Half a unit of the last decimal place of a rounded mean, and a little.
-ROUNDING = 0.51 * 10**-PLACES
-
-
 def review_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Figures of a review that no record of reviews gives."""
-    if not (reviews := manifest["reviews"]):
-        return
-    rules = chain(_review_rules(reviews), _rating_rules(reviews), _kappa_rules(reviews), _crossed_rules(reviews), _setting_rules(manifest))
-    yield from (Finding(f"{folder / MANIFEST}: reviews: {key}", what) for key, wrong, what in rules if wrong)
-
-
-def _review_rules(reviews: dict[str, Any]) -> Rules:
-    """Numbers of raters and judgements, and removed dialogues."""
-    raters, judgements, removed, alone = reviews["raters"], reviews["judgements"], reviews["removed"], reviews.get("alone", {})
-    ids, changed = [removal["dialogue_id"] for removal in removed], reviews["changed_since"]
-    twice = sorted(set(ids) & set(changed))
-    samples = Counter[tuple[str, str]]()
-    for row in reviews["ratings"]:
-        samples[row["sample"], row["criterion"]] += row["ratings"]
-    listed = sum(removal["remove"] + removal["keep"] for removal in removed) + alone.get("judgements", 0) + max(samples.values(), default=0)
-    listed += reviews["crossed"]["fitting"]["choices"] if reviews.get("crossed") else 0
-    few = alone and alone["raters"] > min(raters, alone["judgements"])
-    yield "raters", raters > judgements or bool(raters) != bool(judgements), f"{raters} raters cannot give {judgements} judgements"
-    yield "removed", ids != sorted(set(ids)) or changed != sorted(changed), "is not in order"
-    yield "changed_since", twice, f"{', '.join(twice)} is also listed as removed"
-    for removal in removed:
-        remove, keep, reasons = removal["remove"], removal["keep"], len(removal["reasons"])
-        what = f"has {remove} votes to remove, {keep} to keep, and {reasons} reasons"
-        yield f"removed: {removal['dialogue_id']}", remove < max(keep, 1) or reasons != remove, what
-    yield "judgements", listed > judgements, f"says {judgements}, but {listed} are listed"
-    yield "alone", few, "has more raters than the review, or than its own judgements"
-
-
-def _rating_rules(reviews: dict[str, Any]) -> Rules:
-    """Means by sample, variant and criterion."""
-    stated = {(row["sample"], row["variant"]): row for row in reviews["ratings"]}
-    rated = [(sample, variant) for sample, variants in RATED.items() for variant in variants if (sample, variant) in stated]
-    rows = [(row["sample"], row["variant"], row["criterion"]) for row in reviews["ratings"]]
-    if rows != [(*key, criterion) for key in rated for criterion in CRITERIA]:
-        yield "ratings", True, "must have one row for each criterion of each rated variant"
-        return
-    counts: dict[tuple[str, str], set[tuple[int, ...]]] = defaultdict(set)
-    for row in reviews["ratings"]:
-        key = f"ratings: {row['sample']}, {row['variant']}, {row['criterion']}"
-        items, raters, ratings = (row[name] for name in ("items", "raters", "ratings"))
-        counts[row["sample"], row["variant"]].add((items, raters, ratings))
-        paper = _paper_figures()[row["variant"]][row["criterion"]] if row["sample"] == "pairs" else None
-        possible = 1 <= items <= ratings and 1 <= raters <= min(ratings, reviews["raters"])
-        yield key, row["paper"] != paper, f"says that the paper has {row['paper']}, but it has {paper}"
-        yield key, not possible, f"{raters} raters cannot give {ratings} ratings of {items} items"
-        yield from _mean_rules(key, row, ratings, items)
-    for (sample, variant), numbers in counts.items():
-        yield f"ratings: {sample}, {variant}", len(numbers) > 1, "the criteria differ in their numbers of items, raters or ratings"
-
-
-def _paper_figures() -> dict[str, Any]:
-    figures: dict[str, Any] = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
-    return figures
-
-
-def _mean_rules(key: str, row: dict[str, Any], count: int, units: int | None = None) -> Rules:
-    """A mean of ``count`` whole numbers, with an interval if there are several ``units``."""
-    wrong = abs(row["mean"] * count - round(row["mean"] * count)) > ROUNDING * count + 1e-9
-    yield key, wrong, f"its mean of {row['mean']} is not a mean of {count} whole numbers"
-    if units is not None:
-        yield key, (row["low"] is None) != (units < 2), "has an interval over one unit, or none over several"
-        yield from _interval_rules(key, row)
-
-
-def _interval_rules(key: str, row: dict[str, Any]) -> Rules:
-    low, high = row["low"], row["high"]
-    wrong = (low is None) != (high is None) or (low is not None and low > high)
-    yield key, wrong, f"its interval of {low} to {high} is not valid"
-
-
-def _kappa_rules(reviews: dict[str, Any]) -> Rules:
-    """Agreement by criterion."""
-    criteria = set(CRITERIA) if any(row["sample"] == "pairs" for row in reviews["ratings"]) else set()
-    yield "kappa", set(reviews["kappa"]) != criteria, "must be given for each rated criterion, and for no other"
-    for criterion, kappa in reviews["kappa"].items():
-        key, values = f"kappa: {criterion}", [kappa[name] for name in ("value", "low", "high") if kappa[name] is not None]
-        paper = _paper_figures()["kappa"].get(criterion)
-        yield key, paper != kappa["paper"], f"says that the paper has {kappa['paper']}, but it has {paper}"
-        yield key, not all(-1 <= value <= 1 for value in values), f"{values} are not values of agreement"
-        yield from _interval_rules(key, kappa)
-
-
-def _crossed_rules(reviews: dict[str, Any]) -> Rules:
-    """The reading of crossed items."""
-    if not (crossed := reviews.get("crossed")):
-        return
-    items, raters, choices, both = crossed["items"], crossed["raters"], crossed["fitting"]["choices"], crossed["both_right"]
-    wrong = not crossed["dialogues"] <= items <= choices or raters > min(reviews["raters"], choices)
-    yield "crossed", wrong, f"{raters} raters cannot make {choices} choices of {items} items"
-    yield from _mean_rules("crossed: fitting", crossed["fitting"], choices, crossed["dialogues"])
-    if both:
-        yield "crossed: both_right", both["items"] > items, f"is of {both['items']} items, but only {items} were read"
-        yield from _mean_rules("crossed: both_right", both, both["items"])
-
-
-def _setting_rules(manifest: dict[str, Any]) -> Rules:
-    """The settings of the means."""
-    configuration, signature = manifest["configuration"], manifest["reviews"]["signature"]
-    derived = signature_line(
-        mean="ratings", interval="percentile", level=CONFIDENCE, resamples=configuration["report"]["bootstrap"], seed=configuration["seed"],
-        unit="pair", numpy=manifest["software"].get("numpy"),
-    )  # fmt: skip
-    yield "signature", signature != derived, f'is "{signature[:200]}", but the configuration gives "{derived}"'
+    settings = manifest["configuration"]["report"]["bootstrap"], manifest["configuration"]["seed"], manifest["software"].get("numpy")
+    whats = impossible_figures(manifest["reviews"], *settings) if manifest["reviews"] else ()
+    yield from (Finding(f"{folder / MANIFEST}: reviews: {key}", what) for key, what in whats)

@@ -77,11 +77,11 @@ def comparable(
     Left out are the rows, comparisons and faults of the other metrics, and what depends on all metrics of a table.
     """
     known = {*measured, *_metrics([stored["balance"], (stored.get("crossed") or {}).get("shortcuts")])}
-    others = dict.fromkeys(name for name in _metrics(stored) if name not in known)
+    skipped = dict.fromkeys(name for name in _metrics(stored) if name not in known)
     prefixes = tuple(f"metric {name}: " for name in measured)
     both = ({**tables, "faults": [fault for fault in tables["faults"] if fault.startswith(prefixes)]} for tables in (stored, derived))
-    ours, theirs = (_without(tables, others.keys()) for tables in both)
-    return ours, theirs, list(others)
+    ours, theirs = (_without(tables, skipped.keys()) for tables in both)
+    return ours, theirs, list(skipped)
 
 
 def _metrics(value: Any) -> Iterator[str]:
@@ -103,11 +103,11 @@ def _without(value: Any, metrics: Set[str]) -> Any:
 
 
 @input_errors_as_faults
-def item_faults(path: Path, scores: TextScores, others: Collection[str] = ()) -> Iterator[Finding]:
-    """The first value of each metric, and of word margins, that the texts do not give; ``others`` are metrics that were not run."""
+def item_faults(path: Path, scores: TextScores, skipped: Collection[str] = ()) -> Iterator[Finding]:
+    """The first value of each metric, and of word margins, that the texts do not give; ``skipped`` are metrics that were not run."""
     with parquet_errors(path), pq.ParquetFile(path) as table:
         check_group_sizes(path, table.metadata)
-        columns = pa.schema([column for column in table.schema_arrow if column.name not in others])
+        columns = pa.schema([column for column in table.schema_arrow if column.name not in skipped])
         if columns.equals(scores.schema):
             yield from _score_differences(path, table, scores)
             return

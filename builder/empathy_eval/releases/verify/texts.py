@@ -9,13 +9,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
-from empathy_eval.base.errors import EmpathyEvalError, Finding, InputError
+from empathy_eval.base.errors import EmpathyEvalError, Finding
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import run_beside_loops
 from empathy_eval.completions.asker import Answer, Asker, Judge, Trail, evaluate_answer
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.seed_bank import answer_of, bank_of
-from empathy_eval.completions.models.toxicity_scorer import load_scorer, weights_of
+from empathy_eval.completions.models.toxicity_scorer import load_scorer, missing_scorer
 from empathy_eval.completions.requests import LONGEST, About, Completion, Flaw, Model, Request, character_flaws
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.contrasts import CONTROLS
@@ -36,7 +36,8 @@ from empathy_eval.generation.outcomes import VARIANTS, Candidate, Dialogue, Item
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
 from empathy_eval.releases.assemble.built_under import BuildDefinitions
-from empathy_eval.releases.assemble.read_back import RULES, SEEDS, outcomes
+from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, SEEDS, numbered
+from empathy_eval.releases.verify.files import released_rows
 from empathy_eval.releases.verify.manifest import configuration_of
 
 T = TypeVar("T")
@@ -183,8 +184,8 @@ class _StoredAnswers(Asker):
             if not reasons:
                 self.whats += [f"{name}: {reason}: {flaw.detail}" for reason, flaw in flaws.items()]
             elif reasons != flaws.keys():
-                listed, given = (", ".join(sorted(some)) or "nothing" for some in (reasons, flaws))
-                self.whats.append(f'{name} ("{stored.value["text"][:40]}") is listed as refused for {listed}, but the checks give {given}')
+                listed, actual = (", ".join(sorted(some)) or "nothing" for some in (reasons, flaws))
+                self.whats.append(f'{name} ("{stored.value["text"][:40]}") is listed as refused for {listed}, but the checks give {actual}')
             if not reasons and not isinstance(verdict, list):
                 banked = self.checks.recipe.config.models[kind.role].kind == SEEDS
                 return Answer(verdict, self.checks.bank if banked else stored.model or "", stored.key or "")
@@ -316,7 +317,7 @@ def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
     if settings == "none":
         return
     config = ToxicityConfig(**settings)
-    if reason := _missing_scorer(config, manifest["toxicity_weights"]):
+    if reason := missing_scorer(config, manifest["toxicity_weights"]):
         what = f'toxicity is not scored again: "{config.scorer}" {reason[0]}'
         yield Finding(str(folder / MANIFEST), what, reason[1], "unchecked", "toxicity")
         return
@@ -328,35 +329,18 @@ def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]
         yield from (Finding(f"{folder}: {text.place}", f"{text.name} {what}") for text, what in faults if what)
 
 
-def _missing_scorer(config: ToxicityConfig, weights: str) -> tuple[str, str] | None:
-    """(what, fix) if the scorer with those weights is not here. Nothing is loaded by a path that a manifest names."""
-    if config.scorer == "detoxify":
-        fix = "ask the publisher for the weights, and build the release again"
-        return "has its own weights, at a path on the publisher's machine", fix
-    try:
-        installed = weights_of(config)
-    except InputError as error:
-        return "is not installed", error.problems[0].fix
-    if installed != weights:
-        return f"has other weights here ({installed[:12]}, not {weights[:12]})", "install the version that the manifest names"
-    return None
-
-
 def _scored_texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_ScoredText]:
     """All texts that a build scores: helper turns, variants, replies of crossed items, and candidates."""
+    for row in released_rows(folder, "dialogues"):
+        turns = ((pair_id(row["dialogue_id"], index), turn) for index, turn in enumerate(row["turns"]) if turn["role"] == "helper")
+        yield from (_ScoredText(name, "reference", turn["text"]) for name, turn in turns)
+    for row in released_rows(folder, "pairs"):
+        yield from (_ScoredText(row["pair_id"], name, row[name], score) for name, score in row["toxicity"].items())
+    for row in released_rows(folder, "controls"):
+        yield from (_ScoredText(row["pair_id"], name, row[name], row[f"{name}_toxicity"]) for name in CONTROLS)
+    for row in released_rows(folder, "crossed"):
+        yield from (_ScoredText(row["crossed_id"], name, row[name]) for name in ("reply_1", "reply_2"))
     own = bool(manifest["configuration"]["checks"].get("own"))
-    for outcome in outcomes(folder, manifest):
-        dialogue_id, turns = outcome.dialogue_id, outcome.dialogue.turns if outcome.dialogue else ()
-        scores = {pair.turn: pair.reference_toxicity for pair in outcome.pairs}
-        helpers = ((index, turn.text) for index, turn in enumerate(turns) if turn.role == "helper")
-        yield from (_ScoredText(pair_id(dialogue_id, index), "reference", text, scores.get(index)) for index, text in helpers)
-        for pair in outcome.pairs:
-            variants = ((name, variant) for name in VARIANTS if (variant := getattr(pair, name)))
-            name = pair_id(dialogue_id, pair.turn)
-            yield from (_ScoredText(name, kind, variant.text, variant.toxicity) for kind, variant in variants)
-        for item in outcome.crossed:
-            yield from (_ScoredText(item.crossed_id, name, getattr(item, name)) for name in ("reply_1", "reply_2"))
-        for candidate in outcome.candidates:
-            listed, name = TOXIC in candidate.reasons, f"{candidate.kind} {candidate.attempt} in candidates.parquet"
-            refused = None if listed and own else listed
-            yield _ScoredText(pair_id(dialogue_id, candidate.turn), name, candidate.text, refused=refused)
+    for _, row in numbered(folder / "candidates.parquet"):
+        listed, name = TOXIC in row["reasons"], f"{KIND_OF[row['variant']].name} {row['attempt']} in candidates.parquet"
+        yield _ScoredText(row["pair_id"], name, row["text"], refused=None if listed and own else listed)

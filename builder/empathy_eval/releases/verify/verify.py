@@ -21,13 +21,12 @@ from empathy_eval.evaluation.inversion.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.releases.assemble.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.assemble.manifest import manifest_text, other_format, sealed
-from empathy_eval.releases.assemble.read_back import numbered
 from empathy_eval.releases.assemble.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify.annotations import annotation_faults
 from empathy_eval.releases.verify.content import content_faults
 from empathy_eval.releases.verify.design import canary_faults, design_faults, software_faults
 from empathy_eval.releases.verify.documents import explorer_faults, figure_faults, paper_faults
-from empathy_eval.releases.verify.files import file_faults
+from empathy_eval.releases.verify.files import file_faults, released_rows
 from empathy_eval.releases.verify.ledger import ledger_faults
 from empathy_eval.releases.verify.manifest import manifest_faults, review_faults
 from empathy_eval.releases.verify.report import comparable, disagreements, item_faults
@@ -138,15 +137,12 @@ def _column_faults(path: Path, columns: pa.Schema, count: int | None = None) -> 
 
 def _duplicate_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
     """Near-duplicates among the dialogues of the release."""
-    rows = (
-        (row["dialogue_id"], [turn and turn["text"] for turn in row["turns"] or ()])
-        for split in SPLITS
-        for _, row in numbered(file_of(folder, "dialogues", split), ["dialogue_id", "turns"])
-    )
+    rows = released_rows(folder, "dialogues", ["dialogue_id", "turns"])
+    dialogues = ((row["dialogue_id"], [turn and turn["text"] for turn in row["turns"] or ()]) for row in rows)
     # Missing values are found elsewhere.
-    complete = ((dialogue_id, texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts))
-    for excluded, kept in near_duplicates(hashes_of(complete, language_of(manifest["configuration"]))).items():
-        yield Finding(f"{folder}: {excluded}", f"is a near-duplicate of {kept}", "release the build again: duplicates are left out")
+    complete = ((dialogue_id, texts) for dialogue_id, texts in dialogues if None not in (dialogue_id, *texts))
+    for excluded, retained in near_duplicates(hashes_of(complete, language_of(manifest["configuration"]))).items():
+        yield Finding(f"{folder}: {excluded}", f"is a near-duplicate of {retained}", "release the build again: duplicates are left out")
 
 
 def _report_faults(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Finding]:
@@ -161,13 +157,11 @@ def _report_faults(folder: Path, manifest: dict[str, Any], trusted: Collection[s
         yield from faults
         return
     report = measure_release(folder, manifest, metrics, scoring)
-    measured = {metric.name for metric in (*metrics.metrics, *metrics.diversities)}
+    measured = {metric.name for metric in metrics.metrics} | {metric.name for metric in metrics.diversities}
     # The weights of metrics would stay in memory beside the figures.
     del metrics
-    tables, others = (stored, report.to_json()), list[str]()
-    if skipped:
-        *tables, others = comparable(*tables, measured)
-    faults = [Finding(f"{path}: {key}", what) for key, what in disagreements(*tables)]
+    tables, derived, others = comparable(stored, report.to_json(), measured) if skipped else (stored, report.to_json(), [])
+    faults = [Finding(f"{path}: {key}", what) for key, what in disagreements(tables, derived)]
     faults += item_faults(path.with_name(ITEMS), report.scores, others) if report.scores else ()
     names = ", ".join(f'"{name}"' for name in others)
     if len(others) > len(skipped):
