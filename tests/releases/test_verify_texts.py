@@ -56,9 +56,9 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a sign unseen": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\u200b."), "holds U+200B"),
     "a copy": ("pairs", lambda row: row.update(apathetic=row["reference"]), "edit_ratio_zero"),
     "a far text that is near": ("pairs", lambda row: row.update(empathetic=row["reference"]), "overlap_high"),
-    "a flag dropped or made up": ("pairs", lambda row: row.update(flags=[] if row["flags"] else ["crisis"]), "flags"),
-    "a dialogue's flag": ("dialogues", lambda row: row.update(flags=[] if row["flags"] else ["crisis"]), "flags"),
-    "the same strategy": ("pairs", lambda row: row.update(empathetic_strategy=row["strategy"]), "empathetic_strategy says"),
+    "a flag dropped or made up": ("pairs", lambda row: row.update(flags=[] if row["flags"] else ["crisis"]), "flags is"),
+    "a dialogue's flag": ("dialogues", lambda row: row.update(flags=[] if row["flags"] else ["crisis"]), "flags is"),
+    "the same strategy": ("pairs", lambda row: row.update(empathetic_strategy=row["strategy"]), "empathetic_strategy is"),
     "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is taken"),
 }
 
@@ -86,7 +86,7 @@ def test_a_text_that_the_rules_do_not_make_is_not_theirs(marred: Path, tmp_path:
     copy = shutil.copytree(marred / "release", tmp_path / "copy")
     path, place = split_with(copy, "pairs", lambda row: row["apathetic_method"] == "rules")
     change_rows(path, lambda rows: rows[place].update(apathetic=f"{rows[place]['apathetic']} Anyway."))
-    assert any("apathetic says" in one or "text_sha256" in one for one in said(copy))
+    assert any("apathetic is" in one or "text_sha256" in one for one in said(copy))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import Finding
+from empathy_eval.base.errors import Finding, shortened
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.stages import advance
 from empathy_eval.base.tabular import TableRow
@@ -29,7 +29,6 @@ from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.assemble.read_back import BESIDE, KIND_OF, DialogueRows, outcome_of, path_of, place_of, read_back, tables_of
 from empathy_eval.releases.assemble.rows import derive
-from empathy_eval.releases.verify.report import disagreements
 from empathy_eval.releases.verify.texts import TextChecks, replayed
 
 # The columns that identify a row of a dialogue; in other tables the pair does.
@@ -152,10 +151,26 @@ def _row_differences(
             yield Finding(where, what, config=table, row=number)
             return
         for column, value in row.items():
-            derived_value = derived_row.get(column)
-            for place, what in disagreements(value, derived_value, column, EXACT) if value != derived_value else ():
-                cell: dict[str, Any] = {"config": table, "row": number, "column": column, "found": value, "derived": derived_value}
-                yield Finding(where, f'"{identity(row)}": {place} {what}', **cell)
+            if not _equal(value, derived_row.get(column)):
+                place, *values = _first_difference(column, value, derived_row.get(column))
+                first, second = (repr(shortened(str(value), 100)) for value in values)
+                what = f'"{identity(row)}": {place} is {first}, but the rest of the release gives {second}'
+                yield Finding(where, what, config=table, row=number, column=column, found=values[0], derived=values[1])
+
+
+def _equal(stored: Any, derived: Any) -> bool:
+    return bool(stored == derived or (isinstance(stored, float) and isinstance(derived, float) and abs(stored - derived) <= EXACT))
+
+
+def _first_difference(place: str, stored: Any, derived: Any) -> tuple[str, Any, Any]:
+    """The first part of a value that differs, with its place."""
+    parts: Sequence[Any] = ()
+    if isinstance(stored, list) and isinstance(derived, list) and len(stored) == len(derived):
+        parts = range(len(stored))
+    elif isinstance(stored, dict) and isinstance(derived, dict) and stored.keys() == derived.keys():
+        parts = [*stored]
+    part = next((part for part in parts if not _equal(stored[part], derived[part])), None)
+    return (place, stored, derived) if part is None else _first_difference(f"{place}[{part}]", stored[part], derived[part])
 
 
 # Reasons of answers whose text reached no check of a variant.
