@@ -14,22 +14,9 @@ from empathy_eval.releases.verify.report import COSINES, SHORTCUTS, TOLERANCE, c
 from tests.doubles.on_the_page import unseen
 
 ALL = {
-    "inversion",
-    "controls",
-    "matched",
-    "groups",
-    "balance",
-    "lengths",
-    "ways",
-    "course",
-    "depth",
-    "examples",
-    "making",
-    "about",
-    "shortcuts",
-    "comparisons",
-    "smallest",
-}
+    "inversion", "controls", "matched", "groups", "balance", "lengths", "ways", "course", "depth", "examples", "making", "about",
+    "shortcuts", "comparisons", "smallest",
+}  # fmt: skip
 
 
 def numbers(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

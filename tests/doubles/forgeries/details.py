@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.doubles.forger import Forger, Row
-from tests.doubles.forgeries import forgeries, forgery
+from tests.doubles.forgeries import forgeries, forgery, in_rows
 
 JUDGED = ("annotations", "comparisons", "strategies")
 
@@ -61,9 +61,7 @@ def a_toxicity_of_five_places(forger: Forger) -> None:
 
 
 forgeries(
-    a_candidate_refused_twice_for_one_reason=lambda forger: forger.change(
-        forger.folder / "candidates.parquet", lambda rows: rows[0].update(reasons=rows[0]["reasons"] * 2)
-    ),
+    a_candidate_refused_twice_for_one_reason=in_rows("candidates", lambda rows: rows[0].update(reasons=rows[0]["reasons"] * 2)),
 )
 
 
