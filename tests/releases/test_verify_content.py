@@ -11,7 +11,7 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.releases.assemble.read_back import DialogueRows, File, Numbered, read_back, tables_of
 from empathy_eval.releases.verify.content import ReleaseContents, Requests
-from empathy_eval.releases.verify.texts import checked_under
+from empathy_eval.releases.verify.texts import load_text_checks
 
 from tests.doubles import made_once
 from tests.doubles.forger import honest
@@ -27,7 +27,7 @@ SOURCES = {
 def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> ReleaseContents:
     folder = made_once.copied(tmp_path_factory, "forged", lambda folder: honest(folder, prompts))[0] / "release"
     facts = read_manifest(folder)
-    return ReleaseContents(folder, facts, checked_under(folder, facts), Requests(folder, facts))
+    return ReleaseContents(folder, facts, load_text_checks(folder, facts), Requests(folder, facts))
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,12 @@ def in_rows(name: str, change: Callable[[list[Row]], list[Row] | None]) -> Chang
 
 def in_each(change: Callable[[Row], object], *configs: str) -> Change:
     """Changes every row of the configs, by default ``pairs`` and ``controls``."""
-    return lambda forger: [forger.each(config, change) for config in configs or ("pairs", "controls")]
+
+    def change_all(forger: Forger) -> None:
+        for config in configs or ("pairs", "controls"):
+            forger.each(config, change)
+
+    return change_all
 
 
 def in_text(pattern: str, change: Callable[[str], str]) -> Change:

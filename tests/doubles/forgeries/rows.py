@@ -35,7 +35,13 @@ def without_first(config: str, column: str, *configs: str) -> Change:
 
 
 def emptied(*configs: str) -> Change:
-    return lambda forger: [forger.keep(config, lambda row: False) for config in configs]
+    """Drops all rows of some configs."""
+
+    def drop(forger: Forger) -> None:
+        for config in configs:
+            forger.keep(config, lambda row: False)
+
+    return drop
 
 
 @forgery(anew=True)

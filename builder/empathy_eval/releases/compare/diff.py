@@ -20,7 +20,7 @@ from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdra
 from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.assemble.annotations import identity_of
 from empathy_eval.releases.assemble.read_back import place_of
-from empathy_eval.releases.verify.content import left_out
+from empathy_eval.releases.verify.content import excluded_ids
 
 # By config the name of its items, and what they say: what stands in the dialogue too is held there.
 SAID: dict[str, tuple[str, Callable[[TableRow], Any]]] = {
@@ -44,7 +44,7 @@ def unexplained(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]])
     if before["name"] != after["name"]:
         return
     old, new = (_items_by_id(folder, told) for folder, told in zip(folders, manifests, strict=True))
-    gone, spares = left_out(after), _spares(new, after)
+    gone, spares = excluded_ids(after), _spares(new, after)
     there = {name for config, name, _ in new if config == "dialogues"}
     for key in sorted(old):
         config, dialogue_id, name = key

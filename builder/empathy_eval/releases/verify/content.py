@@ -29,7 +29,7 @@ from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.assemble.read_back import BESIDE, KIND_OF, DialogueRows, outcome_of, path_of, place_of, read_back, tables_of
 from empathy_eval.releases.assemble.rows import derive
-from empathy_eval.releases.verify.texts import TextChecks, replayed
+from empathy_eval.releases.verify.texts import TextChecks, replay_outcome
 
 # The columns that identify a row of a dialogue; in other tables the pair does.
 IDENTITY = {
@@ -71,7 +71,7 @@ class ReleaseContents:
     @cached_property
     def excluded(self) -> set[str]:
         """The ids that no table may hold."""
-        return left_out(self.manifest)
+        return excluded_ids(self.manifest)
 
     def check(self, stored: DialogueRows) -> Iterator[Finding]:
         """All faults of a dialogue."""
@@ -85,7 +85,7 @@ class ReleaseContents:
             yield Finding(where, f'"{stored.dialogue_id}" has no dialogue in this place')
             return
         differences = [*_differences(self.folder, stored, outcome, self.manifest)]
-        rebuilt, whats = replayed(outcome, self.checks, self.excluded) if self.checks else (outcome, [])
+        rebuilt, whats = replay_outcome(outcome, self.checks, self.excluded) if self.checks else (outcome, [])
         yield from differences or ([] if whats or rebuilt == outcome else _differences(self.folder, stored, rebuilt, self.manifest))
         named = {stored.dialogue_id, *(row["pair_id"] for table in ("pairs", "candidates") for row in rows.get(table, ()))}
         whats = [f'"{stored.dialogue_id}": {what}' for what in whats]
@@ -94,7 +94,7 @@ class ReleaseContents:
         yield from self.requests.check_dialogue(outcome, rows.get("provenance", ()))
 
 
-def left_out(manifest: Mapping[str, Any]) -> set[str]:
+def excluded_ids(manifest: Mapping[str, Any]) -> set[str]:
     """The ids of dialogues and pairs that are in no config by the manifest: withdrawn, removed by review, or near-duplicates."""
     removed, corrected = (manifest.get("reviews") or {}).get("removed", []), manifest["configuration"].get("corrected", ())
     dialogues = withdrawn_dialogues([*manifest["withdrawn"], *removed])

@@ -69,7 +69,7 @@ def _equal(stored: Any, derived: Any, tolerance: float) -> bool:
     return bool(stored == derived and type(stored) is type(derived))
 
 
-def comparable(
+def select_comparable(
     stored: dict[str, Any], derived: dict[str, Any], measured: Collection[str]
 ) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
     """Both tables without what cannot be compared if only the ``measured`` metrics were run, and the names of the other metrics.

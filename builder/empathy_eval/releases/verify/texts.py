@@ -72,7 +72,7 @@ class TextChecks:
         return plan_of(config, catalogue, dialogue_id, self.positions)
 
 
-def checked_under(folder: Path, manifest: dict[str, Any]) -> TextChecks | None:
+def load_text_checks(folder: Path, manifest: dict[str, Any]) -> TextChecks | None:
     """The checks of the texts of a release; None if its rules cannot be used here.
 
     Raises:
@@ -89,7 +89,7 @@ def checked_under(folder: Path, manifest: dict[str, Any]) -> TextChecks | None:
     return TextChecks(recipe, bank_of(manifest["seeds"]), bool(manifest.get("checks")), positions)
 
 
-def replayed(outcome: Outcome, checks: TextChecks, excluded: Collection[str]) -> tuple[Outcome, list[str]]:
+def replay_outcome(outcome: Outcome, checks: TextChecks, excluded: Collection[str]) -> tuple[Outcome, list[str]]:
     """The outcome of a build whose answers are the texts of an outcome, and the texts that it judges otherwise than the release says.
 
     ``excluded`` pairs are left out. The texts of packaged seeds are taken from the package.

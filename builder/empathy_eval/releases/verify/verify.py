@@ -29,8 +29,8 @@ from empathy_eval.releases.verify.documents import explorer_faults, figure_fault
 from empathy_eval.releases.verify.files import file_faults, released_rows
 from empathy_eval.releases.verify.ledger import ledger_faults
 from empathy_eval.releases.verify.manifest import manifest_faults, review_faults
-from empathy_eval.releases.verify.report import comparable, disagreements, item_faults
-from empathy_eval.releases.verify.texts import checked_under, toxicity_faults
+from empathy_eval.releases.verify.report import disagreements, item_faults, select_comparable
+from empathy_eval.releases.verify.texts import load_text_checks, toxicity_faults
 from empathy_eval.reports.report import changed_signatures, measure_release, release_metrics, report_from_json, unpinned_metrics
 
 OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
@@ -106,7 +106,7 @@ def _own_faults(folder: Path, manifest: dict[str, Any]) -> list[Finding]:
         findings += part(folder, manifest)
     stage("deriving all rows and checking all texts again", sum(manifest["counts"]["dialogues"].values()), "dialogues")
     try:
-        checks = None if has_faults(findings) else checked_under(folder, manifest)
+        checks = None if has_faults(findings) else load_text_checks(folder, manifest)
     except InputError as error:
         return [*findings, *faults_of(error.problems)]
     findings += content_faults(folder, manifest, checks)
@@ -160,11 +160,11 @@ def _report_faults(folder: Path, manifest: dict[str, Any], trusted: Collection[s
     measured = {metric.name for metric in metrics.metrics} | {metric.name for metric in metrics.diversities}
     # The weights of metrics would stay in memory beside the figures.
     del metrics
-    tables, derived, others = comparable(stored, report.to_json(), measured) if skipped else (stored, report.to_json(), [])
+    tables, derived, unmeasured = select_comparable(stored, report.to_json(), measured) if skipped else (stored, report.to_json(), [])
     faults = [Finding(f"{path}: {key}", what) for key, what in disagreements(tables, derived)]
-    faults += item_faults(path.with_name(ITEMS), report.scores, others) if report.scores else ()
-    names = ", ".join(f'"{name}"' for name in others)
-    if len(others) > len(skipped):
+    faults += item_faults(path.with_name(ITEMS), report.scores, unmeasured) if report.scores else ()
+    names = ", ".join(f'"{name}"' for name in unmeasured)
+    if len(unmeasured) > len(skipped):
         what = f"has rows of {names}; besides the measured metrics, the manifest names {len(skipped)}"
         faults.append(Finding(str(path), what))
     yield from faults
