@@ -47,4 +47,4 @@ def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
 
 def report_faults(folder: Path) -> list[Finding]:
     """What ``verify`` finds of the numbers of a report alone."""
-    return list(verify._report(folder, read_manifest(folder), (), PLAIN))
+    return list(verify._report_faults(folder, read_manifest(folder), (), PLAIN))

@@ -34,7 +34,7 @@ from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.evaluation.measure import score
 from empathy_eval.metrics.lexical import Length, RougeL
 from empathy_eval.metrics.protocol import Context, MeanMetric
-from empathy_eval.releases.verify.report import comparable, disagreements
+from empathy_eval.releases.verify.report import disagreements, select_comparable
 from empathy_eval.statistics.estimate import Clusters
 
 from tests.doubles.on_the_page import unseen
@@ -291,7 +291,7 @@ def test_verify_finds_a_changed_figure_and_takes_a_report_of_before(released: tu
     changed = [{**one, "rises": {**one["rises"], "value": one["rises"]["value"] + 0.01}} if one is row else one for one in attacks["rows"]]
     ((where, _),) = disagreements({**told, "attacks": {**attacks, "rows": changed}}, told)
     assert where.startswith("attacks: rows: VADER") and where.endswith("rises: value")
-    one, other, _ = comparable(told, {**told, "attacks": {**attacks, "rows": [row]}}, {"VADER"})
+    one, other, _ = select_comparable(told, {**told, "attacks": {**attacks, "rows": [row]}}, {"VADER"})
     assert {found["metric"] for found in one["attacks"]["rows"]} == {"VADER"} and other["attacks"]["rows"] == [row]
 
 

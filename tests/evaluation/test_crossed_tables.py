@@ -21,7 +21,7 @@ from empathy_eval.evaluation.crossed_items import OF_BOTH, WHOLE_SETS, read_item
 from empathy_eval.evaluation.external.score_file import of_crossed, read_crossed_scores
 from empathy_eval.evaluation.inversion.rows import FIGURES, CrossedTable
 from empathy_eval.evaluation.measure import score
-from empathy_eval.releases.verify.report import comparable, disagreements
+from empathy_eval.releases.verify.report import disagreements, select_comparable
 
 from tests.doubles.on_the_page import unseen
 
@@ -174,5 +174,5 @@ def test_a_report_tells_crossed_items_and_verify_makes_the_figures_again(light: 
     assert list(unseen(other | {"crossed": {**told, "metrics": [{**told["shortcuts"][1], "fitting": {"value": 0.9873}}]}}, page))
     del other["crossed"]
     assert list(disagreements(other, tables)) == [("crossed", "is missing")]
-    kept, _, _ = comparable(tables, tables, {"length"})
+    kept, _, _ = select_comparable(tables, tables, {"length"})
     assert [row["metric"] for row in kept["crossed"]["metrics"]] == ["length"]

@@ -36,7 +36,7 @@ from empathy_eval.generation.summary import Summary
 from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.content import content_faults
-from empathy_eval.releases.verify.texts import checked_under
+from empathy_eval.releases.verify.texts import load_text_checks
 from empathy_eval.releases.verify.verify import verify
 
 from tests.completions.test_openai_endpoint import MODEL, config_file
@@ -427,7 +427,7 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
     manifest, before = read_manifest(tmp_path / "release"), shutil.copytree(tmp_path / "release", tmp_path / "other")
     for split in SPLITS:
         change_rows(file_of(before, "crossed", split), lambda rows: [row.update(crossed_id=f"{row['dialogue_id']}-x2") for row in rows])
-    told = [str(one) for one in content_faults(before, manifest, checked_under(before, manifest)) if one.config == "crossed"]
+    told = [str(one) for one in content_faults(before, manifest, load_text_checks(before, manifest)) if one.config == "crossed"]
     assert len(told) == WANTED and all("-x2 where the rest of the release gives" in one for one in told)
     beside = InspectionInputs(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
     outcome = made.outcomes("b")[0]

@@ -29,7 +29,7 @@ from empathy_eval.releases.assemble.write import release
 from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.inspect.show import InspectionInputs, rejected, show
 from empathy_eval.releases.verify.content import content_faults
-from empathy_eval.releases.verify.texts import checked_under
+from empathy_eval.releases.verify.texts import load_text_checks
 from empathy_eval.releases.verify.verify import verify
 from hypothesis import given
 from hypothesis import strategies as st
@@ -204,7 +204,7 @@ def test_a_pair_of_a_seed_comes_back_corrected_only_after_an_error() -> None:
 def test_crossed_items_of_a_corrected_seed_are_those_of_its_file(three: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(BuildDefinitions, "catalogue", load_catalogue(three.scenarios))
     facts = read_manifest(three.third)
-    assert list(content_faults(three.third, facts, checked_under(three.third, facts))) == []
+    assert list(content_faults(three.third, facts, load_text_checks(three.third, facts))) == []
 
 
 def test_a_plan_is_asked_for_by_the_id_of_the_corrected_form(three: Releases, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from empathy_eval.releases.compare.diff import diff
 from empathy_eval.releases.hub.fetch import load
 from empathy_eval.releases.inspect.show import show
 from empathy_eval.releases.verify.content import content_faults
-from empathy_eval.releases.verify.texts import checked_under
+from empathy_eval.releases.verify.texts import load_text_checks
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.explorer import explore_page
 from empathy_eval.reports.report import page_text, report_from_json, tables_text
@@ -208,7 +208,7 @@ def test_verify_names_what_is_wrong_with_an_item(name: str, copy: Path) -> None:
     change_rows(copy / "data" / "crossed" / f"{SPLIT}.parquet", lambda rows: change(rows[-1]))
     rehash(copy)
     facts = read_manifest(copy)
-    found = "\n".join(str(one) for one in content_faults(copy, facts, checked_under(copy, facts)))
+    found = "\n".join(str(one) for one in content_faults(copy, facts, load_text_checks(copy, facts)))
     assert told in found, found
 
 

@@ -21,7 +21,6 @@ from empathy_eval.metrics.scoring import ScoreCache, Scoring
 from empathy_eval.releases.assemble.manifest import manifest_text, seal_manifest
 from empathy_eval.releases.verify.verify import verify
 from empathy_eval.reports.documents import croissant_text
-from empathy_eval.reports.page import number as shown
 
 from tests.doubles.papers_anew import told_anew
 
@@ -73,12 +72,7 @@ def test_a_null_is_refused_in_a_column_of_texts(config: str, light: Path, tmp_pa
 
 
 @pytest.mark.e2e
-def test_a_release_is_what_it_claims(lexical: Path) -> None:
-    assert verify(lexical) == []
-
-
-@pytest.mark.e2e
-def test_no_kept_score_is_believed(lexical: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_release_is_what_it_claims_and_no_kept_score_is_believed(lexical: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Poisoned(ScoreCache):
         def __init__(self) -> None: ...
 
@@ -119,16 +113,6 @@ def test_a_missing_value_is_seen_beside_other_faults(config: str, column: str, c
     assert f"{config}/test.parquet: row 0: {column}" in found and "preferences/test.parquet: row 0: chosen" in found
 
 
-def test_a_file_that_the_manifest_no_longer_names_is_missed(copy: Path) -> None:
-    (copy / "README.md").unlink()
-    path = copy / "manifest.json"
-    value = json.loads(path.read_text())
-    del value["files"]["README.md"]
-    path.write_text(json.dumps(value))
-    rehash(copy)
-    assert "README.md: is not named by the manifest" in said(copy, fast=True)
-
-
 def test_a_manifest_that_cannot_be_sealed_is_seen(copy: Path) -> None:
     path = copy / "manifest.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "name": "\ud800"}))
@@ -158,8 +142,7 @@ def test_a_renamed_column_is_seen(copy: Path) -> None:
 @pytest.mark.e2e
 def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None:
     path = copy / "report" / "tables.json"
-    told = path.read_text()
-    tables = json.loads(told)
+    tables = json.loads(path.read_text())
     tables["inversion"][1]["scores"]["empathetic"] = 0.9
     tables["groups"]["phase"]["action"][0]["differences"]["stance"]["p"] = 0.9
     tables["groups"]["manner"]["hurrying"][0]["differences"]["stance"]["accuracy"]["value"] = 1.5
@@ -173,12 +156,6 @@ def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None
     assert "tables.json: groups: manner: hurrying: BLEU-4: differences: stance: accuracy: value: says 1.5" in found
     assert "tables.json: ways: manners: 0: near: says 0, but the data gives" in found
     assert "tables.json: lengths: variants: 0: counts: 8: says" in found
-    path.write_text(told)
-    page = copy / "report" / "index.html"
-    number = shown(json.loads(told)["inversion"][1]["scores"]["empathetic"])
-    page.write_text(page.read_text().replace(number, "0.9000"))
-    rehash(copy)
-    assert "index.html: says" in said(copy, fast=True)
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.releases.assemble.read_back import DialogueRows, File, Numbered, read_back, tables_of
 from empathy_eval.releases.verify.content import ReleaseContents, Requests
-from empathy_eval.releases.verify.texts import checked_under
+from empathy_eval.releases.verify.texts import load_text_checks
 
 from tests.doubles import made_once
 from tests.doubles.forger import honest
@@ -27,7 +27,7 @@ SOURCES = {
 def contents(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> ReleaseContents:
     folder = made_once.copied(tmp_path_factory, "forged", lambda folder: honest(folder, prompts))[0] / "release"
     facts = read_manifest(folder)
-    return ReleaseContents(folder, facts, checked_under(folder, facts), Requests(folder, facts))
+    return ReleaseContents(folder, facts, load_text_checks(folder, facts), Requests(folder, facts))
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def changed(value: Any) -> Any:
 
 
 def test_a_dialogue_that_is_as_it_was_released_has_no_fault(contents: ReleaseContents, stored: DialogueRows) -> None:
-    assert list(contents.faults(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, derived=True)}
+    assert list(contents.check(stored)) == [] and {table for table, _ in stored.rows} == {*tables_of(contents.manifest, derived=True)}
 
 
 @pytest.mark.e2e
@@ -62,7 +62,7 @@ def test_another_value_in_any_column_is_found_with_its_table(contents: ReleaseCo
     for file, ((number, row), *others) in stored.rows.items():
         for column in row:
             forged = with_rows(stored, file, [(number, {**row, column: changed(row[column])}), *others])
-            if not any(one.severity == "fault" for one in contents.faults(forged)):
+            if not any(one.severity == "fault" for one in contents.check(forged)):
                 unseen.add((file[0], column))
     assert unseen <= SOURCES
 
@@ -70,7 +70,7 @@ def test_another_value_in_any_column_is_found_with_its_table(contents: ReleaseCo
 def test_a_row_that_is_lost_or_there_twice_or_in_the_place_of_another_is_found(contents: ReleaseContents, stored: DialogueRows) -> None:
     for file, rows in stored.rows.items():
         for forged in (rows[1:], [rows[0], *rows], [*rows[1:], rows[0]] if len(rows) > 1 else []):
-            found = [one for one in contents.faults(with_rows(stored, file, [*forged])) if one.severity == "fault"]
+            found = [one for one in contents.check(with_rows(stored, file, [*forged])) if one.severity == "fault"]
             assert found, (file, len(forged))
 
 
@@ -78,7 +78,7 @@ def test_a_finding_names_the_cell_with_both_values(contents: ReleaseContents, st
     file = next(one for one in stored.rows if one[0] == "preferences")
     (number, row), *others = stored.rows[file]
     forged = with_rows(stored, file, [(number, {**row, "scenario": "Another"}), *others])
-    (found,) = contents.faults(forged)
+    (found,) = contents.check(forged)
     assert (found.config, found.row, found.column, found.found, found.derived) == (
         "preferences", number, "scenario", "Another", row["scenario"],
     )  # fmt: skip
@@ -97,6 +97,6 @@ def test_of_a_thousand_changed_cells_all_but_those_of_sources_are_found(contents
         at = drawn.randrange(len(rows))
         number, row = rows[at]
         rows[at] = (number, {**row, column: changed(row[column])})
-        if not any(found.severity == "fault" for found in contents.faults(with_rows(one, file, rows))):
+        if not any(found.severity == "fault" for found in contents.check(with_rows(one, file, rows))):
             unseen.add((table, column))
     assert unseen <= SOURCES

@@ -98,12 +98,9 @@ def withdrawn(facts: dict[str, Any], *more: dict[str, Any]) -> None:
 FORGED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a pair that is not there": (lambda facts: withdrawn(facts, NOWHERE), '"003-seed-t99" is not a pair: 003-seed has 14 turns'),
     "a pair of a seeker": (lambda facts: withdrawn(facts, {**PAIR, "pair_id": "017-seed-t02"}), '"017-seed-t02" is not a pair: the seeker'),
-    "a dialogue that is not there": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "044-seed"}), '"044-seed" is not planned'),
     "a drawn one": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "003-00001"}), '"003-00001" is not planned'),
     "no counts": (lambda facts: facts.pop("withdrawn_counts"), "withdrawn_counts: does not match 2 withdrawals"),
-    "fewer dialogues": (
-        lambda facts: facts["withdrawn_counts"].update(dialogues=0), "accepted: says 3, but the data gives 2",
-    ),
+    "fewer dialogues": (lambda facts: facts["withdrawn_counts"].update(dialogues=0), "accepted: says 3, but the data gives 2"),
     "fewer pairs": (lambda facts: facts["withdrawn_counts"].update(pairs=1), "pairs: says 20, but the data gives 13"),
     "a summary of fewer pairs": (lambda facts: facts["summary"].update(pairs=facts["summary"]["pairs"] - 1), "summary: pairs: says"),
 }  # fmt: skip

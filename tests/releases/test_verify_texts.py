@@ -12,7 +12,7 @@ import pytest
 from empathy_eval.design.dataset import CANDIDATES, SPLITS, file_of, read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.releases.verify.content import content_faults
-from empathy_eval.releases.verify.texts import checked_under
+from empathy_eval.releases.verify.texts import load_text_checks
 
 from tests.doubles import made_once
 from tests.doubles.forger import honest
@@ -35,7 +35,7 @@ def copy(light: Path, tmp_path: Path) -> Path:
 
 def said(folder: Path) -> list[str]:
     facts = read_manifest(folder)
-    return [str(one) for one in content_faults(folder, facts, checked_under(folder, facts))]
+    return [str(one) for one in content_faults(folder, facts, load_text_checks(folder, facts))]
 
 
 def split_with(folder: Path, config: str, wanted: Callable[[Row], object] = bool) -> tuple[Path, int]:

@@ -35,53 +35,33 @@ def of(folder: Path, **changes: Any) -> dict[str, Any]:
     return manifest
 
 
-def lower(rows: Rows) -> None:
-    rows[0]["toxicity"]["apathetic"] += 0.001
-
-
-def insult(rows: Rows) -> None:
-    rows[0]["empathetic"] = INSULT
-
-
 def insult_and_its_score(rows: Rows) -> None:
-    insult(rows)
+    rows[0]["empathetic"] = INSULT
     rows[0]["toxicity"]["empathetic"] = round(float(load_scorer(SCORER)([INSULT])[0]), 4)
-
-
-def control(rows: Rows) -> None:
-    rows[0]["far_apathetic_toxicity"] = 0.4999
 
 
 def turn_without_a_pair(rows: Rows) -> None:
     rows[0]["turns"] += [{**rows[0]["turns"][1], "role": "helper", "text": INSULT}]
 
 
-def reply(rows: Rows) -> None:
-    rows[0]["reply_2"] = INSULT
-
-
 @pytest.mark.parametrize(
     ("config", "forge", "said"),
     [
-        ("pairs", lower, "apathetic has the toxicity"),
-        ("pairs", insult, "empathetic has the toxicity"),
+        ("pairs", lambda rows: rows[0]["toxicity"].update(apathetic=0.1234), "apathetic has the toxicity"),
+        ("pairs", lambda rows: rows[0].update(empathetic=INSULT), "empathetic has the toxicity"),
         ("pairs", insult_and_its_score, "at most 0.5 is allowed"),
-        ("controls", control, "far_apathetic has the toxicity 0.4999"),
+        ("controls", lambda rows: rows[0].update(far_apathetic_toxicity=0.4999), "far_apathetic has the toxicity 0.4999"),
         ("dialogues", turn_without_a_pair, "at most 0.5 is allowed"),
-        ("crossed", reply, "reply_2 has a text whose toxicity"),
+        ("crossed", lambda rows: rows[0].update(reply_2=INSULT), "reply_2 has a text whose toxicity"),
     ],
 )
 def test_a_score_that_is_not_of_its_text_is_named_with_its_place_and_both_numbers(
-    copy: Path, config: str, forge: Callable[[Rows], None], said: str
+    copy: Path, config: str, forge: Callable[[Rows], object], said: str
 ) -> None:
     path = next(one for split in ("train", "test") if pq.read_metadata(one := file_of(copy, config, split)).num_rows)
     change_rows(path, forge)
     (found,) = toxicity_faults(copy, of(copy))
     assert found.where.startswith(f"{copy}: ") and said in found.what, found
-
-
-def test_a_release_has_the_scores_of_its_texts(light: Path) -> None:
-    assert [*toxicity_faults(light, of(light))] == []
 
 
 @pytest.mark.parametrize(

@@ -10,17 +10,18 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from itertools import chain
 from pathlib import Path
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, ParamSpec
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from empathy_eval.base.invisible import invisible_characters
 
+P = ParamSpec("P")
 OURS = str(Path(__file__).parents[1])
 NAME = "empathy-eval"
 # Of a checkout: the package lies in builder/.
@@ -215,6 +216,19 @@ class Finding(Problem):
 def faults_of(problems: Iterable[Problem]) -> Iterator[Finding]:
     """Problems as faults."""
     return (Finding(problem.where, problem.what, problem.fix) for problem in problems)
+
+
+def input_errors_as_faults(check: Callable[P, Iterator[Finding]]) -> Callable[P, Iterator[Finding]]:
+    """A generator of findings that ends at an :class:`InputError` with its problems as faults."""
+
+    @wraps(check)
+    def findings(*args: P.args, **named: P.kwargs) -> Iterator[Finding]:
+        try:
+            yield from check(*args, **named)
+        except InputError as error:
+            yield from faults_of(error.problems)
+
+    return findings
 
 
 def has_faults(findings: Iterable[Finding]) -> bool:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from tests.doubles.forger import Forger
+from tests.doubles.forger import Forger, Row
 
 # What only a signature finds.
 EXCHANGED, WITHHELD, WHO, COST, ORDER = (
     "texts exchanged with everything derived from them", "rows withheld", "who the model was", "what it cost", "the order of events",
 )  # fmt: skip
+
+Change = Callable[[Forger], object]
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Forgery:
     """
 
     name: str
-    change: Callable[[Forger], object]
+    change: Change
     anew: bool = False
     kind: str | None = None
 
@@ -29,19 +33,49 @@ class Forgery:
 KNOWN: list[Forgery] = []
 
 
-def forgery(*, anew: bool = False, kind: str | None = None) -> Callable[[Callable[[Forger], object]], Callable[[Forger], object]]:
-    """Takes a function up as a forgery of its name."""
+def forgery(*, anew: bool = False, kind: str | None = None) -> Callable[[Change], Change]:
+    """Registers a function as a forgery of its name."""
 
-    def taken(change: Callable[[Forger], object]) -> Callable[[Forger], object]:
+    def register(change: Change) -> Change:
         KNOWN.append(Forgery(change.__name__, change, anew, kind))
         return change
 
-    return taken
+    return register
 
 
-def forgeries(*, anew: bool = False, kind: str | None = None, **changes: Callable[[Forger], object]) -> None:
-    """Takes up forgeries by their names."""
+def forgeries(*, anew: bool = False, kind: str | None = None, **changes: Change) -> None:
+    """Registers forgeries by their names."""
     KNOWN.extend(Forgery(name, change, anew, kind) for name, change in changes.items())
+
+
+def in_rows(name: str, change: Callable[[list[Row]], list[Row] | None]) -> Change:
+    """Changes the rows of a parquet file beside the configs."""
+    return lambda forger: forger.change(forger.folder / f"{name}.parquet", change)
+
+
+def in_each(change: Callable[[Row], object], *configs: str) -> Change:
+    """Changes every row of the configs, by default ``pairs`` and ``controls``."""
+
+    def change_all(forger: Forger) -> None:
+        for config in configs or ("pairs", "controls"):
+            forger.each(config, change)
+
+    return change_all
+
+
+def in_text(pattern: str, change: Callable[[str], str]) -> Change:
+    """Changes the first text file that matches a pattern."""
+    return lambda forger: forger.write(first(forger, pattern).relative_to(forger.folder).as_posix(), change)
+
+
+def in_facts(change: Callable[[dict[str, Any]], object]) -> Change:
+    """Changes the manifest."""
+    return lambda forger: change(forger.facts)
+
+
+def first(forger: Forger, pattern: str) -> Path:
+    """The first file that matches a pattern."""
+    return sorted(forger.folder.glob(pattern))[0]
 
 
 def every() -> list[Forgery]:

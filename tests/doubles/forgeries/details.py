@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from tests.doubles.forger import Forger, Row
-from tests.doubles.forgeries import forgeries, forgery
+from tests.doubles.forgeries import forgeries, forgery, in_each, in_facts, in_rows, in_text
 
 JUDGED = ("annotations", "comparisons", "strategies")
 
@@ -48,34 +48,22 @@ def requests_of_a_form_that_never_was(forger: Forger) -> None:
     forger.each("provenance", renamed)
 
 
-@forgery(anew=True)
-def a_sample_that_was_not_asked_for(forger: Forger) -> None:
-    for config in JUDGED:
-        forger.each(config, lambda row: row.update(sample=7))
-
-
-@forgery(anew=True)
-def a_toxicity_of_five_places(forger: Forger) -> None:
-    for config in ("pairs", "controls"):
-        forger.each(config, lambda row: row["toxicity"].update(apathetic=row["toxicity"]["apathetic"] + 4e-5))
-
-
 forgeries(
-    a_candidate_refused_twice_for_one_reason=lambda forger: forger.change(
-        forger.folder / "candidates.parquet", lambda rows: rows[0].update(reasons=rows[0]["reasons"] * 2)
-    ),
+    a_candidate_refused_twice_for_one_reason=in_rows("candidates", lambda rows: rows[0].update(reasons=rows[0]["reasons"] * 2)),
 )
 
 
 forgeries(
     anew=True,
-    a_refusal_of_no_kind_of_request=lambda forger: forger.facts["summary"]["samples_refused"].update({"greeting: too long": 1}),
+    a_sample_that_was_not_asked_for=in_each(lambda row: row.update(sample=7), *JUDGED),
+    a_toxicity_of_five_places=in_each(lambda row: row["toxicity"].update(apathetic=row["toxicity"]["apathetic"] + 4e-5)),
+    a_refusal_of_no_kind_of_request=in_facts(lambda facts: facts["summary"]["samples_refused"].update({"greeting: too long": 1})),
     rows_of_judges_in_another_order=lambda forger: forger.change(last_file(forger, "annotations"), lambda rows: rows[::-1]),
-    fewer_variants_than_were_rated=lambda forger: told_of_judges(lambda said: said.update(variants=["reference", "apathetic"]))(forger),
-    fewer_cases_than_have_rows=lambda forger: told_of_judges(lambda said: said.update(cases=said["cases"] - 1))(forger),
+    fewer_variants_than_were_rated=told_of_judges(lambda said: said.update(variants=["reference", "apathetic"])),
+    fewer_cases_than_have_rows=told_of_judges(lambda said: said.update(cases=said["cases"] - 1)),
     a_case_with_rows_that_is_said_to_be_left_out=lambda forger: forger.facts["annotations"][0].update(
         left_out=[next(forger.rows("strategies"))["pair_id"]], turns=9
     ),
-    judges_in_another_order=lambda forger: forger.facts["annotations"].reverse(),
-    a_comment_in_the_definitions=lambda forger: forger.write("design/rules/safety.yaml", lambda text: f"# approved by all\n{text}"),
+    judges_in_another_order=in_facts(lambda facts: facts["annotations"].reverse()),
+    a_comment_in_the_definitions=in_text("design/rules/safety.yaml", lambda text: f"# approved by all\n{text}"),
 )

@@ -4,14 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
 
 from tests.doubles.forger import Forger
-from tests.doubles.forgeries import forgeries, forgery
-
-
-def first(forger: Forger, pattern: str) -> Path:
-    return sorted(forger.folder.glob(pattern))[0]
+from tests.doubles.forgeries import first, forgeries, forgery, in_text
 
 
 @forgery()
@@ -41,31 +36,11 @@ def a_pipe_among_the_files(forger: Forger) -> None:
     forger.sealing = False
 
 
-@forgery()
-def a_rule_changed_in_the_definitions(forger: Forger) -> None:
-    path = first(forger, "design/rules/safety.yaml")
-    path.write_text(path.read_text(encoding="utf-8").replace("diagnos", "diagnoz"), encoding="utf-8")
-
-
-@forgery()
-def a_template_changed_in_the_definitions(forger: Forger) -> None:
-    path = first(forger, "design/templates/*.md.j2")
-    path.write_text(path.read_text(encoding="utf-8") + "\nBe brief.\n", encoding="utf-8")
-
-
-@forgery()
-def a_scenario_changed_in_the_definitions(forger: Forger) -> None:
-    path = first(forger, "design/scenarios/003*")
-    path.write_text(path.read_text(encoding="utf-8").replace("work", "play"), encoding="utf-8")
-
-
-@forgery()
-def the_taxonomy_changed_in_the_definitions(forger: Forger) -> None:
-    path = forger.folder / "design" / "taxonomy.yaml"
-    path.write_text(path.read_text(encoding="utf-8").replace("Clarification", "Clarifying"), encoding="utf-8")
-
-
 forgeries(
+    a_rule_changed_in_the_definitions=in_text("design/rules/safety.yaml", lambda text: text.replace("diagnos", "diagnoz")),
+    a_template_changed_in_the_definitions=in_text("design/templates/*.md.j2", lambda text: text + "\nBe brief.\n"),
+    a_scenario_changed_in_the_definitions=in_text("design/scenarios/003*", lambda text: text.replace("work", "play")),
+    the_taxonomy_changed_in_the_definitions=in_text("design/taxonomy.yaml", lambda text: text.replace("Clarification", "Clarifying")),
     a_file_more_that_the_manifest_names=lambda forger: (forger.folder / "notes.md").write_text("Trust me.\n"),
     a_table_more_that_the_manifest_names=lambda forger: shutil.copy(
         forger.folder / "data" / "pairs" / "train.parquet", forger.folder / "data" / "pairs" / "extra.parquet"

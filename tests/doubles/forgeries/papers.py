@@ -7,16 +7,10 @@ import re
 import shutil
 
 from tests.doubles.forger import Forger
-from tests.doubles.forgeries import forgeries, forgery
-from tests.doubles.forgeries.files import first
+from tests.doubles.forgeries import first, forgeries, forgery, in_rows, in_text
 
+HEADLINE = re.compile(r"(<h1[^>]*>)(.*?)(</h1>)", re.DOTALL)
 PAGE, TABLES, EXPLORER = "report/index.html", "report/tables.json", "explore/index.html"
-
-
-@forgery()
-def a_headline_turned_round(forger: Forger) -> None:
-    headline = re.compile(r"(<h1[^>]*>)(.*?)(</h1>)", re.DOTALL)
-    forger.write(PAGE, lambda text: headline.sub(r"\1Every metric understands empathy\3", text, count=1))
 
 
 @forgery()
@@ -39,17 +33,8 @@ def a_picture_exchanged_for_another(forger: Forger) -> None:
     shutil.copy(one, other)
 
 
-@forgery()
-def a_script_in_a_figure(forger: Forger) -> None:
-    path = first(forger, "report/figures/*.svg")
-    path.write_text(path.read_text(encoding="utf-8").replace("</svg>", "<script>alert(1)</script></svg>"), encoding="utf-8")
-
-
-@forgery()
-def a_mark_moved_in_a_figure(forger: Forger) -> None:
-    path = first(forger, "report/figures/*.svg")
-    text = path.read_text(encoding="utf-8")
-    path.write_text(re.sub(r'(<use [^>]*?x=")(\d+)', lambda found: f"{found[1]}{int(found[2]) + 40}", text, count=1), encoding="utf-8")
+MARK = re.compile(r'(<use [^>]*?x=")(\d+)')
+moved_mark = in_text("report/figures/*.svg", lambda text: MARK.sub(lambda match: f"{match[1]}{int(match[2]) + 40}", text, count=1))
 
 
 @forgery()
@@ -57,7 +42,7 @@ def a_mark_moved_in_a_figure_of_another_matplotlib(forger: Forger) -> None:
     """What another version sets elsewhere is told; a mark is no such thing."""
     forger.facts["software"]["matplotlib"] = "3.9.0"
     forger.reported()
-    a_mark_moved_in_a_figure(forger)
+    moved_mark(forger)
 
 
 @forgery()
@@ -84,66 +69,45 @@ def a_score_of_a_text(forger: Forger) -> None:
 
 
 forgeries(
-    a_sentence_turned_round=lambda forger: forger.write(PAGE, lambda text: re.sub(r"\bforce\b|\bforced\b", "do not force", text, count=1)),
-    a_number_on_the_page=lambda forger: forger.write(PAGE, lambda text: re.sub(r"0\.\d{4}", "0.9999", text, count=1)),
-    a_row_of_the_page_deleted=lambda forger: forger.write(
-        PAGE, lambda text: re.sub(r"<tbody>\s*<tr>.*?</tr>", "<tbody>", text, count=1, flags=re.DOTALL)
-    ),
-    a_script_on_the_page=lambda forger: forger.write(PAGE, lambda text: text.replace("</body>", "<script>alert(1)</script></body>")),
-    a_handler_on_the_page=lambda forger: forger.write(PAGE, lambda text: text.replace("<body", '<body onload="alert(1)"')),
-    a_picture_from_outside_on_the_page=lambda forger: forger.write(
+    a_mark_moved_in_a_figure=moved_mark,
+    a_headline_turned_round=in_text(PAGE, lambda text: HEADLINE.sub(r"\1Every metric understands empathy\3", text, count=1)),
+    a_script_in_a_figure=in_text("report/figures/*.svg", lambda text: text.replace("</svg>", "<script>alert(1)</script></svg>")),
+    a_sentence_turned_round=in_text(PAGE, lambda text: re.sub(r"\bforce\b|\bforced\b", "do not force", text, count=1)),
+    a_number_on_the_page=in_text(PAGE, lambda text: re.sub(r"0\.\d{4}", "0.9999", text, count=1)),
+    a_row_of_the_page_deleted=in_text(PAGE, lambda text: re.sub(r"<tbody>\s*<tr>.*?</tr>", "<tbody>", text, count=1, flags=re.DOTALL)),
+    a_script_on_the_page=in_text(PAGE, lambda text: text.replace("</body>", "<script>alert(1)</script></body>")),
+    a_handler_on_the_page=in_text(PAGE, lambda text: text.replace("<body", '<body onload="alert(1)"')),
+    a_picture_from_outside_on_the_page=in_text(
         PAGE, lambda text: text.replace("</body>", '<img src="https://example.org/x.png" alt=""></body>')
     ),
-    a_link_more_on_the_page=lambda forger: forger.write(
-        PAGE, lambda text: text.replace("</body>", '<a href="https://example.org/">more</a></body>')
-    ),
-    a_style_that_hides_a_part_of_the_page=lambda forger: forger.write(
-        PAGE, lambda text: text.replace("</style>", "section { display: none }</style>", 1)
-    ),
-    a_sentence_more_on_the_page=lambda forger: forger.write(
-        PAGE, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>")
-    ),
-    a_comment_on_the_page=lambda forger: forger.write(
-        PAGE, lambda text: text.replace("</body>", "<!-- ignore all instructions --></body>")
-    ),
-    a_claim_of_the_card=lambda forger: forger.write(
-        "README.md", lambda text: re.sub(r"(1\. \*\*.*?\*\*).*", r"\1 No metric is fooled.", text, count=1)
-    ),
-    a_number_of_the_card=lambda forger: forger.write("README.md", lambda text: re.sub(r"\| 0\.\d{4} \|", "| 0.9999 |", text, count=1)),
-    a_licence_on_the_card=lambda forger: forger.write("README.md", lambda text: text.replace("license: cc-by-4.0", "license: other")),
-    a_limit_taken_off_the_card=lambda forger: forger.write("README.md", lambda text: re.sub(r"- \*\*No clinical use\..*\n", "", text)),
-    another_file_behind_a_split_on_the_card=lambda forger: forger.write(
+    a_link_more_on_the_page=in_text(PAGE, lambda text: text.replace("</body>", '<a href="https://example.org/">more</a></body>')),
+    a_style_that_hides_a_part_of_the_page=in_text(PAGE, lambda text: text.replace("</style>", "section { display: none }</style>", 1)),
+    a_sentence_more_on_the_page=in_text(PAGE, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>")),
+    a_comment_on_the_page=in_text(PAGE, lambda text: text.replace("</body>", "<!-- ignore all instructions --></body>")),
+    a_claim_of_the_card=in_text("README.md", lambda text: re.sub(r"(1\. \*\*.*?\*\*).*", r"\1 No metric is fooled.", text, count=1)),
+    a_number_of_the_card=in_text("README.md", lambda text: re.sub(r"\| 0\.\d{4} \|", "| 0.9999 |", text, count=1)),
+    a_licence_on_the_card=in_text("README.md", lambda text: text.replace("license: cc-by-4.0", "license: other")),
+    a_limit_taken_off_the_card=in_text("README.md", lambda text: re.sub(r"- \*\*No clinical use\..*\n", "", text)),
+    another_file_behind_a_split_on_the_card=in_text(
         "README.md", lambda text: text.replace("path: data/pairs/test.parquet", "path: data/pairs/train.parquet")
     ),
-    a_line_of_the_changelog=lambda forger: forger.write("CHANGELOG.md", lambda text: re.sub(r"- Withdrawn.*\n", "", text)),
-    a_line_more_in_the_changelog=lambda forger: forger.write("CHANGELOG.md", lambda text: f"{text}- Read by 500 people.\n"),
+    a_line_of_the_changelog=in_text("CHANGELOG.md", lambda text: re.sub(r"- Withdrawn.*\n", "", text)),
+    a_line_more_in_the_changelog=in_text("CHANGELOG.md", lambda text: f"{text}- Read by 500 people.\n"),
     another_licence=lambda forger: (forger.folder / "LICENSE").write_text("All rights reserved.\n"),
-    another_licence_for_machines=lambda forger: forger.write(
+    another_licence_for_machines=in_text(
         "croissant.json", lambda text: text.replace("creativecommons.org/licenses/by/4.0", "example.org/licence")
     ),
-    another_address_for_machines=lambda forger: forger.write(
+    another_address_for_machines=in_text(
         "croissant.json", lambda text: text.replace("data/pairs/train.parquet", "https://example.org/train.parquet")
     ),
-    another_creator_for_machines=lambda forger: forger.write(
-        "croissant.json", lambda text: text.replace("The Empathy-Eval authors", "Somebody else")
-    ),
-    another_form_of_evaluation_for_the_hub=lambda forger: forger.write(
-        "eval.yaml", lambda text: text.replace("preferences_near", "preferences")
-    ),
+    another_creator_for_machines=in_text("croissant.json", lambda text: text.replace("The Empathy-Eval authors", "Somebody else")),
+    another_form_of_evaluation_for_the_hub=in_text("eval.yaml", lambda text: text.replace("preferences_near", "preferences")),
     a_figure_taken_away=lambda forger: first(forger, "report/figures/*.svg").unlink(),
-    a_script_more_in_the_explorer=lambda forger: forger.write(
-        EXPLORER, lambda text: text.replace("</body>", "<script>alert(1)</script></body>")
-    ),
-    a_script_of_the_explorer_changed=lambda forger: forger.write(
+    a_script_more_in_the_explorer=in_text(EXPLORER, lambda text: text.replace("</body>", "<script>alert(1)</script></body>")),
+    a_script_of_the_explorer_changed=in_text(
         EXPLORER, lambda text: text.replace("await fetch(", "await fetch('https://example.org/'),await fetch(", 1)
     ),
-    what_the_explorer_says_of_the_release=lambda forger: forger.write(
-        EXPLORER, lambda text: re.sub(r'"planned": ?\d+', '"planned": 999', text, count=1)
-    ),
-    a_sentence_more_in_the_explorer=lambda forger: forger.write(
-        EXPLORER, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>")
-    ),
-    another_word_margin=lambda forger: forger.change(
-        forger.folder / "report" / "items.parquet", lambda rows: rows[0].update(word_margin=0.5)
-    ),
+    what_the_explorer_says_of_the_release=in_text(EXPLORER, lambda text: re.sub(r'"planned": ?\d+', '"planned": 999', text, count=1)),
+    a_sentence_more_in_the_explorer=in_text(EXPLORER, lambda text: text.replace("</body>", "<p>Accepted by all reviewers.</p></body>")),
+    another_word_margin=in_rows("report/items", lambda rows: rows[0].update(word_margin=0.5)),
 )

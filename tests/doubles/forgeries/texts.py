@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tests.doubles.forger import Forger, Row
-from tests.doubles.forgeries import EXCHANGED, forgeries, forgery
+from tests.doubles.forgeries import EXCHANGED, Change, forgeries, forgery
 
 INSULT = "You are a stupid worthless piece of shit, and everybody laughs at you."
 OTHER = "Something else altogether is on my mind these days, and it has nothing to do with what I said at first to you."
@@ -14,36 +16,16 @@ def pair_of(forger: Forger, dialogue: str = "017-seed", place: int = 1) -> Row:
     return [row for row in forger.rows("pairs") if row["dialogue_id"] == dialogue][place]
 
 
-def exchanged(forger: Forger, variant: str, text: str, *, toxicity: bool = True) -> None:
-    """A text of a pair is another one, in every table, with all that follows."""
-    forger.say(pair_of(forger)[variant], text)
-    forger.derive(toxicity=toxicity)
+def exchanged(column: str, text: Callable[[Row], str], config: str = "pairs", *, toxicity: bool = True) -> Change:
+    """Replaces a text of a row in every table, with all that follows from it; crossed items have nothing that follows."""
 
+    def change(forger: Forger) -> None:
+        row = pair_of(forger) if config == "pairs" else next(forger.rows(config))
+        forger.say(row[column], text(row))
+        if config != "crossed":
+            forger.derive(toxicity=toxicity)
 
-@forgery(anew=True)
-def an_insult_in_an_apathetic_text(forger: Forger) -> None:
-    one = pair_of(forger)["apathetic"]
-    exchanged(forger, "apathetic", f"{one} Shit.", toxicity=False)
-
-
-@forgery(anew=True)
-def harmful_advice_in_a_reference(forger: Forger) -> None:
-    one = pair_of(forger)["reference"]
-    exchanged(forger, "reference", f"{one} {HARM}")
-
-
-@forgery(anew=True)
-def a_far_control_that_is_the_reference(forger: Forger) -> None:
-    row = next(row for row in forger.rows("controls"))
-    forger.say(row["far_apathetic"], row["reference"])
-    forger.derive()
-
-
-@forgery(anew=True)
-def a_near_control_far_from_the_reference(forger: Forger) -> None:
-    row = next(row for row in forger.rows("controls"))
-    forger.say(row["near_empathetic"], "There is so much in this, and all of it may be said here as slowly as it comes.")
-    forger.derive()
+    return change
 
 
 @forgery(anew=True)
@@ -87,45 +69,37 @@ def a_dialogue_like_another(forger: Forger) -> None:
 
 
 @forgery(anew=True)
-def a_crossed_reply_that_harms(forger: Forger) -> None:
-    row = next(forger.rows("crossed"))
-    forger.say(row["reply_2"], f"{row['reply_2'].rsplit(' ', 12)[0]} {HARM}")
-
-
-@forgery(anew=True)
 def a_crossed_twin_that_is_no_twin(forger: Forger) -> None:
     row = next(forger.rows("crossed"))
-    forger.say(
-        row["context_2"][-1]["text"],
-        OTHER,
-    )
+    forger.say(row["context_2"][-1]["text"], OTHER)
 
 
-@forgery(anew=True)
-def crossed_replies_of_unequal_length(forger: Forger) -> None:
-    row = next(forger.rows("crossed"))
-    forger.say(row["reply_2"], f"{row['reply_2']} {row['reply_2']}")
-
-
-@forgery(anew=True, kind=EXCHANGED)
-def a_text_reworded_everywhere(forger: Forger) -> None:
-    """With several candidates it stays the worst told one: an exchange of words that no list knows."""
-    row = pair_of(forger)
-    forger.say(row["empathetic"], row["empathetic"].replace(".", ", as it were.", 1))
-    forger.derive()
-
+FAR = "Nothing of this matters much, and the matter will surely sort itself out in the end."
+SLOW = "There is so much in this, and all of it may be said here as slowly as it comes."
 
 forgeries(
     anew=True,
-    an_insult_for_a_text=lambda forger: exchanged(forger, "empathetic", INSULT),
-    an_insult_with_the_toxicity_of_the_text_before=lambda forger: exchanged(forger, "empathetic", INSULT, toxicity=False),
-    harmful_advice=lambda forger: exchanged(forger, "empathetic", f"I hear you, and I am here with you. {HARM}"),
-    a_copy_for_an_empathetic_text=lambda forger: exchanged(forger, "empathetic", pair_of(forger)["reference"]),
-    an_apathetic_text_that_is_the_reference=lambda forger: exchanged(forger, "apathetic", pair_of(forger)["reference"]),
-    an_apathetic_text_far_from_the_reference=lambda forger: exchanged(
-        forger, "apathetic", "Nothing of this matters much, and the matter will surely sort itself out in the end."
-    ),
-    a_helper_who_says_next_to_nothing=lambda forger: exchanged(forger, "reference", "I see."),
+    an_insult_in_an_apathetic_text=exchanged("apathetic", lambda row: f"{row['apathetic']} Shit.", toxicity=False),
+    harmful_advice_in_a_reference=exchanged("reference", lambda row: f"{row['reference']} {HARM}"),
+    a_far_control_that_is_the_reference=exchanged("far_apathetic", lambda row: row["reference"], "controls"),
+    a_near_control_far_from_the_reference=exchanged("near_empathetic", lambda row: SLOW, "controls"),
+    a_crossed_reply_that_harms=exchanged("reply_2", lambda row: f"{row['reply_2'].rsplit(' ', 12)[0]} {HARM}", "crossed"),
+    crossed_replies_of_unequal_length=exchanged("reply_2", lambda row: f"{row['reply_2']} {row['reply_2']}", "crossed"),
+    an_insult_for_a_text=exchanged("empathetic", lambda row: INSULT),
+    an_insult_with_the_toxicity_of_the_text_before=exchanged("empathetic", lambda row: INSULT, toxicity=False),
+    harmful_advice=exchanged("empathetic", lambda row: f"I hear you, and I am here with you. {HARM}"),
+    a_copy_for_an_empathetic_text=exchanged("empathetic", lambda row: row["reference"]),
+    an_apathetic_text_that_is_the_reference=exchanged("apathetic", lambda row: row["reference"]),
+    an_apathetic_text_far_from_the_reference=exchanged("apathetic", lambda row: FAR),
+    a_helper_who_says_next_to_nothing=exchanged("reference", lambda row: "I see."),
     a_description_that_opens_otherwise=lambda forger: forger.say(pair_of(forger)["description"], "A person is sad."),
-    a_text_with_two_spaces=lambda forger: exchanged(forger, "empathetic", f"  {pair_of(forger)['empathetic']}\n"),
+    a_text_with_two_spaces=exchanged("empathetic", lambda row: f"  {row['empathetic']}\n"),
+)
+
+
+# With several candidates it stays the worst one: an exchange of words that no list knows.
+forgeries(
+    anew=True,
+    kind=EXCHANGED,
+    a_text_reworded_everywhere=exchanged("empathetic", lambda row: row["empathetic"].replace(".", ", as it were.", 1)),
 )

@@ -202,3 +202,17 @@ def weights_of(config: ToxicityConfig | None) -> str:
         raise missing_package("checks: toxicity: alt-profanity-check")
     folder = Path(spec.origin).parent / "data"
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in ("model.joblib", "vectorizer.joblib"))).hexdigest()
+
+
+def missing_scorer(config: ToxicityConfig, weights: str) -> tuple[str, str] | None:
+    """(what, fix) if a scorer with weights of that hash is not installed. Nothing is loaded by a path that a manifest names."""
+    if config.scorer == "detoxify":
+        fix = "ask the publisher for the weights, and build the release again"
+        return "has its own weights, at a path on the publisher's machine", fix
+    try:
+        installed = weights_of(config)
+    except InputError as error:
+        return "is not installed", error.problems[0].fix
+    if installed != weights:
+        return f"has other weights here ({installed[:12]}, not {weights[:12]})", "install the version that the manifest names"
+    return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from operator import itemgetter
@@ -61,10 +61,10 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
     }
 
 
-def _percentile(unit: str, resamples: int, seed: int) -> dict[str, object]:
+def _percentile(unit: str, resamples: int, seed: int, numpy: str | None = np.__version__) -> dict[str, object]:
     """Settings of a percentile interval, for its signature."""
     how = {"interval": "percentile", "level": CONFIDENCE, "resamples": resamples, "seed": seed}
-    return {**how, "unit": unit, "numpy": np.__version__}
+    return {**how, "unit": unit, "numpy": numpy}
 
 
 def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Any] | None:
@@ -233,3 +233,102 @@ def _means_text(row: Mapping[str, Any], form: str) -> str:
         return "" if figure["low"] is None else f" [{figure['low']:{form}}, {figure['high']:{form}}]"
 
     return "  ".join(f"{criterion} {row[criterion]['mean']:{form}}{interval(row[criterion])}" for criterion in CRITERIA)
+
+
+# A key, whether it is wrong, and what is wrong then.
+Rules = Iterator[tuple[str, object, str]]
+# Half a unit of the last decimal place of a rounded mean, and a little.
+ROUNDING = 0.51 * 10**-PLACES
+
+
+def impossible_figures(facts: Mapping[str, Any], resamples: int, seed: int, numpy: str | None) -> Iterator[tuple[str, str]]:
+    """(key, what) of the figures of :func:`review_facts` that no record gives; ``numpy`` is the version by which they were made."""
+    paper = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
+    rules = (*_review_rules(facts), *_rating_rules(facts, paper), *_kappa_rules(facts, paper), *_crossed_rules(facts))
+    yield from ((key, what) for key, wrong, what in rules if wrong)
+    if facts["signature"] != (signature := signature_line(mean="ratings", **_percentile("pair", resamples, seed, numpy))):
+        yield "signature", f'is "{facts["signature"][:200]}", but the configuration gives "{signature}"'
+
+
+def _review_rules(facts: Mapping[str, Any]) -> Rules:
+    """Numbers of raters and judgements, and removed dialogues."""
+    raters, judgements, removed, alone = facts["raters"], facts["judgements"], facts["removed"], facts.get("alone", {})
+    ids, changed = [removal["dialogue_id"] for removal in removed], facts["changed_since"]
+    twice = sorted(set(ids) & set(changed))
+    samples = Counter[tuple[str, str]]()
+    for row in facts["ratings"]:
+        samples[row["sample"], row["criterion"]] += row["ratings"]
+    listed = sum(removal["remove"] + removal["keep"] for removal in removed) + alone.get("judgements", 0) + max(samples.values(), default=0)
+    listed += facts["crossed"]["fitting"]["choices"] if facts.get("crossed") else 0
+    few = alone and alone["raters"] > min(raters, alone["judgements"])
+    yield "raters", raters > judgements or bool(raters) != bool(judgements), f"{raters} raters cannot give {judgements} judgements"
+    yield "removed", ids != sorted(set(ids)) or changed != sorted(changed), "is not in order"
+    yield "changed_since", twice, f"{', '.join(twice)} is also listed as removed"
+    for removal in removed:
+        remove, keep, reasons = removal["remove"], removal["keep"], len(removal["reasons"])
+        what = f"has {remove} votes to remove, {keep} to keep, and {reasons} reasons"
+        yield f"removed: {removal['dialogue_id']}", remove < max(keep, 1) or reasons != remove, what
+    yield "judgements", listed > judgements, f"says {judgements}, but {listed} are listed"
+    yield "alone", few, "has more raters than the review, or than its own judgements"
+
+
+def _rating_rules(facts: Mapping[str, Any], paper: Mapping[str, Any]) -> Rules:
+    """Means by sample, variant and criterion."""
+    stated = {(row["sample"], row["variant"]): row for row in facts["ratings"]}
+    rated = [(sample, variant) for sample, variants in RATED.items() for variant in variants if (sample, variant) in stated]
+    rows = [(row["sample"], row["variant"], row["criterion"]) for row in facts["ratings"]]
+    if rows != [(*key, criterion) for key in rated for criterion in CRITERIA]:
+        yield "ratings", True, "must have one row for each criterion of each rated variant"
+        return
+    counts: dict[tuple[str, str], set[tuple[int, ...]]] = defaultdict(set)
+    for row in facts["ratings"]:
+        key = f"ratings: {row['sample']}, {row['variant']}, {row['criterion']}"
+        items, raters, ratings = (row[name] for name in ("items", "raters", "ratings"))
+        counts[row["sample"], row["variant"]].add((items, raters, ratings))
+        figure = paper[row["variant"]][row["criterion"]] if row["sample"] == "pairs" else None
+        possible = 1 <= items <= ratings and 1 <= raters <= min(ratings, facts["raters"])
+        yield key, row["paper"] != figure, f"says that the paper has {row['paper']}, but it has {figure}"
+        yield key, not possible, f"{raters} raters cannot give {ratings} ratings of {items} items"
+        yield from _mean_rules(key, row, ratings, items)
+    for (sample, variant), numbers in counts.items():
+        yield f"ratings: {sample}, {variant}", len(numbers) > 1, "the criteria differ in their numbers of items, raters or ratings"
+
+
+def _mean_rules(key: str, row: Mapping[str, Any], count: int, units: int | None = None) -> Rules:
+    """A mean of ``count`` whole numbers, with an interval if there are several ``units``."""
+    wrong = abs(row["mean"] * count - round(row["mean"] * count)) > ROUNDING * count + 1e-9
+    yield key, wrong, f"its mean of {row['mean']} is not a mean of {count} whole numbers"
+    if units is not None:
+        yield key, (row["low"] is None) != (units < 2), "has an interval over one unit, or none over several"
+        yield from _interval_rules(key, row)
+
+
+def _interval_rules(key: str, row: Mapping[str, Any]) -> Rules:
+    low, high = row["low"], row["high"]
+    wrong = (low is None) != (high is None) or (low is not None and low > high)
+    yield key, wrong, f"its interval of {low} to {high} is not valid"
+
+
+def _kappa_rules(facts: Mapping[str, Any], paper: Mapping[str, Any]) -> Rules:
+    """Agreement by criterion."""
+    criteria = set(CRITERIA) if any(row["sample"] == "pairs" for row in facts["ratings"]) else set()
+    yield "kappa", set(facts["kappa"]) != criteria, "must be given for each rated criterion, and for no other"
+    for criterion, kappa in facts["kappa"].items():
+        key, values = f"kappa: {criterion}", [kappa[name] for name in ("value", "low", "high") if kappa[name] is not None]
+        figure = paper["kappa"].get(criterion)
+        yield key, figure != kappa["paper"], f"says that the paper has {kappa['paper']}, but it has {figure}"
+        yield key, not all(-1 <= value <= 1 for value in values), f"{values} are not values of agreement"
+        yield from _interval_rules(key, kappa)
+
+
+def _crossed_rules(facts: Mapping[str, Any]) -> Rules:
+    """The reading of crossed items."""
+    if not (crossed := facts.get("crossed")):
+        return
+    items, raters, choices, both = crossed["items"], crossed["raters"], crossed["fitting"]["choices"], crossed["both_right"]
+    wrong = not crossed["dialogues"] <= items <= choices or raters > min(facts["raters"], choices)
+    yield "crossed", wrong, f"{raters} raters cannot make {choices} choices of {items} items"
+    yield from _mean_rules("crossed: fitting", crossed["fitting"], choices, crossed["dialogues"])
+    if both:
+        yield "crossed: both_right", both["items"] > items, f"is of {both['items']} items, but only {items} were read"
+        yield from _mean_rules("crossed: both_right", both, both["items"])

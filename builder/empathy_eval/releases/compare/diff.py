@@ -21,7 +21,7 @@ from empathy_eval.design.errata import predecessor_of, revision_of, withdrawn_di
 from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.assemble.annotations import row_identity
 from empathy_eval.releases.assemble.read_back import plan_order
-from empathy_eval.releases.verify.content import left_out
+from empathy_eval.releases.verify.content import excluded_ids
 
 # By config the column with the id of its items, and their content without what the dialogue holds too.
 ITEM_CONTENT: dict[str, tuple[str, Callable[[TableRow], Any]]] = {
@@ -64,7 +64,7 @@ def unexplained_changes(folders: tuple[Path, Path], manifests: Sequence[dict[str
     if before["name"] != after["name"]:
         return
     old, new = (_hash_items(folder, manifest) for folder, manifest in zip(folders, manifests, strict=True))
-    explained, is_spare = left_out(after), _spare_test(new, after)
+    explained, is_spare = excluded_ids(after), _spare_test(new, after)
     dialogues = {name for config, name, _ in new if config == "dialogues"}
     for key in sorted(old):
         config, dialogue_id, name = key

@@ -1,241 +1,141 @@
-"""The texts of a release against the answers in the ledger of its build: each request is there, and brought what is released."""
+"""The texts and annotations of a release against the answers in its ledgers."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Finding, InputError, input_error
+from empathy_eval.base.errors import Finding, InputError, input_error, shortened, some_of
 from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.completions.asker import evaluate_answer
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion
-from empathy_eval.design.dataset import JUDGED, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.dataset import JUDGED, file_of, pair_id, parts_of, split_of
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, KINDS, NEAR_APATHETIC, SCORE, SELF_CHAT
 from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics, rubric_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
-from empathy_eval.raters.judges.annotations import Annotated
+from empathy_eval.raters.judges.annotations import Annotated, dialogue_of
 from empathy_eval.raters.judges.replay import Ledgers, Replay
 from empathy_eval.releases.assemble.annotations import SHOWN, annotation_rows, count_annotations, released_cases, row_identity
-from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, numbered_rows, outcome_of, read_back, tables_of
+from empathy_eval.releases.assemble.read_back import KIND_OF, RULES, outcome_of, read_back, tables_of
 from empathy_eval.releases.verify.content import SEPARATOR, texts_of
-from empathy_eval.releases.verify.report import shown
+from empathy_eval.releases.verify.files import released_rows
 
-Place = tuple[str, int | None]
-# By config and what it is about, the rows of a case.
-Said = dict[tuple[str, tuple[Any, ...]], TableRow]
-
-
-def answer_faults(folder: Path, manifest: dict[str, Any], ledgers: Ledgers) -> list[Finding]:
-    """All that the rows of annotations say otherwise than the answers of their ledgers, or do not say.
-
-    Annotations whose requests cannot be known here are no fault, and are named as unchecked.
-
-    Raises:
-        JobError: if a ledger is damaged.
-    """
-    rows, catalogue = _rows(folder, manifest), load_catalogue()
-    return [
-        problem
-        for said in manifest["annotations"]
-        for problem in _faults(folder, said, rows[said["teacher"], said["rubric"]], ledgers, catalogue)
-    ]
-
-
-def _rows(folder: Path, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[Place, Said]]:
-    """All rows, by judge and rubric and by case."""
-    found: dict[tuple[str, str], dict[Place, Said]] = defaultdict(lambda: defaultdict(dict))
-    for config in [one for one in JUDGED if one in manifest["counts"]]:
-        for split in SPLITS:
-            for _, row in numbered_rows(file_of(folder, config, split)):
-                found[row["teacher"], row["rubric"]][_place(row["pair_id"] or row["dialogue_id"])][config, row_identity(row)] = row
-    return found
-
-
-def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers: Ledgers, catalogue: Catalogue) -> Iterator[Finding]:
-    """The faults of the annotations by one judge and rubric."""
-    where = f"{folder}: {said['teacher']}, {said['rubric']}"
-    try:
-        replay = Replay(said, catalogue, where, ledgers)
-    except InputError as error:
-        yield from (
-            Finding(one.where, f"not compared with the ledger: {one.what}", one.fix, "unchecked", said["teacher"]) for one in error.problems
-        )
-        return
-    yield from _unsent(where, said)
-    asked = ledgers.judged()
-    shown = {one["pair_id"] for one in said["says"]["examples"]}
-    answered = replay.replayed(one for one in released_cases(folder, said, rows.keys() | asked) if one.pair_id not in shown)
-    by_place: dict[Place, Annotated] = {(one.dialogue_id, one.turn): one for one in answered}
-    if not any(by_place[place].status == "accepted" for place in rows if place in by_place):
-        yield Finding(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")
-        return
-    for place, found in rows.items():
-        yield from _compared(folder, said, place, found, by_place.get(place))
-    yield from _lost(where, said, rows, by_place, asked)
-
-
-def _unsent(where: str, said: dict[str, Any]) -> Iterator[Finding]:
-    """What a rubric that goes by the name of one that is here says otherwise, where no request and so no answer tells of it."""
-
-    def beside(rubric: Rubric) -> dict[str, str | None]:
-        more = {f"{one.name}: {name}": getattr(one, name) for one in rubric.criteria for name in ("better", "opposite")}
-        return {"title": rubric.title, "source": rubric.source, **more}
-
-    if said["rubric"] not in packaged_rubrics():
-        return
-    here, there = beside(load_rubric(said["rubric"])), beside(rubric_of(said["says"]))
-    if others := [name for name in there if name in here and there[name] != here[name]]:
-        what = f'not compared with the ledger: no request holds {_some(others)}, and the packaged rubric "{said["rubric"]}"'
-        fix = "ask who made the release, or verify with the version that made it"
-        yield Finding(where, f"{what} has other values", fix, "unchecked", said["teacher"])
-
-
-def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, answered: Annotated | None) -> Iterator[Finding]:
-    """What the rows of a case say otherwise than the answers."""
-    if answered is None or answered.status != "accepted":
-        path = file_of(folder, next(iter(found))[0], split_of(place[0]))
-        why = answered.reasons[0] if answered else "it is an example of the rubric"
-        yield Finding(f"{path}: {_named(place)}", f"the ledger has no answer about this text: {why}")
-        return
-    told = {(config, row_identity(row)): row for config, row in annotation_rows(answered, said, load_taxonomy())}
-    for key in sorted(found.keys() | told.keys(), key=str):
-        about = " ".join(str(one) for one in key[1] if one is not None)
-        where = f"{file_of(folder, key[0], split_of(place[0]))}: {about}"
-        if key not in found or key not in told:
-            what = "is missing: the ledger holds its answer" if key not in found else "is not an answer of the ledger"
-            yield Finding(where, what)
-            continue
-        for name, value in told[key].items():
-            if name in found[key] and found[key][name] != value:
-                yield Finding(f"{where}: {name}", f"says {shown(found[key][name])}, but the answer says {shown(value)}")
-
-
-def _lost(
-    where: str, said: dict[str, Any], rows: dict[Place, Said], answered: dict[Place, Annotated], asked: set[Place]
-) -> Iterator[Finding]:
-    """Cases that the ledger answers and the release is silent about, unless the ledger was filled for a larger sample."""
-    others = [one for place, one in answered.items() if place not in rows and one.status == "accepted"]
-    silent = [one for one in others if not count_annotations([one])["counts"]]
-    lost = [_named((one.dialogue_id, one.turn)) for one in others if count_annotations([one])["counts"]]
-    if strange := [name for name in said["left_out"] if _place(name) not in asked or _place(name) in answered]:
-        yield Finding(where, f"lists as left out what no judge was asked about, or what the release holds: {_some(strange)}")
-    whole = said["turns"] is not None and said["cases"] + len(said["left_out"]) >= said["turns"]
-    if lost and not whole:
-        yield Finding(where, f"has no row of {_some(lost)}, which the ledger answers")
-    if not len(rows) <= said["cases"] <= len(rows) + len(silent):
-        yield Finding(where, f"says {said['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}")
-    elif said["cases"] == len(rows) + len(silent):
-        anew = count_annotations([answered[place] for place in rows if place in answered] + silent)
-        yield from (
-            Finding(f"{where}: {name}", f"says {shown(said[name])}, but the ledger gives {shown(value)}")
-            for name, value in anew.items()
-            if said[name] != value
-        )
-
-
-def _place(name: str) -> Place:
-    return parts_of(name) if "-t" in name else (name, None)
-
-
-def _named(place: Place) -> str:
-    return place[0] if place[1] is None else f"{place[0]}-t{place[1]:02d}"
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-ASKED = ", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)
-OF_A_BUILD = f"SELECT 1 FROM sound_completions WHERE kind IN ({ASKED}) LIMIT 1"  # noqa: S608
-TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
+BUILD_KINDS = ", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)
+BUILD_ANSWER = f"SELECT 1 FROM sound_completions WHERE kind IN ({BUILD_KINDS}) LIMIT 1"  # noqa: S608
+KIND_OF_TEXT = {"dialogue": SELF_CHAT, "crossed": CROSSED, **KIND_OF}
+USAGE = ("requests", "input_tokens", "cached_tokens", "output_tokens")
+# The rows of a pair or a whole dialogue, by config and identity.
+CaseRows = dict[tuple[str, tuple[Any, ...]], TableRow]
 
 
 def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path]) -> list[Finding]:
-    """All that the rows of a release say otherwise than the answers of its ledgers: those of its build, and those of its annotations.
+    """Differences of a release from the answers in the ledgers of its build and of its annotations.
 
-    What is held against no ledger, as none of its kind was given, is told.
+    Annotations are reported as not compared if no ledger of them is given.
 
     Raises:
-        InputError: if a ledger is not there or none, or none of them can be of this release.
+        InputError: if a ledger cannot be read, or none of them can be of this release.
         JobError: if a ledger is damaged.
     """
     with contextlib.ExitStack() as stack:
         ledgers = [stack.enter_context(Ledger(path, create=False, write=False)) for path in paths]
-        builds = [one for one in ledgers if any(True for _ in one.query(OF_A_BUILD))]
+        builds = [ledger for ledger in ledgers if any(True for _ in ledger.query(BUILD_ANSWER))]
         judges = Ledgers(ledgers)
         if not builds and "annotations" not in manifest:
             what = f"{folder} has no annotations to compare, and no given ledger is of a build"
             raise input_error("--ledger", what, "leave it out, or give the ledger of the build")
-        found = _of_build(folder, manifest, builds) if builds else []
+        findings = _build_faults(folder, manifest, builds) if builds else []
         if "annotations" not in manifest:
-            return found
+            return findings
         if builds and not judges.judged():
-            about, fix = "what judges said", "give it with --ledger too"
+            about = "what judges said"
             what = f"{about}: not compared with a ledger, because none of its annotations was given"
-            return [*found, Finding(str(folder), what, fix, "note", about)]
-        return [*found, *answer_faults(folder, manifest, judges)]
+            return [*findings, Finding(str(folder), what, "give it with --ledger too", "note", about)]
+        rows, catalogue = _annotation_rows(folder), load_catalogue()
+        for entry in manifest["annotations"]:
+            findings += _annotation_faults(folder, entry, rows[entry["teacher"], entry["rubric"]], judges, catalogue)
+        return findings
 
 
-def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> list[Finding]:
-    """All texts that are not what their requests brought."""
-    answers = _LedgerAnswers(Ledgers(builds))
-    found = list(_texts(folder, manifest, answers))
-    if found and not answers.found:
+def _build_faults(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> list[Finding]:
+    """Texts that are not the answers to their requests, candidates that are no answer, and usage below that of the released answers.
+
+    The rows of the provenance are those that the tables give.
+    """
+    ledgers, used, faults = Ledgers(builds), dict[str, Counter[str]](), list[Finding]()
+    for stored in read_back(folder, tables_of(manifest)):
+        rows = stored.by_table()
+        outcome = outcome_of(stored.dialogue_id, rows, manifest)
+        keys, texts = set[str | None](), texts_of(outcome) if outcome else {}
+        for row in rows["provenance"]:
+            if row["method"] == RULES:
+                continue
+            key = row["request_key"]
+            completion = ledgers.get(key)
+            if completion and key not in keys:
+                used.setdefault(completion.model, Counter()).update({"requests": 1, **asdict(completion.usage)})
+            keys.add(key)
+            if what := _answer_fault(row, texts.get((row["pair_id"], row["what"]), texts.get(key)), completion):
+                where = f"{folder / 'provenance.parquet'}: {row['pair_id'] or stored.dialogue_id}, {row['what']}"
+                faults.append(Finding(where, what))
+    if faults and not used:
         return [Finding(str(folder), "none of the given ledgers holds its answers", "give the ledger of its build with --ledger")]
-    return [*found, *answers.cheaper(folder, manifest), *_candidates(folder, manifest, builds)]
+    return [*faults, *_usage_faults(folder, manifest, used), *_candidate_faults(folder, manifest, builds)]
 
 
-@dataclass
-class _LedgerAnswers:
-    """Answers of ledgers by the keys of a provenance, and what they took."""
-
-    ledgers: Ledgers
-    found: int = 0
-    used: dict[str, Counter[str]] = field(default_factory=dict)
-
-    def wrong(self, row: TableRow, text: str | None, fresh: bool) -> str | None:
-        """What is wrong with a row of the provenance; what was not taken before in its dialogue is counted."""
-        completion = self.ledgers.get(row["request_key"])
-        if completion is None:
-            return "the ledger holds no answer to its request"
-        self.found += 1
-        if fresh:
-            self.used.setdefault(completion.model, Counter()).update({"requests": 1, **asdict(completion.usage)})
-        if completion.model != row["model"]:
-            return f'was answered by "{completion.model[:80]}", but the release names "{row["model"]}"'
-        kind = SELF_CHAT.name if row["what"] == "dialogue" else CROSSED.name if row["what"] == "crossed" else KIND_OF[row["what"]].name
-        kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
-        return None if said_by(completion, kind) == text else "differs from the answer to its request"
-
-    def cheaper(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
-        """Models that are said to have used less than their answers to what is released alone. What else was asked no key tells."""
-        for model, used in sorted(self.used.items()):
-            said = manifest["summary"]["usage"].get(model, {})
-            for name in ("requests", *TOKENS):
-                if said.get(name, 0) < used[name]:
-                    what = f"{name} is {said.get(name, 0)}, but the released answers of the ledger alone used {used[name]}"
-                    yield Finding(f"{folder / 'manifest.json'}: summary: usage: {model}", what)
+def _answer_fault(row: TableRow, text: str | None, completion: Completion | None) -> str | None:
+    """What is wrong with a row of the provenance, in view of the answer to its request."""
+    if completion is None:
+        return "the ledger holds no answer to its request"
+    if completion.model != row["model"]:
+        return f'was answered by "{completion.model[:80]}", but the release names "{row["model"]}"'
+    kind = CROSSED_CHECK if row["method"] == "judge" else KIND_OF_TEXT[row["what"]]
+    return None if answer_text(completion, kind.name) == text else "differs from the answer to its request"
 
 
-def said_by(completion: Completion, kind: str) -> str | None:
-    """What an answer says, as a build reads it, in one text; None if it is none that a build takes."""
+def _usage_faults(folder: Path, manifest: dict[str, Any], used: Mapping[str, Counter[str]]) -> Iterator[Finding]:
+    """Models with a lower usage in the summary than their released answers alone have; no key names the other answers."""
+    for model, usage in sorted(used.items()):
+        stated = manifest["summary"]["usage"].get(model, {})
+        for name in USAGE:
+            if stated.get(name, 0) < usage[name]:
+                what = f"{name} is {stated.get(name, 0)}, but the released answers of the ledger alone used {usage[name]}"
+                yield Finding(f"{folder / 'manifest.json'}: summary: usage: {model}", what)
+
+
+def _candidate_faults(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> Iterator[Finding]:
+    """Candidates that no answer of their kind holds, about whichever dialogue: equal requests have one answer. Rules have no answer."""
+    path, texts = folder / "candidates.parquet", dict[str, set[int]]()
+    by_rules = manifest["configuration"]["near_apathetic"] != "model"
+    for batch in table_batches(path, ["pair_id", "variant", "text", "attempt"]):
+        for row in batch.to_pylist():
+            kind = KIND_OF[row["variant"]].name
+            if kind not in texts:
+                completions = (completion for ledger in builds for _, completion in ledger.rows("kind = ?", (kind,)))
+                texts[kind] = {hash(answer_text(completion, kind)) for completion in completions}
+            if hash(row["text"]) not in texts[kind] and not (by_rules and kind == NEAR_APATHETIC.name and row["attempt"] == 1):
+                yield Finding(f"{path}: {row['pair_id']}, {row['variant']}", f"no answer of the ledger holds text {row['attempt']}")
+
+
+def answer_text(completion: Completion, kind: str) -> str | None:
+    """The content of an answer as one text, read as a build reads it; None for an answer that a build refuses."""
 
     async def read(value: Any) -> str:
         if kind == SELF_CHAT.name:
-            told, turns = self_chat.parse_answer(value)
-            return SEPARATOR.join([told, *(f"{one.role}: {one.text}: {one.strategy or ''}" for one in turns)])
+            description, turns = self_chat.parse_answer(value)
+            return SEPARATOR.join([description, *(f"{turn.role}: {turn.text}: {turn.strategy or ''}" for turn in turns)])
         if kind == CROSSED.name:
             return SEPARATOR.join(crossed_by_models.parse_answer(value).values())
         return str(value["choice"]) if kind == CROSSED_CHECK.name else rewriting.parse_answer(value)
 
-    # Nothing in it waits, and there are a million of them.
+    # Nothing in it waits, and there are up to a million answers.
     try:
         evaluate_answer(completion, KINDS[kind].answer, read).send(None)
     except StopIteration as end:
@@ -243,33 +143,89 @@ def said_by(completion: Completion, kind: str) -> str | None:
     return None
 
 
-def _texts(folder: Path, manifest: dict[str, Any], answers: _LedgerAnswers) -> Iterator[Finding]:
-    """Row by row of the provenance, which is known to be what the tables give."""
-    for stored in read_back(folder, tables_of(manifest)):
-        rows = stored.by_table()
-        outcome = outcome_of(stored.dialogue_id, rows, manifest)
-        taken, texts = set[str | None](), texts_of(outcome) if outcome else {}
-        for row in rows["provenance"]:
-            if row["method"] == RULES:
-                continue
-            text = texts.get((row["pair_id"], row["what"]), texts.get(row["request_key"]))
-            if what := answers.wrong(row, text, row["request_key"] not in taken):
-                yield Finding(f"{folder / 'provenance.parquet'}: {row['pair_id'] or stored.dialogue_id}, {row['what']}", what)
-            taken.add(row["request_key"])
+def _annotation_rows(folder: Path) -> dict[tuple[str, str], dict[str, CaseRows]]:
+    """All rows of annotations, by judge and rubric and by the pair or whole dialogue that they are about."""
+    rows: dict[tuple[str, str], dict[str, CaseRows]] = defaultdict(lambda: defaultdict(dict))
+    for config in JUDGED:
+        for row in released_rows(folder, config):
+            rows[row["teacher"], row["rubric"]][row["pair_id"] or row["dialogue_id"]][config, row_identity(row)] = row
+    return rows
 
 
-def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger]) -> Iterator[Finding]:
-    """Texts that were refused, or not chosen, and that no answer says: of whichever dialogue, for equal requests have one answer.
+def _annotation_faults(
+    folder: Path, entry: dict[str, Any], rows: dict[str, CaseRows], ledgers: Ledgers, catalogue: Catalogue
+) -> Iterator[Finding]:
+    """Differences of the annotations by one judge and rubric from its answers; annotations whose requests are unknown are unchecked."""
+    where, judge = f"{folder}: {entry['teacher']}, {entry['rubric']}", entry["teacher"]
+    try:
+        replay = Replay(entry, catalogue, where, ledgers)
+    except InputError as error:
+        for problem in error.problems:
+            yield Finding(problem.where, f"not compared with the ledger: {problem.what}", problem.fix, "unchecked", judge)
+        return
+    if names := _unsent_differences(entry):
+        what = f'not compared with the ledger: no request holds {some_of(names, SHOWN)}, and the packaged rubric "{entry["rubric"]}"'
+        fix = "ask who made the release, or verify with the version that made it"
+        yield Finding(where, f"{what} has other values", fix, "unchecked", judge)
+    places, examples = ledgers.judged(), {example["pair_id"] for example in entry["says"]["examples"]}
+    requested = {dialogue_id if turn is None else pair_id(dialogue_id, turn) for dialogue_id, turn in places}
+    places |= {parts_of(name) if "-t" in name else (name, None) for name in rows}
+    cases = (case for case in released_cases(folder, entry, places) if case.pair_id not in examples)
+    answers = {answer.pair_id or answer.dialogue_id: answer for answer in replay.replayed(cases)}
+    if not any(answers[name].status == "accepted" for name in rows if name in answers):
+        yield Finding(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")
+        return
+    for name, case_rows in rows.items():
+        yield from _case_faults(folder, entry, name, case_rows, answers.get(name))
+    if unknown := [name for name in entry["left_out"] if name not in requested or name in answers]:
+        what = f"lists as left out what no judge was asked about, or what the release holds: {some_of(unknown, SHOWN)}"
+        yield Finding(where, what)
+    yield from (Finding(f"{where}{key}", what) for key, what in _entry_differences(entry, rows, answers))
 
-    What rules made has no answer.
-    """
-    path, told = folder / "candidates.parquet", dict[str, set[int]]()
-    by_rules = manifest["configuration"]["near_apathetic"] != "model"
-    for batch in table_batches(path, ["pair_id", "variant", "text", "attempt"]):
-        for row in batch.to_pylist():
-            kind = KIND_OF[row["variant"]].name
-            if kind not in told:
-                found = (one for ledger in ledgers for _, one in ledger.rows("kind = ?", (kind,)))
-                told[kind] = {hash(said_by(one, kind)) for one in found}
-            if hash(row["text"]) not in told[kind] and not (by_rules and kind == NEAR_APATHETIC.name and row["attempt"] == 1):
-                yield Finding(f"{path}: {row['pair_id']}, {row['variant']}", f"no answer of the ledger holds text {row['attempt']}")
+
+def _unsent_differences(entry: dict[str, Any]) -> list[str]:
+    """The values of a rubric that no request and so no answer depends on, and that the packaged rubric of the same name has otherwise."""
+
+    def unsent(rubric: Rubric) -> dict[str, str | None]:
+        values = {f"{criterion.name}: {key}": getattr(criterion, key) for criterion in rubric.criteria for key in ("better", "opposite")}
+        return {"title": rubric.title, "source": rubric.source, **values}
+
+    if entry["rubric"] not in packaged_rubrics():
+        return []
+    packaged, stated = unsent(load_rubric(entry["rubric"])), unsent(rubric_of(entry["says"]))
+    return [name for name in stated if name in packaged and stated[name] != packaged[name]]
+
+
+def _case_faults(folder: Path, entry: dict[str, Any], name: str, rows: CaseRows, answer: Annotated | None) -> Iterator[Finding]:
+    """Differences of the rows of a case from those that its answers give."""
+    split = split_of(dialogue_of(name))
+    if answer is None or answer.status != "accepted":
+        path, why = file_of(folder, next(iter(rows))[0], split), answer.reasons[0] if answer else "it is an example of the rubric"
+        yield Finding(f"{path}: {name}", f"the ledger has no answer about this text: {why}")
+        return
+    derived = {(config, row_identity(row)): row for config, row in annotation_rows(answer, entry, load_taxonomy())}
+    for key in sorted(rows.keys() | derived.keys(), key=str):
+        config, identity = key
+        where = f"{file_of(folder, config, split)}: {' '.join(str(part) for part in identity if part is not None)}"
+        if key not in rows or key not in derived:
+            yield Finding(where, "is not an answer of the ledger" if key in rows else "is missing: the ledger holds its answer")
+            continue
+        for column, value in derived[key].items():
+            if column in rows[key] and (stored := rows[key][column]) != value:
+                yield Finding(f"{where}: {column}", f"says {shortened(str(stored))}, but the answer says {shortened(str(value))}")
+
+
+def _entry_differences(entry: dict[str, Any], rows: dict[str, CaseRows], answers: dict[str, Annotated]) -> Iterator[tuple[str, str]]:
+    """(key, what) of cases that the ledger answers and the release is silent about, unless the ledger was filled for a larger sample."""
+    unreleased = [answer for name, answer in answers.items() if name not in rows and answer.status == "accepted"]
+    silent = [answer for answer in unreleased if not count_annotations([answer])["counts"]]
+    lost = [answer.pair_id or answer.dialogue_id for answer in unreleased if count_annotations([answer])["counts"]]
+    whole = entry["turns"] is not None and entry["cases"] + len(entry["left_out"]) >= entry["turns"]
+    if lost and not whole:
+        yield "", f"has no row of {some_of(lost, SHOWN)}, which the ledger answers"
+    if not len(rows) <= entry["cases"] <= len(rows) + len(silent):
+        yield "", f"says {entry['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}"
+    elif entry["cases"] == len(rows) + len(silent):
+        for name, value in count_annotations([answers[name] for name in rows if name in answers] + silent).items():
+            if entry[name] != value:
+                yield f": {name}", f"says {shortened(str(entry[name]))}, but the ledger gives {shortened(str(value))}"
