@@ -79,7 +79,7 @@ def test_a_finding_names_the_cell_with_both_values(contents: ReleaseContents, st
     (number, row), *others = stored.rows[file]
     forged = with_rows(stored, file, [(number, {**row, "scenario": "Another"}), *others])
     (found,) = contents.check(forged)
-    assert (found.config, found.row, found.column, found.found, found.derived) == (
+    assert (found.config, found.row, found.column, found.value, found.derived) == (
         "preferences", number, "scenario", "Another", row["scenario"],
     )  # fmt: skip
 

@@ -199,8 +199,7 @@ def nearest_column(names: Iterable[str], missing: Iterable[str]) -> str:
 class Finding(Problem):
     """A fault, an ``unchecked`` part named by ``about`` (a metric, a signature, toxicity, pages), or a ``note``.
 
-    ``config``, ``row`` (its number in the file) and ``column`` name a cell of a release, with the value ``found`` there and the ``derived``
-    one.
+    ``config``, ``row`` (its number in the file) and ``column`` name a cell of a release, with its ``value`` there and the ``derived`` one.
     """
 
     fix: str = FIX_RESTORE
@@ -209,7 +208,7 @@ class Finding(Problem):
     config: str | None = None
     row: int | None = None
     column: str | None = None
-    found: Any = None
+    value: Any = None
     derived: Any = None
 
 

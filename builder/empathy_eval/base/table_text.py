@@ -114,15 +114,15 @@ def at(row: object, path: str) -> Any:
 
 def figure(title: str, path: str, form: str = ".3f", none: str = "", *, tested: bool = False) -> list[Column]:
     """The columns of an estimate: its value, its interval and, where it is ``tested``, its corrected p-value."""
-    found = [Column(title, f"{path}.value", form, none), Column(INTERVAL_TITLE, f"{path}.{INTERVAL}", form)]
-    return [*found, Column(CORRECTED_TITLE, f"{path}.p_corrected", ".4f")] if tested else found
+    columns = [Column(title, f"{path}.value", form, none), Column(INTERVAL_TITLE, f"{path}.{INTERVAL}", form)]
+    return [*columns, Column(CORRECTED_TITLE, f"{path}.p_corrected", ".4f")] if tested else columns
 
 
 def table(columns: Sequence[Column], rows: Iterable[object], *, head: bool = True) -> list[TableLine]:
     """The rows as lines under the titles of the columns; no line without a row."""
-    cells = [[one.cell(row) for one in columns] for row in rows]
-    right = [place for place, one in enumerate(columns) if one.is_right]
-    return aligned([[one.title for one in columns], *cells] if head else cells, right=right, head=head)
+    cells = [[column.cell(row) for column in columns] for row in rows]
+    right = [place for place, column in enumerate(columns) if column.is_right]
+    return aligned([[column.title for column in columns], *cells] if head else cells, right=right, head=head)
 
 
 def _blocks(lines: Iterable[str]) -> list[list[str]]:

@@ -111,9 +111,9 @@ def percent(value: float, places: int = 1) -> str:
     return f"{100 * value:.{places}f}\N{NO-BREAK SPACE}%"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def counted(count: int, singular: str, plural: str = "") -> str:
     """``1 pair``, ``2,000 pairs``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
+    return f"{count:,} {singular if count == 1 else plural or singular + 's'}"
 
 
 def listed(parts: Sequence[str]) -> str:

@@ -340,7 +340,7 @@ class PreviewModel(Asker):
         Raises:
             NoAnswer: for any other model.
         """
-        config = next((self._configured.get(role) for role, one in self.models.items() if one is model), None)
+        config = next((self._configured.get(role) for role, known in self.models.items() if known is model), None)
         if config is None or not config.remote:
             return await super().send(model, request)
         # Before it is answered, as many tokens as bytes may be read: the worst case of a budget.

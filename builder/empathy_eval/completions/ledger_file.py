@@ -58,8 +58,8 @@ def exported_rows(path: Path) -> Iterator[tuple[Any, ...]]:
         except (ValueError, RecursionError) as error:
             problems.append(Problem(where, str(error), FIX))
             continue
-        found = violations(value, "ledger_export_row")
-        problems += [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in found]
+        faults = violations(value, "ledger_export_row")
+        problems += [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in faults]
         if not problems and value["key"] in seen:
             problems.append(Problem(where, f'answers the request "{value["key"]}" again', FIX))
         if len(problems) >= SHOWN:

@@ -49,7 +49,7 @@ class Merged:
     same: int = 0
     conflicts: int = 0
     won: int = 0
-    told: list[Conflict] = field(default_factory=list)
+    shown: list[Conflict] = field(default_factory=list, metadata={"name": "told"})
 
 
 def completion_hash(completion: Completion) -> str:
@@ -159,9 +159,9 @@ def _chosen(ledger: Ledger, source: Ledger, merged: Merged) -> Iterator[tuple[An
             merged.conflicts += 1
             won = completion_hash(completion) < completion_hash(known)
             merged.won += won
-            if len(merged.told) < MAX_CONFLICTS:
+            if len(merged.shown) < MAX_CONFLICTS:
                 stays = source if won else ledger
                 kept, _ = next(stays.rows("key = ?", (row[0],)))
-                merged.told.append(Conflict(*(*kept[:6], kept[10], str(stays.path))))
+                merged.shown.append(Conflict(*(*kept[:6], kept[10], str(stays.path))))
             if won:
                 yield row

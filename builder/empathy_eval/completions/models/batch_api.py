@@ -118,7 +118,7 @@ class Batches:
         self._client = openai.OpenAI(**client_settings(config), timeout=config.timeout_seconds, http_client=BoundedSyncClient(config))
         # By the hash of a file the name it was uploaded under; names that were found and are not taken; when odd states were first seen.
         self._uploaded: dict[str, str] = {}
-        self._found: set[str] = set()
+        self._known_uploads: set[str] = set()
         self._spoilt: set[str] = set()
         self._odd: dict[str, float] = {}
         self._no_files = False
@@ -201,7 +201,7 @@ class Batches:
         file = metadata["file"]
         if file not in self._uploaded:
             uploads = self._uploads(file, path.stat().st_size) - self._spoilt
-            self._found |= uploads
+            self._known_uploads |= uploads
             self._uploaded[file] = min(uploads) if uploads else self._upload(path, file)
         uploaded = self._uploaded[file]
         try:
@@ -209,7 +209,7 @@ class Batches:
                 input_file_id=uploaded, endpoint=BATCH_URL, completion_window="24h", metadata=metadata
             )
         except (openai.BadRequestError, openai.NotFoundError) as error:
-            if uploaded not in self._found - self._spoilt:
+            if uploaded not in self._known_uploads - self._spoilt:
                 raise
             # It may be the file that was found: the provider lists it still, and takes it no more.
             self._spoilt.add(self._uploaded.pop(file))

@@ -40,10 +40,10 @@ class Settings:
     expected_over: tuple[float, ...] = ()
 
     @property
-    def told(self) -> dict[str, Any]:
+    def published(self) -> dict[str, Any]:
         """Those that an answer depends on, beside the weights."""
-        told = {name: getattr(self, name) for name in ("dtype", "max_tokens", "structure", "temperature", "top_p")}
-        return told | ({"expected_over": list(self.expected_over)} if self.expected_over else {})
+        values = {name: getattr(self, name) for name in ("dtype", "max_tokens", "structure", "temperature", "top_p")}
+        return values | ({"expected_over": list(self.expected_over)} if self.expected_over else {})
 
 
 @dataclass
@@ -85,7 +85,7 @@ class LocalModel:
         """The request: messages, all settings that an answer depends on, and the schema if it is held to it."""
         structured = answer_schema and self._settings.structure == "schema"
         held = {"schema": schema_for_models(answer_schema)} if structured else {}
-        return {"model": self.name, "messages": messages, **self._settings.told, **held}
+        return {"model": self.name, "messages": messages, **self._settings.published, **held}
 
     async def complete(self, request: Request) -> Completion:
         """The answer, with others that wait at the same time as one batch.
@@ -116,24 +116,24 @@ class LocalModel:
     async def _work(self, lm: CausalLM) -> None:
         while self._waiting:
             # Those of like length together: the least padding.
-            self._waiting.sort(key=lambda one: (len(one.prompt), one.request.key))
+            self._waiting.sort(key=lambda asked: (len(asked.prompt), asked.request.key))
             some, self._waiting = self._waiting[: self._settings.batch], self._waiting[self._settings.batch :]
             try:
                 answers = await run_in_thread(partial(self._answered, lm, some))
             except BaseException as error:
                 # Each request hears why there is no answer; a stop is none of their faults.
-                for one in (*some, *self._waiting):
-                    if isinstance(error, Exception) and not one.answer.done():
-                        one.answer.set_exception(error)
-                        # The one that works the batch raises it by itself: nothing is left unheard.
-                        one.answer.exception()
+                for asked in (*some, *self._waiting):
+                    if isinstance(error, Exception) and not asked.answer.done():
+                        asked.answer.set_exception(error)
+                        # The request that works the batch raises it by itself: nothing is left unheard.
+                        asked.answer.exception()
                     else:
-                        one.answer.cancel()
+                        asked.answer.cancel()
                 self._waiting = []
                 raise
-            for one, answer in zip(some, answers, strict=True):
-                if not one.answer.done():
-                    one.answer.set_result(answer)
+            for asked, answer in zip(some, answers, strict=True):
+                if not asked.answer.done():
+                    asked.answer.set_result(answer)
 
     def _loaded(self) -> CausalLM:
         with LOADING:
@@ -144,23 +144,23 @@ class LocalModel:
     def _answered(self, lm: CausalLM, some: Sequence[_Asked]) -> list[Completion]:
         """The answers to a batch, token by token. Prompts are padded on the left."""
         if self._settings.expected_over:
-            return [self._expected(lm, one) for one in some]
+            return [self._expected(lm, asked) for asked in some]
         import torch
 
-        width = max(len(one.prompt) for one in some)
-        answers = [_Answer(one, lm, self._settings, self._held(lm, one.request)) for one in some]
-        rows = [[answers[0].ends[0]] * (width - len(one.prompt)) + one.prompt for one in some]
-        mask = [[0] * (width - len(one.prompt)) + [1] * len(one.prompt) for one in some]
+        width = max(len(asked.prompt) for asked in some)
+        answers = [_Answer(asked, lm, self._settings, self._held(lm, asked.request)) for asked in some]
+        rows = [[answers[0].ends[0]] * (width - len(asked.prompt)) + asked.prompt for asked in some]
+        mask = [[0] * (width - len(asked.prompt)) + [1] * len(asked.prompt) for asked in some]
         ids, seen, past = torch.tensor(rows, device=lm.device), torch.tensor(mask, device=lm.device), None
         with torch.inference_mode():
             for _ in range(self.max_tokens):
                 places = (seen.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
                 logits, past = lm.next_tokens(input_ids=ids, attention_mask=seen, position_ids=places, past_key_values=past)
-                ids = torch.tensor([[one.goes_on(row)] for one, row in zip(answers, logits.cpu(), strict=True)], device=lm.device)
-                if all(one.done for one in answers):
+                ids = torch.tensor([[answer.goes_on(row)] for answer, row in zip(answers, logits.cpu(), strict=True)], device=lm.device)
+                if all(answer.done for answer in answers):
                     break
                 seen = torch.cat([seen, torch.ones_like(ids)], dim=1)
-        return [one.completion(self.name) for one in answers]
+        return [answer.completion(self.name) for answer in answers]
 
     def _expected(self, lm: CausalLM, asked: _Asked) -> Completion:
         """An answer in the form that the prompt says, each rating in it the mean of the numbers by their probability at its place.
@@ -176,8 +176,8 @@ class LocalModel:
         for place, name in enumerate(names):
             text += f'{", " if place else ""}{{"criterion": {name}, "value":'
             # With the sign that ends it, lest a number be the beginning of another one.
-            found = lm.log_likelihoods([*asked.prompt, *lm.tokens(text)], [lm.tokens(f" {number:g}}}") for number in numbers])
-            shares = [math.exp(one - max(found)) for one in found]
+            likelihoods = lm.log_likelihoods([*asked.prompt, *lm.tokens(text)], [lm.tokens(f" {number:g}}}") for number in numbers])
+            shares = [math.exp(value - max(likelihoods)) for value in likelihoods]
             mean = math.fsum(share * number for share, number in zip(shares, numbers, strict=True)) / math.fsum(shares)
             text += f" {round(mean, PLACES)}}}"
         return Completion(f"{text}]}}", "stop", self.name, Usage(len(asked.prompt), 0, len(lm.tokens(text))))
@@ -193,8 +193,10 @@ class LocalModel:
         except ImportError as error:
             raise missing_package("transformers: structure: schema", "local", "use structure: instruction") from error
         if asked not in self._grammars:
-            told = xgrammar.TokenizerInfo.from_huggingface(lm.tokenizer, vocab_size=lm.model.config.vocab_size, stop_token_ids=_ends(lm))
-            self._grammars[asked] = xgrammar.GrammarCompiler(told).compile_json_schema(asked)
+            vocabulary = xgrammar.TokenizerInfo.from_huggingface(
+                lm.tokenizer, vocab_size=lm.model.config.vocab_size, stop_token_ids=_ends(lm)
+            )
+            self._grammars[asked] = xgrammar.GrammarCompiler(vocabulary).compile_json_schema(asked)
         return self._grammars[asked]
 
     async def close(self) -> None:
@@ -265,6 +267,6 @@ class _Held:
 
 def _ends(lm: CausalLM) -> list[int]:
     """The tokens that end an answer."""
-    found = lm.model.generation_config.eos_token_id
-    tokens = found if isinstance(found, list) else [found]
-    return sorted({one for one in (*tokens, lm.tokenizer.eos_token_id) if one is not None}) or [0]
+    configured = lm.model.generation_config.eos_token_id
+    tokens = configured if isinstance(configured, list) else [configured]
+    return sorted({token for token in (*tokens, lm.tokenizer.eos_token_id) if token is not None}) or [0]

@@ -255,7 +255,7 @@ def check_access(config: ModelConfig) -> None:
     if not re.fullmatch("[!-~]+", key_of(config)):
         what = f"the key in {config.api_key_env} holds a character that a header cannot contain, such as a blank or a curly quote"
         problems.append(Problem(where, what, f"set {config.api_key_env} again"))
-    written = [(place, *one) for place, values in (("headers", config.headers), ("query", config.query)) for one in values.items()]
+    written = [(place, *item) for place, values in (("headers", config.headers), ("query", config.query)) for item in values.items()]
     for place, name, value in written:
         for variable in VARIABLE.findall(value):
             if not re.fullmatch("[ -~]*", os.environ.get(variable, "\n")):

@@ -164,7 +164,7 @@ def _row_differences(
                 place, *values = _first_difference(column, value, derived_row.get(column))
                 first, second = (repr(shortened(str(value), 100)) for value in values)
                 what = f'"{identity(row)}": {place} is {first}, but the rest of the release gives {second}'
-                yield Finding(where, what, config=table, row=number, column=column, found=values[0], derived=values[1])
+                yield Finding(where, what, config=table, row=number, column=column, value=values[0], derived=values[1])
 
 
 def _equal(stored: Any, derived: Any) -> bool:
