@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import JobError, Problem, plain
-from empathy_eval.base.json_text import fields_json, json_text
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import aligned
 from empathy_eval.commands.command import Command, CommandGroup, Option
@@ -112,7 +112,7 @@ def _shown(result: tuple[list[Spending], list[Problem]], json: bool = False) -> 
 
 def _merged(merged: list[Merged], json: bool = False) -> int:
     if json:
-        print(json_text([fields_json(row) for row in merged], ascii_only=True))
+        print(json_text([asdict(row) for row in merged], ascii_only=True))
         return 0
     for row in merged:
         print(f"{row.ledger}: {row.answers:,} answers, {row.added:,} new, {row.same:,} already there, {row.conflicts:,} in conflict")

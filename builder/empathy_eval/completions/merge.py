@@ -49,7 +49,7 @@ class Merged:
     same: int = 0
     conflicts: int = 0
     won: int = 0
-    shown: list[Conflict] = field(default_factory=list, metadata={"name": "told"})
+    shown: list[Conflict] = field(default_factory=list)
 
 
 def completion_hash(completion: Completion) -> str:
