@@ -165,6 +165,8 @@ def _misplaced(row: TableRow, split: str, ids: set[str]) -> Iterator[str]:
         yield "is not a pair of the release" if variants else "is a pair without a variant"
     elif name and {*variants} & {*CONTROLS} and f"{name}:controls" not in ids:
         yield f"has no text {' or '.join(variants)}"
+    elif not name and REFERENCE in variants:
+        yield "is a whole dialogue, but names its reference as a variant"
     elif not name and ":".join([dialogue_id, *variants]) not in ids:
         yield f"is a whole dialogue, but the release has it not all {' or '.join(variants) or REFERENCE}"
 
