@@ -36,7 +36,7 @@ NO_OUTPUT = {
     "completions.models.transport": "a form of a secret that is looked for",
     "generation.preview": "a parameter of a query",
     "base.streams": "how a sign that nobody sees is written out", "design.commented": "a default in a comment of YAML",
-    "metrics.empathy_score.model_folder": "the header of a file of tensors, whose form is not ours",
+    "base.array_files": "the header of a file of tensors, whose form is not ours",
     "training.students": "the state of a training that was stopped, which only it reads",
 }  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Canary, software_versions and definitions of a release, compared with its manifest and with this program."""
+"""Canary, software and definitions of a release, compared with its manifest and with this program."""
 
 from __future__ import annotations
 
@@ -66,11 +66,11 @@ def _canary_fault(path: Path, canary: str, notice: str) -> Iterator[Finding]:
 
 
 def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Finding]:
-    """Files by other software_versions than the manifest names; a note where this program has other versions."""
-    stated, here, where = manifest["software"], software_versions(), f"{folder / MANIFEST}: software_versions"
+    """Files by other software than the manifest names; a note where this program has other versions."""
+    stated, here, where = manifest["software"], software_versions(), f"{folder / MANIFEST}: software"
     if manifest["builder"] == __version__:
         if unknown := sorted(stated.keys() - {"python", *SOFTWARE}):
-            yield Finding(where, f'"{unknown[0][:80]}" is not software_versions that a manifest names')
+            yield Finding(where, f'"{unknown[0][:80]}" is not software that a manifest names')
         if missing := sorted({"python", "pyarrow", "numpy"} - stated.keys()):
             yield Finding(where, f'does not name "{missing[0]}", which every release needs')
     for path in sorted(folder / name for name in manifest["files"] if name.endswith(".parquet")):

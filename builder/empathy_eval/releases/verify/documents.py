@@ -148,7 +148,8 @@ def _text_difference(path: Path, derived: str) -> Iterator[Finding]:
         pairs = zip_longest(stored.splitlines(), derived.splitlines())
         ours, theirs = next((pair for pair in pairs if pair[0] != pair[1]), ("other ends of lines", None))
         # Long lines that begin alike are quoted from shortly before they differ.
-        start = max(len(commonprefix([ours or "", theirs or ""])) - QUOTED // 4, 0)
+        alike = len(commonprefix([ours or "", theirs or ""]))
+        start = alike - QUOTED // 4 if alike > QUOTED // 2 else 0
         first, second = ("nothing more" if line is None else f'"{shortened(line[start:], QUOTED)}"' for line in (ours, theirs))
         yield Finding(str(path), f"says {first} where the release gives {second}")
 
