@@ -408,7 +408,9 @@ def keywords(shape: dict[str, Any]) -> set[str]:
     return set(shape).union(*map(keywords, inner))
 
 
-@pytest.mark.parametrize("kind", [one for one in ALL_KINDS.values() if one.answer and one not in (SCORE, REWARD)], ids=lambda kind: kind.name)
+@pytest.mark.parametrize(
+    "kind", [kind for kind in ALL_KINDS.values() if kind.answer and kind not in (SCORE, REWARD)], ids=lambda kind: kind.name
+)
 def test_a_schema_that_is_sent_has_no_words_for_those_who_read_its_file(kind: Kind, bench: Bench) -> None:
     from empathy_eval.completions.budget import make_budget
     from empathy_eval.completions.models import make_models
