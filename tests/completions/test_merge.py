@@ -74,7 +74,7 @@ def test_merging_is_commutative_associative_and_idempotent(three: Sequence[Answe
         assert [read(one) for one in (a, b, c)] == list(three)
 
 
-def test_conflicts_are_counted_and_told_with_the_provenance_of_what_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_conflicts_are_counted_and_shown_with_the_provenance_of_what_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     two = sorted((Completion("x", "stop", "m"), Completion("y", "stop", "m")), key=completion_hash)
     small = filled(tmp_path / "small", {"s1-1": two[0], "s1-2": two[1]}, "batch")
     large = filled(tmp_path / "large", {"s1-1": two[1], "s1-2": two[1], "s1-3": two[1]}, "by hand")
@@ -82,7 +82,7 @@ def test_conflicts_are_counted_and_told_with_the_provenance_of_what_stays(tmp_pa
     first, second = json.loads(capsys.readouterr().out)
     assert (first["answers"], first["added"], first["same"], first["conflicts"]) == (3, 3, 0, 0)
     assert (second["answers"], second["added"], second["same"], second["conflicts"], second["won"]) == (2, 0, 1, 1, 1)
-    assert second["told"][0]["delivery"] == "batch" and second["told"][0]["ledger"] == str(small)
+    assert second["shown"][0]["delivery"] == "batch" and second["shown"][0]["ledger"] == str(small)
     assert main(["ledger", "merge", str(tmp_path / "into"), str(large)]) == 0
     assert "017-00001 self_chat: the answer of " + str(tmp_path / "into") + " is kept (m, stop, batch)" in capsys.readouterr().out
     with Ledger(tmp_path / "into") as ledger:

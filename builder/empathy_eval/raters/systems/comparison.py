@@ -127,7 +127,7 @@ def conclusions(comparison: SystemComparison) -> Iterator[str]:
         yield f"By {main.name}, no system is shown to be better than another: {best} is highest, and its differences may be chance."
     equal = {cell.system: sign * cell.at_equal_length.number for cell in main.cells if cell.at_equal_length and cell.system in means}
     if len(equal) > 1 and (first := max(equal, key=equal.__getitem__)) == best:
-        yield f"{best} stays first when all replies are taken at the same length."
+        yield f"{best} stays first of these systems when all replies are taken at the same length."
     elif len(equal) > 1:
         yield f"At equal length {first} is first, so length explains part of the order."
 
