@@ -101,6 +101,16 @@ def test_win_rates_and_scores_are_those_of_the_games(judged: Path) -> None:
     assert all(one.score.low < one.score.value < one.score.high for one in found.strengths)
 
 
+def test_a_resample_in_which_two_systems_never_met_has_finite_scores() -> None:
+    met = np.ones((3, 3), dtype=bool) & ~np.eye(3, dtype=bool)
+    # Only the first and the second were drawn: the third has its half wins alone, against each of them.
+    won = np.array([[[0.0, 3.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]])
+    with np.errstate(all="raise"):
+        (scores,) = bradley_terry(won, met)
+        (none,) = bradley_terry(np.zeros((1, 3, 3)), met)
+    assert scores[0] > scores[2] > scores[1] and abs(scores).max() < 3 and none.tolist() == pytest.approx([0, 0, 0])
+
+
 def test_bradley_terry_is_the_log_odds_of_two_and_wins_as_often_as_it_says() -> None:
     two = bradley_terry(np.array([[[0.0, 7.0], [2.0, 0.0]]]))[0]
     assert two[0] - two[1] == pytest.approx(math.log(7.5 / 2.5)) and two.sum() == pytest.approx(0)

@@ -355,15 +355,14 @@ HALF_A_WIN = 0.5
 ROUNDS = 500
 
 
-def bradley_terry(won: Floats) -> Floats:
+def bradley_terry(won: Floats, met: NDArray[np.bool_] | None = None) -> Floats:
     """Scores whose differences are the log-odds of winning, shape (m, n) with mean 0, from wins of row over column, shape (m, n, n).
 
     Bradley and Terry (1952), "Rank Analysis of Incomplete Block Designs: The Method of Paired Comparisons"; fitted by the iteration of
     Hunter (2004), "MM Algorithms for Generalized Bradley-Terry Models", equation 3. Ties are half a win each, and ``HALF_A_WIN`` is added
-    to either side of every two that met.
+    to either side of every two that met: in ``won``, or by ``met``, shape (n, n), so that a resample without some of them has scores too.
     """
-    met = (won + won.transpose(0, 2, 1)) > 0
-    wins = won + HALF_A_WIN * met
+    wins = won + HALF_A_WIN * ((won + won.transpose(0, 2, 1)) > 0 if met is None else met)
     games, total = wins + wins.transpose(0, 2, 1), wins.sum(axis=2)
     strength = np.ones(total.shape)
     for _ in range(ROUNDS):

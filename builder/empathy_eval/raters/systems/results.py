@@ -297,10 +297,11 @@ def strengths(folder: AnnotationFolder, replies: RepliesBySystem, chance: Resamp
     compared = np.flatnonzero(times.any(axis=1))
     square = np.ix_(compared, compared)
     scores, why = dict[int, Estimate | None](), "the systems did not all meet, directly or by way of others"
-    if len(compared) and connected(times[square] > 0):
+    met = times[square] > 0
+    if len(compared) and connected(met):
 
         def figures(sums: Array) -> Array:
-            return bradley_terry(sums.reshape(-1, count, count)[:, compared][:, :, compared])
+            return bradley_terry(sums.reshape(-1, count, count)[:, compared][:, :, compared], met)
 
         scores, why = dict(zip(compared.tolist(), _estimates(won.reshape(len(games), -1), clusters, figures, chance), strict=True)), ""
     settings = f"rubric_hash:{folder.rubric_hash}|{_settings(chance, clusters)}"
