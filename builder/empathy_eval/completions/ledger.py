@@ -1,4 +1,4 @@
-"""The ledger: one SQLite file with the completion of every request ever answered."""
+"""The ledger: one SQLite file with every completion, reserved spending, and the batches and requests that are still open."""
 
 from __future__ import annotations
 
@@ -244,7 +244,7 @@ class Ledger:
         return [Batch(row["file"], row["endpoint"], row["build"], row["round"], row["id"]) for row in rows]
 
     def batch_ids(self) -> set[str]:
-        """The provider's names of all batches in this self."""
+        """The provider's names of all batches in this ledger."""
         return {row["id"] for row in self.table("batches", "id IS NOT NULL")}
 
     def next_round(self, build: str) -> int:

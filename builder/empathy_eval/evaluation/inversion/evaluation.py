@@ -1,4 +1,8 @@
-"""Evaluation of a release: every metric over pairs, over the 2 x 2, at equal length, by group, and over first candidates."""
+"""Evaluation of a release: the scores of every metric, and tables of whether it prefers a cold near-copy to a kind reply.
+
+The tables are over pairs, over the 2 x 2 of stance (empathetic, apathetic) and closeness to the reference (near, far), at equal length, by
+group, and over first candidates (texts from before the contrast checks).
+"""
 
 from __future__ import annotations
 

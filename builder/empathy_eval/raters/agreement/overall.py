@@ -1,4 +1,4 @@
-"""Summary of the kappas of all criteria: the benchmark, and how judges and a crowd compare with it.
+"""Summary of the kappas of all criteria: the median kappa of expert pairs (the benchmark), and judges and a crowd beside it.
 
 It uses only the numbers of a table, so a published table can be summarised in the same way.
 """
@@ -176,7 +176,7 @@ def pearson(first: Sequence[float], other: Sequence[float], signature: str) -> E
 def _rater_overall(
     kappas: Sequence[CriterionKappas], own: Sequence[float | None], benchmark: float | None, line: str, *, compared: bool
 ) -> RaterOverall:
-    """A rater by the kappa on each criterion (``own``); ``beside`` says whether there is a crowd to compare with."""
+    """A rater by the kappa on each criterion (``own``); ``compared`` says whether there is a crowd to compare with."""
     rows = list(zip(kappas, own, strict=True))
     both = [(row.experts, value) for row, value in rows if row.experts is not None and value is not None]
     reached = [(row, at_least(value, benchmark)) for row, value in rows]

@@ -1,4 +1,4 @@
-"""Inputs of ``agree``: tables of ratings, folders of annotations and records of reviews, combined."""
+"""Agreement of raters from the inputs of ``agree``: tables, annotations and reviews combined, roles assigned, results computed."""
 
 from __future__ import annotations
 

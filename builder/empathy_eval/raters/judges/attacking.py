@@ -1,4 +1,4 @@
-"""Attacks on judges: a job of its own that lets a judge rate attacked versions of the texts it has judged."""
+"""Attacks on judges: a judge rates again texts that were altered without becoming more empathetic, and a table has how often they rise."""
 
 from __future__ import annotations
 

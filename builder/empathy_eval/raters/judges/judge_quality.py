@@ -1,4 +1,4 @@
-"""Quality of a judge: consistency, agreement with judges, preferences and people, and accuracy beyond shortcuts."""
+"""Quality of a judge: consistency, agreement with judges, preferences and people, accuracy beyond shortcuts, and on crossed items."""
 
 from __future__ import annotations
 
