@@ -1,4 +1,4 @@
-"""Texts of a release for the shortcut audit: tokenised, scored by untrained shortcuts, embedded if configured; and what reveals a stance."""
+"""Texts of a release for the shortcut audit: tokenised, scored by untrained shortcuts, embedded; and what of them reveals a stance."""
 
 from __future__ import annotations
 
