@@ -55,6 +55,7 @@ def test_the_figures_of_a_judge_on_crossed_items_follow_from_its_rule(light: Pat
     assert row.items == count and row.fitting and row.fitting.value == pytest.approx((count - 0.5) / count, abs=1e-6)
     assert row.both_right and row.both_right.value == pytest.approx((count - 1) / count, abs=1e-6)
     assert row.own_context and row.own_context.value == pytest.approx((count - 0.5) / count, abs=1e-6)
+    assert "rubric_hash:s1-" in row.signature and "judge:fitting/overall" in row.signature and "samples:1" in row.signature
     (scores,) = (tmp_path / "a" / "scores").iterdir()
     measured = ee.score(light, ["length"], [scores], cache=False)
     assert [one.fitting for one in measured.crossed.metrics if one.metric == scores.stem] == [row.fitting]  # type: ignore[union-attr]
@@ -94,3 +95,13 @@ def test_annotations_of_crossed_items_are_none_of_pairs(light: Path, tmp_path: P
         ee.score(light, annotations=[tmp_path / "a"], cache=False)
     with pytest.raises(InputError, match="holds annotations of crossed items"):
         ee.annotate(light, tmp_path / "a", rubric="overall", model=Fitting(light, set()), turns=1)
+
+
+def test_items_of_turns_that_a_rubric_shows_are_left_out(light: Path) -> None:
+    source = ReleaseTexts(light)
+    every = source.crossed(None)
+    shown = f"{every[0].dialogue_id}-t{every[0].turn:02d}"
+    kept = source.crossed(None, frozenset({shown}))
+    assert 0 < len(kept) < len(every) and not [
+        case for case in kept if (case.dialogue_id, case.turn) == (every[0].dialogue_id, every[0].turn)
+    ]

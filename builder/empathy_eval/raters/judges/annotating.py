@@ -324,7 +324,7 @@ def _material(folder: Path, rubric: Rubric, design: AnnotationPlan) -> Material:
     source = source_of(folder)
     if design.crossed:
         refuse(_unfit_for_crossed(source, rubric))
-        return Material(source.named, tuple(ReleaseTexts(folder).crossed(design.turns)), source.canary)
+        return Material(source.named, tuple(ReleaseTexts(folder).crossed(design.turns, shown_by(rubric))), source.canary)
     if rubric.unit == "dialogue":
         return Material(source.named, tuple(dialogues_of(source, design.turns, design.variants)), source.canary)
     cases = cases_of(source, design.turns, design.variants, shown_by(rubric))

@@ -103,16 +103,19 @@ class ReleaseTexts:
             if row["variant"] in variants and row["variant"] != REFERENCE:
                 yield row["dialogue_id"], row["variant"], read_conversation(row["turns"])
 
-    def crossed(self, number: int | None) -> list[Case]:
+    def crossed(self, number: int | None, but: frozenset[str] = frozenset()) -> list[Case]:
         """The first crossed items (None: all), evenly over scenarios: each has both replies, each in both contexts.
+
+        Items of the turns in ``but`` are left out.
 
         Raises:
             InputError: if the release has none.
         """
         if not any(path.is_file() for path in files_of(self.folder, CROSSED)):
             raise input_error(self.folder, "holds no crossed items", "leave --crossed out, or name a release that has them")
-        names, scenarios = (column(self.folder, CROSSED, name) for name in ("crossed_id", "scenario_id"))
-        order = spread_out(dict(zip(names, scenarios, strict=True)))[:number]
+        columns = (column(self.folder, CROSSED, name) for name in ("crossed_id", "scenario_id", "dialogue_id", "turn"))
+        strata = {name: scenario for name, scenario, *place in zip(*columns, strict=True) if pair_id(*place) not in but}
+        order = spread_out(strata)[:number]
         fields = ["crossed_id", "dialogue_id", "turn", "context_1", "context_2", "reply_1", "reply_2"]
         rows = {row["crossed_id"]: row for row in self._rows(CROSSED, fields, set(order))}
         return [_crossed_case(rows[name]) for name in order]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from empathy_eval.base.errors import Problem, collecting, input_error, refuse
 from empathy_eval.base.files import write_whole
+from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.json_text import fields_json
 from empathy_eval.base.table_text import aligned
 from empathy_eval.design.configuration import language_of
@@ -163,7 +164,7 @@ def crossed_quality(annotations: Path, release_dir: Path) -> CrossedTable:
     mean of the samples, on a scale from 0 (worst) to 1 (best); a reward is as it is.
     """
     folder = read_annotations(annotations, crossed=True)
-    names = sorted(case.pair_id or "" for case in folder.cases)
+    names, samples = sorted(case.pair_id or "" for case in folder.cases), folder.header["configuration"]["samples_of_a_text"]
     items, scorers = read_items(release_dir), []
     for criterion in criterion_scores(folder):
         values = criterion.means if folder.kind == "reward" else criterion.merits
@@ -172,7 +173,10 @@ def crossed_quality(annotations: Path, release_dir: Path) -> CrossedTable:
         path = annotations / "scores" / f"{criterion.name}.csv"
         path.parent.mkdir(exist_ok=True)
         write_whole(path, "".join(",".join(map(str, row)) + "\n" for row in [CROSSED_COLUMNS, *whole]))
-        scorers += [scorer_of_file(read_crossed_scores(path, names), items)] if whole and items else []
+        if whole and items:
+            scores = read_crossed_scores(path, names)
+            settings = signature_line(judge=folder.name, rubric_hash=folder.rubric_hash, samples=samples)
+            scorers.append(scorer_of_file(replace(scores, signature=f"{settings}|{scores.signature}"), items))
     if not items:
         raise input_error(release_dir, "holds no crossed items", "name the release that was annotated")
     return crossed_table(items, scorers, (), chance_of(read_manifest(release_dir)))
